@@ -74,7 +74,7 @@ campaign: $(VENV)/.test  ## thousands of faults in real jobs, in about an hour: 
 wild: $(VENV)/.test  ## hundreds of odd cases of the SDDP example, judged beside HiGHS, in some ten minutes
 	$(BIN)/python -m tests.wild --cases $(CASES) --json build/wild.json
 
-wild-cobre: $(VENV)/.test $(COBRE_VENV)/.cobre  ## twenty more, trained to convergence by Cobre too (needs Python 3.12)
+wild-cobre: $(VENV)/.test $(COBRE_VENV)/.cobre  ## twenty more, trained to convergence by Cobre too, and whether Cobre refuses what we refuse (needs Python 3.12)
 	$(BIN)/python -m tests.wild --cases 0 --cobre $(COBRE_VENV)/bin/python --json build/wild-cobre.json
 
 check: $(VENV)/.dev  ## formatting, lint, types, the direction of imports, and the files that GitHub reads

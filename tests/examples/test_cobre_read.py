@@ -207,7 +207,7 @@ def test_openings_are_drawn_where_none_are_given(base):
         ("scenarios/load_seasonal_stats.parquet", "x", "the file: found no valid Parquet"),
         (
             "initial_conditions.json",
-            '{"storage": []}',
+            '{"storage": [], "filling_storage": []}',
             r"hydros\[0\].id: found 0, expected a hydro",
         ),
     ],
@@ -228,7 +228,8 @@ def test_openings_that_do_not_fit_are_told(base):
         entity_index=[0, 0], value=[0.0, 1.0],
     )  # fmt: skip
     with pytest.raises(
-        CaseError, match="the rows: found others, expected one for each of 2 stages"
+        CaseError,
+        match="opening_index, stage_id 0: found 1 openings, expected 3, as in stages.json",
     ):
         read_folder(folder)
 

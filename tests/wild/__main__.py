@@ -6,8 +6,9 @@
 
 Every case is a function of its number. It trains 20 iterations, once with selection of cuts too. If
 its scenario tree is small, it also trains until settled, and bounds are compared with the optimum
-of the extensive form. With `--cobre`, other cases train to convergence by Cobre too. `--write`
-writes one case for `train.py`.
+of the extensive form. With `--cobre`, other cases train to convergence by Cobre too, and Cobre is
+asked whether it still takes or refuses every mutant of `tests/examples/cobre_mutants.py` as that
+table says. `--write` writes one case for `train.py`.
 """
 
 import argparse
@@ -21,7 +22,8 @@ from training.plan import Options
 from training.run import run_case
 
 from cobre_comm import BackendKind, create_communicator
-from tests.wild.beside_cobre import judge_beside_cobre
+from tests.examples.cobre_mutants import MUTANTS
+from tests.wild.beside_cobre import judge_beside_cobre, judge_mutant
 from tests.wild.draw import draw, draw_for_cobre
 from tests.wild.judge import judge
 from tests.wild.processes import ask_each
@@ -74,6 +76,10 @@ def main(words=None):
     for kind, how, each in (("wild", judge, ours), ("cobre", cobre, beside)):
         for number, found in ask_each(partial(alone, how=how), each, options.workers, LIMIT_S):
             tally.add(kind, number, found)
+    mutants = MUTANTS if options.cobre and not options.cobre_number else ()
+    ask = partial(judge_mutant, python=options.cobre)
+    for name, found in ask_each(ask, list(mutants), options.workers, LIMIT_S):
+        tally.add("mutant", name, found)
     print(tally.text(time.monotonic() - start))
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)

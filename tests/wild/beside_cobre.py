@@ -1,4 +1,7 @@
-"""Train a case by the example and by Cobre until both converge, and compare their bounds."""
+"""Train a case by the example and by Cobre until both converge, and compare their bounds.
+
+Also ask Cobre whether it still reads or refuses each mutant of a folder as the table of them says.
+"""
 
 import json
 import subprocess
@@ -9,6 +12,7 @@ from pathlib import Path
 from cobre.write import write_case
 from training.run import StageInfeasible
 
+from tests.examples.cobre_mutants import MUTANTS, REFUSED, make_mutant, write_base
 from tests.examples.highs_reference import extensive_form
 from tests.wild import ROOT
 from tests.wild.draw import draw_for_cobre
@@ -31,11 +35,33 @@ LIMIT_S = 300.0
 def train_cobre(python, case, iterations):
     """Return the bounds of Cobre, which may end with an error or not at all."""
     with tempfile.TemporaryDirectory() as name:
-        folder, out = Path(name) / "case", Path(name) / "told.json"
-        write_case(case, folder, PASSES, iterations)
-        words = [str(word) for word in (python, RUN_COBRE, folder, 1, out)]
-        subprocess.run(words, capture_output=True, check=True, timeout=LIMIT_S)
-        return json.loads(out.read_text())["bounds"]
+        write_case(case, Path(name) / "case", PASSES, iterations)
+        return run_cobre(python, Path(name) / "case")["bounds"]
+
+
+def run_cobre(python, folder):
+    """Return what `bench/cobre/run_cobre.py` writes about the training of a folder."""
+    out = folder.with_suffix(".told.json")
+    words = [str(word) for word in (python, RUN_COBRE, folder, 1, out)]
+    subprocess.run(words, capture_output=True, check=True, timeout=LIMIT_S)
+    return json.loads(out.read_text())
+
+
+def judge_mutant(name, python):
+    """Return what Cobre makes of a mutant, and a problem if it is not what the table says."""
+    expected = MUTANTS[name].cobre
+    with tempfile.TemporaryDirectory() as scratch:
+        base = Path(scratch) / "base"
+        write_base(base)
+        try:
+            told = run_cobre(python, make_mutant(base, name, Path(scratch) / name))["lower_bound"]
+        except subprocess.CalledProcessError:
+            told = REFUSED
+    same = told is expected
+    if None not in (told, expected):
+        same = abs(told - expected) <= ALIKE * abs(expected)
+    problems = [] if same else [("mutant", f"Cobre: {told}, recorded: {expected} (None: refused)")]
+    return {"number": name, "problems": problems, "bound": told}
 
 
 def converged(bounds, case):

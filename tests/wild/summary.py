@@ -8,6 +8,7 @@ KINDS = {
     "ours to optimum": "of these, ours and the optimum by",
     "theirs to optimum": "Cobre's and the optimum by",
 }
+OPTIONS = {"wild": "--number", "cobre": "--cobre-number"}
 EVERY = 25
 
 
@@ -15,7 +16,7 @@ class Tally:
     """What was found at all cases so far."""
 
     def __init__(self):
-        self.found, self.problems = {"wild": [], "cobre": []}, []
+        self.found, self.problems = {"wild": [], "cobre": [], "mutant": []}, []
 
     def add(self, kind, number, found):
         """Add what was found at a case, and print its problems."""
@@ -24,8 +25,8 @@ class Tally:
         self.found[kind].append(found)
         for what, told in found["problems"]:
             self.problems.append((kind, number, what))
-            option = "--number" if kind == "wild" else "--cobre-number"
-            print(f"MISS {what}: python -m tests.wild {option} {number}\n    {told}", flush=True)
+            again = f"python -m tests.wild {OPTIONS[kind]} {number}" if kind in OPTIONS else number
+            print(f"MISS {what}: {again}\n    {told}", flush=True)
         if len(self.found[kind]) % EVERY == 0:
             print(f"{len(self.found[kind])} cases", flush=True)
 
@@ -40,14 +41,15 @@ class Tally:
 
     def text(self, seconds):
         """Return the summary."""
-        wild, cobre = self.found["wild"], self.found["cobre"]
+        wild, cobre, mutants = (self.found[kind] for kind in ("wild", "cobre", "mutant"))
         small = [found for found in wild if found.get("small")]
         settled = [found for found in small if found.get("stopped")]
         failed = [problem for problem in self.problems if problem[2] == "failed"]
         unfinished = sum("unfinished" in found for found in cobre)
         lines = [
             f"{len(wild)} cases, {len(small)} of them with a small tree, {len(settled)} settled; "
-            f"{len(cobre)} with Cobre, of which it did not finish {unfinished}",
+            f"{len(cobre)} with Cobre, of which it did not finish {unfinished}; "
+            f"{len(mutants)} mutants with Cobre",
             f"{len(failed)} failures, {len(self.problems) - len(failed)} differences too large, "
             f"{seconds / 60:.0f} minutes",
         ]

@@ -93,9 +93,13 @@ class Field:
         return self.value
 
     def text(self) -> str:
-        """Return this string."""
+        """Return this string, which can be written."""
         if not isinstance(self.value, str):
             raise self.error("a string")
+        try:
+            self.value.encode()
+        except UnicodeEncodeError:
+            raise self.error("text without halves of a surrogate pair") from None
         return self.value
 
     def numbers(self, length: int, what: str, least: float = -math.inf) -> list[float]:

@@ -5,13 +5,51 @@ from dataclasses import dataclass
 from case.fields import Field
 
 from cobre.folder import Folder, at
+from cobre.schema import ANYTHING, TEXT, Integer, Kind, Object, Text
 
 METHODS = "none", "truncation", "penalty", "truncation_with_penalty"
-TRAINING = {  # how Cobre trains
-    "enabled", "forward_passes", "selection", "stopping_rules", "stopping_mode", "cut_formulation",
-    "forward_pass", "cut_selection", "solver", "parallelism", "tree_seed", "scenario_source",
-}  # fmt: skip
 OPENINGS = "scenarios/noise_openings.parquet"
+
+
+def _unread(*names: str) -> dict[str, Kind]:
+    """Return fields that are not read."""
+    return dict.fromkeys(names, ANYTHING)
+
+
+SEED = Integer(-(2**63), 2**64 - 1)
+SCHEME = Object({"scheme": TEXT})
+SOURCE = Object(
+    optional=_unread("openings", "historical_years")
+    | {"seed": SEED}
+    | dict.fromkeys(("inflow", "load", "ncs"), SCHEME),
+)
+TRAINING = Object(
+    optional=_unread(
+        "enabled", "forward_passes", "selection", "stopping_rules", "stopping_mode",
+        "cut_formulation", "forward_pass", "cut_selection", "solver", "parallelism",
+    )
+    | {"tree_seed": SEED, "scenario_source": SOURCE},
+)  # fmt: skip
+MODELING = Object(
+    optional={
+        "inflow_non_negativity": Object(
+            # Cobre takes the price of penalties.json.
+            optional={"method": Text(METHODS), "penalty_cost": ANYTHING}
+        ),
+        "cost_scale_factor": ANYTHING,
+    }
+)
+POLICY = Object(
+    optional=_unread("path", "mode", "validate_compatibility", "checkpointing"),
+    features={"boundary": "costs after the last stage"},
+)
+# Outputs and simulations are not read, nor models fitted to a history, which is lacked by its own
+# name.
+CONFIG = Object(
+    {"training": TRAINING},
+    optional={"modeling": MODELING, "policy": POLICY}
+    | _unread("simulation", "exports", "upper_bound_evaluation", "estimation"),
+)
 
 
 @dataclass(frozen=True)
@@ -29,61 +67,39 @@ class Config:
 
 def read_config(folder: Folder) -> Config:
     """Return the configuration; sampling other than from openings is taken down."""
-    root = folder.json("config.json")
-    # Outputs and simulations, and models fitted to a history, which is lacked by its own name.
-    apart = {"simulation", "exports", "upper_bound_evaluation", "estimation"}
-    folder.known(root, {"training", "modeling", "policy", *apart})
-    method = _read_method(folder, root)
-    _check_policy(folder, root)
-    training = root.get("training")
-    folder.known(training, TRAINING)
+    root = folder.json("config.json", ANYTHING)
+    folder.is_new = root.get("training").has("selection")  # which 0.18 alone has, and requires
+    CONFIG.check(root, folder)
+    if not folder.is_new and not root.get("training").has("forward_passes"):
+        root.get("training").get("selection")  # neither has it: the error names that of 0.18
+    method = _read_method(root)
+    policy, training = at(root, "policy"), root.get("training")
+    mode = None if policy is None else at(policy, "mode")
+    folder.lack_if({"a policy to start from": mode is not None and mode.value != "fresh"})
     seed, source, given = at(training, "tree_seed"), at(training, "scenario_source"), True
     if source is not None:
-        folder.known(source, {"seed", "inflow", "load", "ncs", "openings", "historical_years"})
         _check_schemes(folder, source)
         seed = seed or at(source, "seed")
-    if training.has("selection"):  # 0.18 takes the openings of a file only if it is told so
+    if folder.is_new:  # 0.18 takes the openings of a file only if it is told so
         openings = None if source is None else at(source, "openings")
         given = openings is not None and openings.get("source").value == "file"
         folder.lack_if({"a file of openings that are not used": folder.has(OPENINGS) and not given})
+        if given and not folder.has(OPENINGS):
+            raise openings.get("source").error(f"another source, as there is no {OPENINGS}")
     return Config(
         truncated=method.startswith("truncation"),
         bought=method.endswith("penalty"),
         given=given and folder.has(OPENINGS),
-        seed=0 if seed is None else abs(int(seed.number())),
+        seed=0 if seed is None else abs(seed.integer(-(2**63))),
     )
 
 
-def _read_method(folder: Folder, root: Field) -> str:
+def _read_method(root: Field) -> str:
     """Return the method by which inflows are kept from being negative."""
     modeling = at(root, "modeling")
-    if modeling is None:
-        return "penalty"
-    folder.known(modeling, {"inflow_non_negativity", "cost_scale_factor"})
-    inflow = at(modeling, "inflow_non_negativity")
-    if inflow is None:
-        return "penalty"
-    folder.known(inflow, {"method", "penalty_cost"})  # Cobre takes the price of penalties.json
-    method = at(inflow, "method")
-    if method is None:
-        return "penalty"
-    if method.value not in METHODS:
-        raise method.error("one of " + ", ".join(METHODS))
-    return method.text()
-
-
-def _check_policy(folder: Folder, root: Field) -> None:
-    """Take down a policy that training starts from, or that follows the last stage."""
-    policy = at(root, "policy")
-    if policy is None:
-        return
-    folder.known(
-        policy,
-        {"path", "mode", "validate_compatibility", "checkpointing"},
-        {"boundary": "costs after the last stage"},
-    )
-    mode = at(policy, "mode")
-    folder.lack_if({"a policy to start from": mode is not None and mode.value != "fresh"})
+    inflow = None if modeling is None else at(modeling, "inflow_non_negativity")
+    method = None if inflow is None else at(inflow, "method")
+    return "penalty" if method is None else method.text()
 
 
 def _check_schemes(folder: Folder, source: Field) -> None:
@@ -92,7 +108,6 @@ def _check_schemes(folder: Folder, source: Field) -> None:
     for name in ("inflow", "load", "ncs"):
         entry = at(source, name)
         if entry is not None:
-            folder.known(entry, {"scheme"})
             scheme = entry.get("scheme").text()
             if scheme != "in_sample":
                 folder.lack(f"{scheme.replace('_', '-')} scenarios")

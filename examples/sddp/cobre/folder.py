@@ -1,12 +1,13 @@
 """A folder of Cobre's: its files, what is lacked for them, and errors that name a field."""
 
 import json
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from case.fields import CaseError, Field
+
+from cobre.schema import Integer, Kind, List, Number, Object
 
 NOT_LACKED = {
     "config.json", "penalties.json", "stages.json", "initial_conditions.json",
@@ -17,10 +18,12 @@ NOT_LACKED = {
     "scenarios/load_factors.json", "scenarios/noise_openings.parquet",
     "scenarios/correlation.json",  # matters where openings are drawn
     "constraints/hydro_bounds.parquet", "constraints/thermal_bounds.parquet",
+    "constraints/hydro_unit_group_bounds.parquet",
     "constraints/line_bounds.parquet", "constraints/exchange_factors.json",
     "constraints/penalty_overrides_bus.parquet", "constraints/penalty_overrides_line.parquet",
     "constraints/penalty_overrides_hydro.parquet",
 }  # fmt: skip
+NOT_IN_NEW = {"constraints/exchange_factors.json"}  # 0.18 refuses it
 SOURCES = "non-controllable sources"
 PAST = "inflows that depend on those before"
 LACKED = {
@@ -50,6 +53,28 @@ class NotFromCobre(Exception):
     """A case of Cobre's is not read; the message is a sentence that says why."""
 
 
+class Row(Field):
+    """A row of a table; its path is its number, and a value in it is `column[number]`."""
+
+    def get(self, name: str) -> Field:
+        """Return the value in a column, None if the table does not have the column."""
+        return Field(self.file, f"{name}[{self.path}]", self.value.get(name))
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object none of whose fields is given twice."""
+    told = dict(pairs)
+    if len(told) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"{max(names, key=names.count)} is given twice in one object")
+    return told
+
+
+def _refuse(name: str) -> NoReturn:
+    """Refuse NaN and Infinity, which JSON does not have."""
+    raise ValueError(f"{name} is no number")
+
+
 def at(field: Field, name: str) -> Field | None:
     """Return the field `name` of an object, or None if it is left out or null."""
     return field.get(name) if field.has(name) and field.value[name] is not None else None
@@ -77,6 +102,8 @@ class Folder:
         self.path = path
         self.name = path.resolve().name
         self.lacked: dict[str, None] = {}  # an ordered set
+        self.is_new = False  # of 0.18 rather than 0.5; its configuration says so
+        self.ids: dict[str, list[int]] = {}  # the numbers of stages, buses and so on
 
     def lack(self, feature: str) -> None:
         """Take down a feature that this program lacks."""
@@ -97,59 +124,59 @@ class Folder:
                 f"{self.name} is not read, because it has {told}, which this program lacks"
             )
 
-    def known(
-        self, field: Field, names: Iterable[str], features: Mapping[str, str] | None = None
-    ) -> None:
-        """Take down every field of an object that has a value and is not one of `names`."""
-        features = features or {}
-        if not isinstance(field.value, dict):
-            raise field.error("an object")
-        for name in field.value.keys() - set(names) - {"$schema"}:
-            if field.value[name] not in (None, [], {}):
-                part = field.get(name)
-                path = re.sub(r"\[\d+\]", "", part.path)
-                file = part.file.removeprefix(f"{self.name}/")
-                self.lack(features.get(name, f"the field {path} of {file}"))
+    def relative(self, part: Field) -> str:
+        """Return the name of the file of a field inside the folder."""
+        return part.file.removeprefix(f"{self.name}/")
 
     def has(self, file: str) -> bool:
         """Return whether there is such a file."""
         return (self.path / file).is_file()
 
-    def json(self, file: str) -> Field:
+    def json(self, file: str, schema: Kind) -> Field:
+        """Return what is in a JSON file, which is as the schema says."""
+        root = self._parse(file)
+        schema.check(root, self)
+        return root
+
+    def _parse(self, file: str) -> Field:
         """Return what is in a JSON file."""
         label = f"{self.name}/{file}"
         if not self.has(file):
             raise CaseError(label, "the file", "nothing", "this file of a case of Cobre's")
         try:
-            return Field(label, "", json.loads((self.path / file).read_text(encoding="utf-8")))
+            text = (self.path / file).read_text(encoding="utf-8")
+            return Field(
+                label, "", json.loads(text, object_pairs_hook=_once, parse_constant=_refuse)
+            )
         except (ValueError, RecursionError) as error:
             raise CaseError(
                 label, "the file", f"no valid JSON ({error})", "a JSON object"
             ) from None
 
-    def rows(self, file: str, keys: Iterable[str], values: Iterable[str]) -> list[dict[str, Any]]:
+    def rows(self, file: str, schema: List) -> list[dict[str, Any]]:
         """Return the rows of a Parquet file, none if it is not there.
 
-        Columns that are neither `keys` nor `values` are taken down if they have values.
+        They are as the schema says. A column that is not in it is taken down if it has values.
         """
         if not self.has(file):
             return []
-        table = self._table(file).to_pydict()
-        label = f"{self.name}/{file}"
-        for name in keys:
-            if name not in table:
-                raise CaseError(label, name, "nothing", "this column: it is required")
-            for row, value in enumerate(table[name]):
-                Field(label, f"{name}[{row}]", value).number()
-        for name in values:
-            for row, value in enumerate(table.get(name, [])):
-                if value is not None:
-                    Field(label, f"{name}[{row}]", value).number()
-        for name in sorted(table.keys() - set(keys) - set(values)):
-            if any(value is not None for value in table[name]):
+        table, label = self._table(file), f"{self.name}/{file}"
+        assert isinstance(schema.item, Object)
+        kinds = schema.item.fields(self.is_new)
+        types = {column.name: str(column.type) for column in table.schema}
+        for name, kind in kinds.items():
+            assert isinstance(kind, Number | Integer)
+            if name not in types:
+                if name in schema.item.needed(self.is_new):
+                    raise CaseError(label, name, "nothing", "this column: it is required")
+            elif types[name] != kind.column:
+                raise CaseError(label, name, f"a column of {types[name]}", f"one of {kind.column}")
+        for name in sorted(types.keys() - kinds.keys()):
+            if table.column(name).null_count < table.num_rows:
                 self.lack(f"the column {name} of {file}")
-        names = list(table)
-        return [dict(zip(names, row, strict=True)) for row in zip(*table.values(), strict=True)]
+        rows = table.select([name for name in kinds if name in types]).to_pylist()
+        schema.check_rows([Row(label, str(n), row) for n, row in enumerate(rows)], self)
+        return rows
 
     def _table(self, file: str) -> Any:
         """Return a Parquet file as a table."""
@@ -174,7 +201,9 @@ class Folder:
             found += (self.path / part).rglob("*")
         for path in sorted(found):
             file = path.relative_to(self.path).as_posix()
-            if path.suffix not in (".json", ".parquet") or file in NOT_LACKED:
+            if path.suffix not in (".json", ".parquet"):
+                continue
+            if file in NOT_LACKED and not (self.is_new and file in NOT_IN_NEW):
                 continue
             if not self._is_empty(file):
                 self.lack(LACKED.get(file, f"the file {file}"))
@@ -183,7 +212,7 @@ class Folder:
         """Return whether a file that is not read says nothing."""
         if file.endswith(".parquet"):
             return bool(self._table(file).num_rows == 0)
-        content = self.json(file).value
+        content = self._parse(file).value
         return isinstance(content, dict) and not any(
             value for name, value in content.items() if name != "$schema"
         )

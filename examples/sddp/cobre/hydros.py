@@ -7,44 +7,29 @@ of 1 m3/s in an hour, divided by 0.0036, is one of 1 hm3, and MW per m3/s become
 from typing import Any
 
 import numpy as np
-from case.fields import Field
+from case.fields import CaseError, Field
 
 from cobre.folder import Folder, at, items, number
+from cobre.hydro_schema import (
+    BOUNDS,
+    GROUP_BOUNDS,
+    HYDROS,
+    INITIAL,
+    LEAST,
+    NEGATIVE,
+    OUTFLOW,
+    STAGE_PRICES,
+    STORAGE,
+    TURBINE,
+    WITHDRAWAL,
+    WITHDRAWN,
+)
 from cobre.production import Production
+from cobre.schema import HYDRO
 from cobre.stages import WATER
-from cobre.study import LIFE, Rows, Study, by_number, shorten
+from cobre.study import Rows, Study, by_number, shorten
 
-TURBINE = "min_turbined_m3s", "max_turbined_m3s", "min_generation_mw", "max_generation_mw"
-BOUNDS = (
-    *TURBINE, "min_storage_hm3", "max_storage_hm3", "min_outflow_m3s", "max_outflow_m3s",
-    "water_withdrawal_m3s",
-)  # fmt: skip
-PRICES = (
-    "spillage_cost", "turbined_violation_below_cost", "outflow_violation_below_cost",
-    "outflow_violation_above_cost", "generation_violation_below_cost",
-    "water_withdrawal_violation_pos_cost", "water_withdrawal_violation_neg_cost",
-    "inflow_nonnegativity_cost",
-)  # fmt: skip
-WITHDRAWAL = "water_withdrawal_violation_cost"
-UNUSED = {  # prices of what a case that is read does not have
-    "fpha_turbined_cost", "diversion_cost", "storage_violation_below_cost",
-    "filling_target_violation_cost", "evaporation_violation_cost",
-    "evaporation_violation_pos_cost", "evaporation_violation_neg_cost",
-}  # fmt: skip
-OWN = {
-    n
-    for n in (*PRICES, WITHDRAWAL, "turbined_cost", *UNUSED)
-    if n[-8:] not in ("pos_cost", "neg_cost")
-}
-LACKED = {
-    "evaporation": "evaporation",
-    "diversion": "diversion channels",
-    "filling": "reservoirs that are being filled",
-    "travel_time_hours": "travel times of water",
-}
-HEADS = {  # say how a head comes about, which a constant productivity does not need
-    "tailrace", "hydraulic_losses", "efficiency", "specific_productivity_mw_per_m3s_per_m",
-}  # fmt: skip
+FILE = "system/hydros.json"
 
 
 class Prices:
@@ -52,10 +37,8 @@ class Prices:
 
     def __init__(self, study: Study, usual: Field) -> None:
         self.study, self.usual = study, usual
-        folder = study.folder
-        folder.known(usual, {*PRICES, WITHDRAWAL, "turbined_cost", *UNUSED})
         file = "constraints/penalty_overrides_hydro.parquet"
-        self.rows = Rows(folder, file, "hydro_id", (*PRICES, *UNUSED))
+        self.rows = Rows(study.folder, file, HYDRO, STAGE_PRICES)
 
     def of(self, field: Field, name: str) -> np.ndarray:
         """Return a price [T] of 1 m3/s in an hour, or of 1 MWh."""
@@ -64,10 +47,10 @@ class Prices:
         price = None if own is None else at(own, WITHDRAWAL if withdrawal else name)
         if price is None:
             price = at(self.usual, name)
-        if price is None and name == "inflow_nonnegativity_cost":
+        if price is None and name == NEGATIVE:
             base = 1000.0
         else:
-            base = (price or self.usual.get(WITHDRAWAL if withdrawal else name)).number(0.0)
+            base = (price or self.usual.get(WITHDRAWAL if withdrawal else name)).number()
         return np.array(self.rows.values(self.study.stages, field.value["id"], name, base))
 
 
@@ -76,12 +59,13 @@ class Hydros:
 
     def __init__(self, study: Study, penalties: Field, bought: bool) -> None:
         self.study, self.bought = study, bought
+        root = study.folder.json(FILE, HYDROS)
         self.prices = Prices(study, penalties.get("hydro"))
         file = "constraints/hydro_bounds.parquet"
-        self.bounds = Rows(study.folder, file, "hydro_id", BOUNDS)
+        self.bounds = Rows(study.folder, file, HYDRO, BOUNDS)
+        file = "constraints/hydro_unit_group_bounds.parquet"
+        self.groups = Rows(study.folder, file, HYDRO, GROUP_BOUNDS, part="hydro_unit_group_id")
         self.production = Production(study)
-        root = study.folder.json("system/hydros.json")
-        study.folder.known(root, {"hydros"})
         self.fields = by_number(root, "hydros")
         self.index = {f.value["id"]: h for h, f in enumerate(self.fields)}
         self.start = _read_start(study.folder)
@@ -94,7 +78,7 @@ class Hydros:
 
     def withdrawal(self, field: Field) -> np.ndarray:
         """Return the water [T] that is withdrawn from a hydro, in m3/s."""
-        return self._bound(field, "water_withdrawal_m3s", 0.0)
+        return self._bound(field, WITHDRAWN, 0.0)
 
     def _bound(self, field: Field, name: str, base: float) -> np.ndarray:
         """Return a bound [T] of a hydro."""
@@ -103,22 +87,16 @@ class Hydros:
     def _read(self, field: Field) -> dict[str, Any]:
         """Return one reservoir."""
         self._check(field)
-        study, reservoir, key = self.study, field.get("reservoir"), field.value["id"]
-        if key not in self.start:
-            raise field.get("id").error("a hydro with a volume in initial_conditions.json")
-        low, high = (
-            study.constant(self._bound(field, n, reservoir.get(n).number(0.0)), "bounds of storage")
-            for n in ("min_storage_hm3", "max_storage_hm3")
-        )
-        below = at(field, "downstream_id")
-        if below is not None and below.value not in self.index:
-            raise below.error("the number of a hydro")
+        study, key = self.study, field.value["id"]
+        low, high = (self._bound(field, n, field.get("reservoir").get(n).number()) for n in STORAGE)
+        self.bounds.ordered(study.stages, key, (STORAGE[0], low), (STORAGE[1], high))
         capacity = self._capacity(field)
+        below = at(field, "downstream_id")
         hydro = {
             "name": field.get("name").text(),
-            "vmin": float(low),
-            "vmax": float(high),
-            "v0": self.start[key],
+            "vmin": float(study.constant(low, "bounds of storage")),
+            "vmax": float(study.constant(high, "bounds of storage")),
+            "v0": self.start[key].number(low[0], high[0]),
             "segments": self._segments(field, capacity),
             "spill_cost": self._price(field, "spillage_cost", "costs of spillage"),
             "downstream": -1 if below is None else self.index[below.value],
@@ -127,30 +105,58 @@ class Hydros:
         price = self._water_price(field)
         return hydro if price is None else hydro | {"water_cost": price}
 
+    def _turbine(self, field: Field, name: str) -> np.ndarray:
+        """Return a bound [T] of the turbines of a hydro, of 0.18 in a single unit group.
+
+        0.18 takes a least bound from the group alone; a most bound of either holds.
+        """
+        of_hydro = self._bound(field, name, field.get("generation").get(name).number())
+        groups, key = items(field, "unit_groups"), field.value["id"]
+        if not groups:
+            return of_hydro
+        declared = groups[0].get(name).number()
+        of_group = np.array(self.groups.values(self.study.stages, key, name, declared))
+        return of_group if name in LEAST else np.minimum(of_hydro, of_group)
+
     def _check(self, field: Field) -> None:
         """Take down what this program lacks of one hydro."""
         study, folder = self.study, self.study.folder
-        known = {"id", "name", "bus_id", "downstream_id", "reservoir", "outflow", "generation"}
-        known |= {"unit_groups", "penalties", *HEADS, *LIFE}
-        folder.known(field, known, LACKED)
-        folder.known(field.get("reservoir"), {"min_storage_hm3", "max_storage_hm3"})
-        folder.known(field.get("outflow"), {"min_outflow_m3s", "max_outflow_m3s"})
         own = at(field, "penalties")
         turbined = number(self.prices.usual, "turbined_cost", 0.0)
         if own is not None:
-            folder.known(own, OWN)
             turbined = number(own, "turbined_cost", turbined)
         folder.lack_if({"costs of turbined water": turbined != 0.0})
-        folder.known(field.get("generation"), {"model", "productivity_mw_per_m3s", *TURBINE})
         groups = items(field, "unit_groups")
         folder.lack_if({"hydros with several unit groups": len(groups) > 1})
-        for group in groups:
-            folder.known(group, {"id", "name", "bus_id", *TURBINE})
-            least = [n for n in TURBINE if n.startswith("min")]
-            own = field.get("generation")
-            more = any(group.get(n).number() > own.get(n).number() for n in least)
-            folder.lack_if({"unit groups with larger least flows than their hydros": more})
+        for group in groups[:1]:
+            self._check_group(field, group)
+        if field.value["id"] not in self.start:
+            raise field.get("id").error("a hydro with a volume in initial_conditions.json")
         study.check_life(field)
+
+    def _check_group(self, field: Field, group: Field) -> None:
+        """Raise `CaseError` if the only unit group of a hydro does not fit the hydro, as in 0.18.
+
+        What a hydro and a group declare is the most that a stage may have.
+        """
+        stages, key, generation = self.study.stages, field.value["id"], field.get("generation")
+        for name in TURBINE:
+            whole, part = generation.get(name).number(), group.get(name).number()
+            if name in LEAST and part < whole:
+                raise group.get(name).error(f"at least that of the hydro, {whole:g}")
+            if name in LEAST:
+                continue
+            if part > whole:
+                raise group.get(name).error(f"at most that of the hydro, {whole:g}")
+            for rows, declared in ((self.bounds, whole), (self.groups, part)):
+                values = rows.values(stages, key, name, declared)
+                usual = f"what is declared in {FILE}", [declared] * len(values)
+                rows.ordered(stages, key, (name, values), usual)
+        for (hydro, stage), cell in self.groups.cells.items():
+            if hydro == key and cell["hydro_unit_group_id"] != group.value["id"]:
+                told = f"hydro_unit_group_id of hydro_id {hydro}, stage_id {stage}"
+                found = str(cell["hydro_unit_group_id"])
+                raise CaseError(self.groups.label, told, found, "a unit group of the hydro")
 
     def _price(self, field: Field, name: str, what: str) -> float:
         """Return a price of 1 hm3, which all stages must share."""
@@ -158,11 +164,7 @@ class Hydros:
 
     def _capacity(self, field: Field) -> np.ndarray:
         """Return the most [T] that turbines take, in m3/s: for their power, too."""
-        parts = [field.get("generation"), *items(field, "unit_groups")]
-        water, power = (
-            self._bound(field, name, min(part.get(name).number(0.0) for part in parts))
-            for name in ("max_turbined_m3s", "max_generation_mw")
-        )
+        water, power = (self._turbine(field, n) for n in ("max_turbined_m3s", "max_generation_mw"))
         rho = self.production.of(field)
         return np.minimum(
             water, np.divide(power, rho, out=np.full_like(water, np.inf), where=rho > 0.0)
@@ -189,24 +191,14 @@ class Hydros:
         a most outflow that turbines cannot exceed: spill then goes to blocks that have room for it.
         """
         folder, several = self.study.folder, self.study.stages.several_blocks
-        outflow, generation = field.get("outflow"), field.get("generation")
-        most = number(outflow, "max_outflow_m3s", np.inf)
-        bounds = {
-            "outflow": self._bound(
-                field, "min_outflow_m3s", outflow.get("min_outflow_m3s").number()
-            ),
-            "turbined": self._bound(
-                field, "min_turbined_m3s", generation.get("min_turbined_m3s").number()
-            ),
-        }
-        power = self._bound(
-            field, "min_generation_mw", generation.get("min_generation_mw").number()
-        )
-        above = self._bound(field, "max_outflow_m3s", most)
-        least = any((b[several] > 0.0).any() for b in (*bounds.values(), power))
+        outflow = field.get("outflow")
+        least, above = (self._bound(field, n, number(outflow, n, np.inf)) for n in OUTFLOW)
+        turbined, power = (self._turbine(field, name) for name in LEAST)
+        bounds = {"outflow": least, "turbined": turbined}
+        some = any((b[several] > 0.0).any() for b in (least, turbined, power))
         folder.lack_if(
             {
-                "least flows or powers of hydros in stages of several blocks": least,
+                "least flows or powers of hydros in stages of several blocks": some,
                 "most outflows below the capacity of turbines in stages of several blocks": bool(
                     (capacity > above)[several].any()
                 ),
@@ -253,7 +245,7 @@ class Hydros:
         """
         price = np.full(len(self.study.stages.ids), np.inf)
         if self.bought:
-            price = np.minimum(price, self.prices.of(field, "inflow_nonnegativity_cost"))
+            price = np.minimum(price, self.prices.of(field, NEGATIVE))
         withdrawn = self.prices.of(field, "water_withdrawal_violation_neg_cost")
         price = np.where(self.withdrawal(field) > 0.0, np.minimum(price, withdrawn), price)
         value = self.study.constant(price, "prices of missing water") / WATER
@@ -277,16 +269,7 @@ class Hydros:
             self.study.folder.lack_if({"withdrawals of water beyond what is asked": pays.any()})
 
 
-def _read_start(folder: Folder) -> dict[int, float]:
+def _read_start(folder: Folder) -> dict[int, Field]:
     """Return the volume of each hydro at the start, by its number."""
-    root = folder.json("initial_conditions.json")
-    # What flowed before the first stage matters only where inflows depend on past ones.
-    past = {"past_inflows", "recent_observations"}
-    ahead = {"past_anticipated_commitments": "thermal plants that are dispatched ahead"}
-    lacked = {"filling_storage": LACKED["filling"], "past_defluences": LACKED["travel_time_hours"]}
-    folder.known(root, {"storage", *past}, lacked | ahead)
-    for field in root.get("storage").items():
-        folder.known(field, {"hydro_id", "value_hm3"})
-    return {
-        f.get("hydro_id").integer(0): f.get("value_hm3").number(0.0) for f in items(root, "storage")
-    }
+    root = folder.json("initial_conditions.json", INITIAL)
+    return {f.value["hydro_id"]: f.get("value_hm3") for f in items(root, "storage")}

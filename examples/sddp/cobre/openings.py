@@ -12,8 +12,30 @@ from case.fields import CaseError
 from cobre.config import OPENINGS, Config
 from cobre.folder import Folder
 from cobre.hydros import Hydros
+from cobre.schema import (
+    AMOUNT,
+    BUS,
+    COUNT,
+    HYDRO,
+    PAST_STAGE,
+    PRICE,
+    STAGE,
+    Integer,
+    Kind,
+    List,
+    Number,
+    Object,
+)
 from cobre.study import Rows, Study
 
+INDEX = Integer(0, 2**32 - 1, column="uint32")
+NOISE = List(
+    Object({"stage_id": COUNT, "opening_index": INDEX, "entity_index": INDEX, "value": Number()}),
+    key=("stage_id", "opening_index", "entity_index"),
+)
+BLOCKS = List(Object({"block_id": COUNT, "factor": PRICE}), key=("block_id",))
+FACTOR = Object({"bus_id": BUS, "stage_id": STAGE, "block_factors": BLOCKS})
+FACTORS = Object({"load_factors": List(FACTOR, key=("bus_id", "stage_id"))})
 DRAWN = "Openings of {name} are drawn here: Cobre would draw others from the same distribution."
 
 
@@ -24,13 +46,15 @@ class Scenario:
         self.study, self.config = study, config
         folder, stages = study.folder, study.stages
         file = "scenarios/inflow_seasonal_stats.parquet"
-        flow = Rows(folder, file, "hydro_id", ("mean_m3s", "std_m3s"))
+        columns: dict[str, Kind] = {"mean_m3s": Number(), "std_m3s": AMOUNT}
+        flow = Rows(folder, file, HYDRO, columns, PAST_STAGE, complete=True)
         keys = [f.value["id"] for f in hydros.fields]
         self.mean, self.deviation = _tables(flow, stages, keys, ("mean_m3s", "std_m3s"))
         withdrawn = np.array([hydros.withdrawal(f) for f in hydros.fields])
         self.withdrawn = withdrawn.reshape(len(keys), len(stages.ids)).T
         file = "scenarios/load_seasonal_stats.parquet"
-        load = Rows(folder, file, "bus_id", ("mean_mw", "std_mw"))
+        columns = {"mean_mw": AMOUNT, "std_mw": AMOUNT}
+        load = Rows(folder, file, BUS, columns, PAST_STAGE, complete=True)
         buses = list(study.buses)
         self.load, self.spread = _tables(load, stages, buses, ("mean_mw", "std_mw"))
         self.varying = np.flatnonzero((self.spread > 0.0).any(axis=0))
@@ -110,43 +134,53 @@ def _read_factors(study: Study) -> np.ndarray:
     file = "scenarios/load_factors.json"
     if not folder.has(file):
         return factors
-    root = folder.json(file)
-    folder.known(root, {"load_factors"})
-    for field in root.get("load_factors").items():
-        folder.known(field, {"bus_id", "stage_id", "block_factors"})
-        stage, bus = field.get("stage_id").integer(0), field.get("bus_id").integer(0)
+    for field in folder.json(file, FACTORS).get("load_factors").items():
+        stage, bus = field.value["stage_id"], study.buses[field.value["bus_id"]]
         for part in field.get("block_factors").items():
-            folder.known(part, {"block_id", "factor"})
-            block, factor = part.get("block_id").integer(0), part.get("factor").number(0.0)
-            if stage in stages.ids and bus in study.buses and block in study.blocks:
-                factors[stages.ids.index(stage), study.buses[bus], block] = factor
+            block = study.block(part, stage)
+            factors[stages.ids.index(stage), bus, block] = part.get("factor").number()
     return factors
 
 
 def _read_noise(study: Study, width: int) -> list[np.ndarray]:
-    """Return the noise of the file of openings, whose stages Cobre counts in their order."""
-    names = "stage_id", "opening_index", "entity_index"
-    rows = study.folder.rows(OPENINGS, (*names, "value"), ())
-    stages = sorted({row["stage_id"] for row in rows})
-    found = {tuple(row[n] for n in names): row["value"] for row in rows}
-    counts = [1 + max(key[1] for key in found if key[0] == stage) for stage in stages]
-    whole = {
+    """Return the noise of the file of openings; 0.5 counts its stages, 0.18 has their numbers."""
+    folder, stages = study.folder, study.stages
+    rows = folder.rows(OPENINGS, NOISE)
+    ids = stages.ids if folder.is_new else sorted({row["stage_id"] for row in rows})
+    found = {tuple(row[n] for n in NOISE.key): row["value"] for row in rows}
+    counts = [1 + max((k for t, k, _ in found if t == stage), default=0) for stage in ids]
+    if len(ids) != len(stages.ids):
+        raise _wrong(
+            folder, "stage_id", f"{len(ids)} stages", f"{len(stages.ids)}, as has the study"
+        )
+    for stage, count, declared in zip(ids, counts, stages.openings, strict=True):
+        if count != declared:
+            told = f"{declared}, as in stages.json"
+            raise _wrong(folder, f"opening_index, stage_id {stage}", f"{count} openings", told)
+    whole = [
         (stage, k, entity)
-        for stage, count in zip(stages, counts, strict=True)
+        for stage, count in zip(ids, counts, strict=True)
         for k in range(count)
         for entity in range(width)
-    }
-    if len(stages) != len(study.stages.ids) or whole != found.keys() or len(rows) != len(found):
-        raise _wrong(study.folder, len(study.stages.ids), width)
+    ]
+    for key in whole:
+        if key not in found:
+            told = f"a row for every stage and opening, and for {width} hydros and varying buses"
+            raise _wrong(folder, _named(key), "no row", told)
+    for key in found.keys() - set(whole):
+        told = f"rows of the stages of the study, and of {width} hydros and varying buses"
+        raise _wrong(folder, _named(key), "a row", told)
     return [
         np.array([[found[stage, k, e] for e in range(width)] for k in range(count)])
-        for stage, count in zip(stages, counts, strict=True)
+        for stage, count in zip(ids, counts, strict=True)
     ]
 
 
-def _wrong(folder: Folder, stages: int, width: int) -> CaseError:
+def _named(key: tuple[int, ...]) -> str:
+    """Return the key of a row of the file of openings, with the names of its columns."""
+    return ", ".join(f"{name} {value}" for name, value in zip(NOISE.key, key, strict=True))
+
+
+def _wrong(folder: Folder, path: str, found: str, expected: str) -> CaseError:
     """Return the error of a file of openings that does not fit the case."""
-    return CaseError(
-        f"{folder.name}/{OPENINGS}", "the rows", "others",
-        f"one for each of {stages} stages, of its openings and of {width} hydros and varying buses",
-    )  # fmt: skip
+    return CaseError(f"{folder.name}/{OPENINGS}", path, found, expected)

@@ -1,15 +1,43 @@
 """Energy per water of the hydros of a case of Cobre's, in MW per m3/s."""
 
 import numpy as np
-from case.fields import Field
+from case.fields import CaseError, Field
 
 from cobre.folder import at
+from cobre.schema import AMOUNT, ANYTHING, COUNT, HYDRO, TEXT, Integer, List, Object, ordered
 from cobre.study import Study
 
 FPHA = "FPHA"
 HEADS = "productivities that follow from heads"
-MODEL = {"hydro_id", "selection_mode", "stage_ranges", "default_model", "seasons"}
 VALUES = "productivity_override", "productivity_mw_per_m3s"  # of 0.5 and of 0.18
+FILE = "system/hydro_production_models.json"
+_ENTRY = {
+    "optional": {VALUES[1]: AMOUNT, "fpha_config": ANYTHING},
+    "old": {VALUES[0]: AMOUNT},
+    "features": {"reference_volume": HEADS},
+}
+SPAN = Object(
+    {"start_stage_id": Integer(), "model": TEXT},
+    rule=ordered(("start_stage_id", "end_stage_id")),
+    **_ENTRY | {"optional": _ENTRY["optional"] | {"end_stage_id": Integer()}},
+)
+SEASON = Object({"season_id": COUNT, "model": TEXT}, **_ENTRY)
+MODELS = Object(
+    {
+        "production_models": List(
+            Object(
+                {"hydro_id": HYDRO, "selection_mode": TEXT},
+                optional={
+                    "stage_ranges": List(SPAN),
+                    "seasons": List(SEASON, key=("season_id",)),
+                    "default_model": TEXT,
+                },
+            ),
+            key=("hydro_id",),
+        )
+    },
+    features={"fpha_plane_reduction": FPHA},
+)
 
 
 class Production:
@@ -18,12 +46,9 @@ class Production:
     def __init__(self, study: Study) -> None:
         self.study = study
         self.models: dict[int, Field] = {}
-        file = "system/hydro_production_models.json"
-        if study.folder.has(file):
-            root = study.folder.json(file)
-            study.folder.known(root, {"production_models"})
-            for field in root.get("production_models").items():
-                self.models[field.get("hydro_id").integer(0)] = field
+        if study.folder.has(FILE):
+            for field in study.folder.json(FILE, MODELS).get("production_models").items():
+                self.models[field.value["hydro_id"]] = field
 
     def usual(self, field: Field) -> np.ndarray:
         """Return the productivity [T] by which Cobre counts the least power of a hydro.
@@ -43,11 +68,16 @@ class Production:
             self._check_model(field, generation.get("model").text())
             values = [own] * len(stages.ids)
         else:
-            folder.known(model, MODEL)
             values = [self._entry(field, model, t) or own for t in range(len(stages.ids))]
         if None in values and FPHA not in folder.lacked:
+            if folder.is_new and not folder.lacked:
+                raise CaseError(
+                    f"{folder.name}/{FILE}",
+                    f"hydro_id {field.value['id']}, stage_id {stages.ids[values.index(None)]}",
+                    f"no {VALUES[1]}", "one for every hydro and stage",
+                )  # fmt: skip
             folder.lack(HEADS)
-        return np.array([0.0 if v is None else v.number(0.0) for v in values])
+        return np.array([0.0 if v is None else v.number() for v in values])
 
     def _entry(self, field: Field, model: Field, t: int) -> Field | None:
         """Return the productivity that the model of a hydro has in stage t, or None."""
@@ -56,24 +86,20 @@ class Production:
         if mode == "stage_ranges":
             for entry in model.get("stage_ranges").items():
                 last = at(entry, "end_stage_id")
-                if entry.get("start_stage_id").integer(0) <= stage and (
-                    last is None or stage <= last.integer(0)
-                ):
+                if entry.value["start_stage_id"] <= stage and (last is None or stage <= last.value):
                     return self._value(field, entry)
             return None
         if mode != "seasonal":
             self.study.folder.lack(f"the selection mode {mode}")
             return None
         for entry in model.get("seasons").items():
-            if entry.get("season_id").integer(0) == season:
+            if entry.value["season_id"] == season:
                 return self._value(field, entry)
         self._check_model(field, model.get("default_model").text())
         return None
 
     def _value(self, field: Field, entry: Field) -> Field | None:
         """Return the productivity of an entry of a model, or None."""
-        known = {"start_stage_id", "end_stage_id", "season_id", "model", "fpha_config", *VALUES}
-        self.study.folder.known(entry, known)
         self._check_model(field, entry.get("model").text())
         return at(entry, VALUES[0]) or at(entry, VALUES[1])
 

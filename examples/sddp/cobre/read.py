@@ -11,11 +11,23 @@ from case.fields import CaseError
 
 from cobre.config import read_config
 from cobre.folder import Folder
+from cobre.hydro_schema import USUAL_PRICES
 from cobre.hydros import Hydros
 from cobre.openings import DRAWN, Scenario
+from cobre.schema import ANYTHING, PRICE, Object
 from cobre.stages import read_stages
 from cobre.study import Study, by_number, shorten
-from cobre.system import read_buses, read_lines, read_thermals
+from cobre.system import BUSES, STEPS, read_buses, read_lines, read_thermals
+
+PENALTIES = Object(
+    {
+        "bus": Object({"deficit_segments": STEPS, "excess_cost": PRICE}),
+        "line": Object({"exchange_cost": PRICE}),
+        "hydro": USUAL_PRICES,
+        "non_controllable_source": Object({"curtailment_cost": PRICE}),
+    },
+    old={"version": ANYTHING},
+)
 
 
 def read_folder(path: Path) -> dict[str, Any]:
@@ -42,12 +54,11 @@ def read_folder(path: Path) -> dict[str, Any]:
 
 def _read(folder: Folder) -> dict[str, Any]:
     """Return the case; what is lacked has been taken down."""
-    folder.check_files()
     config = read_config(folder)
+    folder.check_files()
     stages = read_stages(folder)
-    penalties = folder.json("penalties.json")
-    folder.known(penalties, {"version", "bus", "line", "hydro", "non_controllable_source"})
-    root = folder.json("system/buses.json")
+    penalties = folder.json("penalties.json", PENALTIES)
+    root = folder.json("system/buses.json", BUSES)
     buses = {field.value["id"]: b for b, field in enumerate(by_number(root, "buses"))}
     study = Study(folder, stages, buses)
     hydros = Hydros(study, penalties, config.bought)

@@ -7,13 +7,68 @@ import numpy as np
 from case.fields import Field
 
 from cobre.folder import Folder, at, items, number
+from cobre.schema import (
+    AMOUNT,
+    ANYTHING,
+    COUNT,
+    DATE,
+    PRICE,
+    STAGE,
+    TEXT,
+    Integer,
+    List,
+    Number,
+    Object,
+    Text,
+)
 
 WATER = 0.0036  # hm3 that 1 m3/s brings in an hour
-FIELDS = {
-    "id", "start_date", "end_date", "season_id", "blocks", "block_mode", "state_variables",
-    "risk_measure", "num_scenarios", "num_openings", "sampling_method",
-}  # fmt: skip
 YEAR = 365.25  # days
+
+
+def _check_blocks(field: Field) -> None:
+    """Raise `CaseError` unless the blocks of a stage have the numbers 0, 1, ..."""
+    numbers = sorted(f.get("id").integer(0) for f in field.items())
+    if numbers != list(range(len(numbers))) or not numbers:
+        raise field.error("blocks with the numbers 0, 1, ...")
+
+
+def _check_span(field: Field) -> None:
+    """Raise `CaseError` if a stage ends before it starts."""
+    if _date(field, "end_date") <= _date(field, "start_date"):
+        raise field.get("end_date").error(f"after start_date, {field.value['start_date']}")
+
+
+BLOCK = Object({"id": COUNT, "name": TEXT, "hours": PRICE})
+STAGE_ENTRY = Object(
+    {"id": COUNT, "start_date": DATE, "end_date": DATE, "blocks": List(BLOCK, rule=_check_blocks)},
+    optional={
+        "season_id": COUNT,
+        "block_mode": Text(("parallel", "chronological")),
+        "state_variables": Object(optional={"storage": ANYTHING, "inflow_lags": ANYTHING}),
+        "risk_measure": ANYTHING,
+        "sampling_method": TEXT,
+    },
+    new={"num_openings": Integer(1)},
+    old={"num_scenarios": Integer(1)},
+    rule=_check_span,
+)
+TRANSITION = Object(
+    {"source_id": STAGE, "target_id": STAGE, "probability": AMOUNT},
+    optional={"annual_discount_rate_override": Number(above=-1.0)},
+)
+GRAPH = Object(
+    {"type": TEXT, "annual_discount_rate": AMOUNT},
+    optional={"transitions": List(TRANSITION, key=("source_id", "target_id"))},
+)
+STAGES = Object(
+    {"stages": List(STAGE_ENTRY, key=("id",), least=1, defines="stage"), "policy_graph": GRAPH},
+    optional={
+        # Seasons and stages before the first matter only where inflows depend on past ones.
+        "season_definitions": ANYTHING,
+        "pre_study_stages": ANYTHING,
+    },
+)
 
 
 @dataclass(frozen=True)
@@ -46,20 +101,17 @@ class Stages:
 
 def read_stages(folder: Folder) -> Stages:
     """Return the stages; what is not a chain of them in parallel blocks is taken down."""
-    root = folder.json("stages.json")
-    # Seasons and stages before the first matter only where inflows depend on past ones.
-    folder.known(root, {"policy_graph", "stages", "season_definitions", "pre_study_stages"})
+    root = folder.json("stages.json", STAGES)
     each = sorted(root.get("stages").items(), key=lambda f: f.get("id").integer(0))
-    if not each:
-        raise root.get("stages").error("at least one stage")
-    ids = [f.get("id").integer(0) for f in each]
+    ids = [f.value["id"] for f in each]
+    before = [f.get("id").integer(-(2**31)) for f in items(root, "pre_study_stages")]
+    folder.ids["stage of the study or before it"] = ids + before
     for field in each:
         _check_stage(folder, field)
     hours = [_read_hours(f) for f in each]
     width = max(map(len, hours))
     seasons = [None if at(f, "season_id") is None else f.get("season_id").integer(0) for f in each]
-    begins = [_read_date(f.get("start_date")) for f in each]
-    ends = [_read_date(f.get("end_date")) for f in each]
+    begins, ends = ([_date(f, n) for f in each] for n in ("start_date", "end_date"))
     rates = _read_rates(folder, root.get("policy_graph"), ids)
     return Stages(
         ids=ids,
@@ -75,10 +127,7 @@ def read_stages(folder: Folder) -> Stages:
 
 def _check_stage(folder: Folder, field: Field) -> None:
     """Take down what this program lacks of one stage."""
-    folder.known(field, FIELDS)
     mode, risk, state = (at(field, n) for n in ("block_mode", "risk_measure", "state_variables"))
-    if state is not None:
-        folder.known(state, {"storage", "inflow_lags"})
     folder.lack_if(
         {
             "chronological blocks": mode is not None and mode.value != "parallel",
@@ -93,9 +142,7 @@ def _check_stage(folder: Folder, field: Field) -> None:
 def _read_hours(field: Field) -> list[float]:
     """Return the hours of each block of a stage."""
     blocks = sorted(field.get("blocks").items(), key=lambda f: f.get("id").integer(0))
-    if [f.get("id").value for f in blocks] != list(range(len(blocks))) or not blocks:
-        raise field.get("blocks").error("blocks with the numbers 0, 1, ...")
-    return [f.get("hours").number(1e-9) for f in blocks]
+    return [f.get("hours").number() for f in blocks]
 
 
 def _read_count(field: Field) -> int:
@@ -103,32 +150,22 @@ def _read_count(field: Field) -> int:
     return field.get("num_openings" if field.has("num_openings") else "num_scenarios").integer(1)
 
 
-def _read_date(field: Field) -> date:
-    """Return a date."""
-    try:
-        return date.fromisoformat(field.text())
-    except ValueError:
-        raise field.error("a date such as 2024-01-31") from None
+def _date(field: Field, name: str) -> date:
+    """Return the date `name` of a stage."""
+    return date.fromisoformat(field.get(name).text())
 
 
 def _read_rates(folder: Folder, graph: Field, ids: list[int]) -> list[float]:
     """Return the annual discount rate from each stage to the next."""
-    folder.known(graph, {"type", "annual_discount_rate", "transitions"})
     folder.lack_if({"a cyclic horizon": graph.get("type").value != "finite_horizon"})
-    rates = [graph.get("annual_discount_rate").number(0.0)] * len(ids)
+    rates = [graph.get("annual_discount_rate").number()] * len(ids)
     next_of = dict(zip(ids, [*ids[1:], None], strict=True))
     for field in items(graph, "transitions"):
-        folder.known(
-            field, {"source_id", "target_id", "probability", "annual_discount_rate_override"}
-        )
         source, target = (field.get(name).value for name in ("source_id", "target_id"))
-        chain = source in next_of and next_of[source] == target
-        folder.lack_if(
-            {"a policy graph with branches": not chain or number(field, "probability", 1.0) != 1.0}
-        )
-        if source in next_of:
-            t = ids.index(source)
-            rates[t] = number(field, "annual_discount_rate_override", rates[t])
+        chain = next_of[source] == target and field.get("probability").number() == 1.0
+        folder.lack_if({"a policy graph with branches": not chain})
+        t = ids.index(source)
+        rates[t] = number(field, "annual_discount_rate_override", rates[t])
     return rates
 
 

@@ -1,14 +1,14 @@
 """What all parts of a case of Cobre's need: stages, buses, and values that differ by stage."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from case.fields import Field
+from case.fields import CaseError, Field
 
 from cobre.folder import Folder, at
+from cobre.schema import STAGE, Integer, Kind, List, Object
 from cobre.stages import Stages
 
 
@@ -27,10 +27,15 @@ class Study:
 
     def bus(self, field: Field, name: str, block: int) -> int:
         """Return our index of the bus with the number in the field `name`, in a block."""
-        number = field.get(name).integer(0)
-        if number not in self.buses:
-            raise field.get(name).error("the number of a bus")
-        return self.buses[number] * len(self.blocks) + block
+        return self.buses[field.get(name).value] * len(self.blocks) + block
+
+    def block(self, field: Field, stage: int) -> int:
+        """Return the number of a block in the field `block_id`, which a stage has."""
+        block = field.get("block_id").integer(0)
+        t = self.stages.ids.index(stage)
+        if block not in self.blocks or self.stages.hours[t, block] == 0.0:
+            raise field.get("block_id").error(f"the number of a block of stage {stage}")
+        return block
 
     def energy(self, power: Sequence[float] | float, block: int) -> float | list[float]:
         """Return the energy of a power, in MW and maybe one per stage, in a block."""
@@ -59,30 +64,56 @@ class Study:
         )
 
 
-LIFE = {"entry_stage_id", "exit_stage_id", "operational_start_date"}
-
-
 class Rows:
-    """The values of a Parquet file with a row for some pairs of an entity and a stage."""
+    """The values of a Parquet file with a row for some pairs of an entity and a stage.
 
-    def __init__(self, folder: Folder, file: str, key: str, names: Iterable[str]) -> None:
-        self.cells: dict[tuple[int, int], dict[str, Any]] = {}
-        for row in folder.rows(file, (key, "stage_id"), names):
-            cell = self.cells.setdefault((row[key], row["stage_id"]), {})
-            cell.update({n: float(row[n]) for n in names if row.get(n) is not None})
+    With `complete` every pair has one, if there are rows. `part` is the column of what belongs to
+    the entity, of which there is one.
+    """
+
+    def __init__(
+        self,
+        folder: Folder,
+        file: str,
+        entity: Integer,
+        columns: Mapping[str, Kind],
+        stage: Integer = STAGE,
+        complete: bool = False,
+        part: str | None = None,
+    ) -> None:
+        things = str(entity.of)
+        self.label, self.key = f"{folder.name}/{file}", f"{things}_id"
+        keys = {self.key: entity, "stage_id": stage} | ({} if part is None else {part: Integer()})
+        row = Object({**keys, **columns}) if complete else Object(keys, columns)
+        whole = (things, "stage") if complete else ()
+        schema = List(row, key=tuple(keys), complete=whole)
+        self.cells: dict[tuple[int, int], dict[str, Any]] = {
+            (row[self.key], row["stage_id"]): row for row in folder.rows(file, schema)
+        }
 
     def values(self, stages: Stages, entity: int, name: str, base: Any) -> list[Any]:
         """Return the value [T] of an entity: `base` in stages without one."""
-        return [self.cells.get((entity, t), {}).get(name, base) for t in stages.ids]
+        told = [self.cells.get((entity, t), {}).get(name) for t in stages.ids]
+        return [base if value is None else value for value in told]
+
+    def ordered(
+        self, stages: Stages, entity: int, low: tuple[str, Any], high: tuple[str, Any]
+    ) -> None:
+        """Raise `CaseError` if a value [T] of an entity is above another one, each with its name.
+
+        Rows change one of them at least: the others have been compared before.
+        """
+        for t, least, most in zip(stages.ids, low[1], high[1], strict=True):
+            if least > most:
+                raise CaseError(
+                    self.label, f"{low[0]} of {self.key} {entity}, stage_id {t}", f"{least:g}",
+                    f"at most {high[0]}, {most:g}",
+                )  # fmt: skip
 
 
 def by_number(root: Field, name: str) -> list[Field]:
     """Return the entries of a list in the order of their numbers, which is Cobre's."""
-    entries = sorted(root.get(name).items(), key=lambda f: f.get("id").integer(0))
-    for before, entry in pairwise(entries):
-        if before.value["id"] == entry.value["id"]:
-            raise entry.get("id").error("a number that no other has")
-    return entries
+    return sorted(root.get(name).items(), key=lambda f: int(f.value["id"]))
 
 
 def shorten(values: Any) -> float | list[float]:

@@ -3,30 +3,98 @@
 Power that lasts the hours of a block is energy; prices per MWh stay.
 """
 
+from itertools import pairwise
 from typing import Any
 
 from case.fields import Field
 
-from cobre.folder import Folder, at, items, number
-from cobre.study import LIFE, Rows, Study, by_number, shorten
+from cobre.folder import at, items, number
+from cobre.schema import (
+    AMOUNT,
+    BUS,
+    COUNT,
+    LIFE,
+    LINE,
+    PRICE,
+    STAGE,
+    START,
+    TEXT,
+    Integer,
+    List,
+    Object,
+    ordered,
+)
+from cobre.study import Rows, Study, by_number, shorten
+
+
+def _check_steps(field: Field) -> None:
+    """Raise `CaseError` unless steps of a deficit rise in cost, and the last one has no end."""
+    steps = field.items()
+    for before, step in pairwise(steps):
+        if step.value["cost"] <= before.value["cost"]:
+            raise step.get("cost").error(f"more than in the step before, {before.value['cost']:g}")
+    if at(steps[-1], "depth_mw") is not None:
+        raise steps[-1].get("depth_mw").error("null, as it is the last step")
+
+
+def _check_ends(field: Field) -> None:
+    """Raise `CaseError` if a line ends where it begins."""
+    if field.value["source_bus_id"] == field.value["target_bus_id"]:
+        raise field.get("target_bus_id").error("another bus than source_bus_id")
+
+
+STEPS = List(Object({"cost": PRICE}, optional={"depth_mw": AMOUNT}), least=1, rule=_check_steps)
+BUS_ENTRY = Object(
+    {"id": Integer(), "name": TEXT}, optional={"deficit_segments": STEPS, **LIFE}, new=START
+)
+BUSES = Object({"buses": List(BUS_ENTRY, key=("id",), least=1, defines="bus")})
+AHEAD = "thermal plants that are dispatched ahead"
+POWER = Object({"min_mw": AMOUNT, "max_mw": AMOUNT}, rule=ordered(("min_mw", "max_mw")))
+THERMAL = Object(
+    {"id": Integer(), "name": TEXT, "bus_id": BUS, "cost_per_mwh": AMOUNT, "generation": POWER},
+    optional=LIFE,
+    new=START,
+    features={"gnl_config": AHEAD, "anticipated_config": AHEAD},
+)
+THERMALS = Object({"thermals": List(THERMAL, key=("id",), defines="thermal")})
+LINE_ENTRY = Object(
+    {
+        "id": Integer(),
+        "name": TEXT,
+        "source_bus_id": BUS,
+        "target_bus_id": BUS,
+        "capacity": Object({"direct_mw": AMOUNT, "reverse_mw": AMOUNT}),
+    },
+    optional={"exchange_cost": AMOUNT, "losses_percent": AMOUNT, **LIFE},
+    new=START,
+    rule=_check_ends,
+)
+LINES = Object({"lines": List(LINE_ENTRY, key=("id",), defines="line")})
+FACTORS = Object(
+    {
+        "line_id": LINE,
+        "stage_id": STAGE,
+        "block_factors": List(
+            Object({"block_id": COUNT, "direct_factor": PRICE, "reverse_factor": PRICE}),
+            key=("block_id",),
+        ),
+    }
+)
+EXCHANGE = Object({"exchange_factors": List(FACTORS, key=("line_id", "stage_id"))})
 
 
 def read_buses(study: Study, root: Field, penalties: Field) -> list[dict[str, Any]]:
     """Return the buses, one for each bus and block."""
-    folder = study.folder
-    folder.known(root, {"buses"})
-    folder.known(penalties.get("bus"), {"deficit_segments", "excess_cost"})
     file = "constraints/penalty_overrides_bus.parquet"
-    rows = Rows(folder, file, "bus_id", ("excess_cost",))
+    rows = Rows(study.folder, file, BUS, {"excess_cost": PRICE})
     buses = []
     for field in by_number(root, "buses"):
-        folder.known(field, {"id", "name", "deficit_segments", *LIFE})
         study.check_life(field)
         name, key = field.get("name").text(), field.value["id"]
         steps = items(
             field if at(field, "deficit_segments") else penalties.get("bus"), "deficit_segments"
         )
-        price = penalties.get("bus").get("excess_cost").number(0.0)
+        price = penalties.get("bus").get("excess_cost").number()
         excess = study.constant(
             rows.values(study.stages, key, "excess_cost", price), "prices of an excess"
         )
@@ -43,35 +111,29 @@ def read_buses(study: Study, root: Field, penalties: Field) -> list[dict[str, An
 
 def _step(study: Study, field: Field, block: int) -> dict[str, Any]:
     """Return a step of the deficit of a bus in a block."""
-    study.folder.known(field, {"depth_mw", "cost"})
-    step: dict[str, Any] = {"cost": field.get("cost").number(0.0)}
+    step: dict[str, Any] = {"cost": field.get("cost").number()}
     if at(field, "depth_mw") is not None:
-        step["depth"] = study.energy(field.get("depth_mw").number(0.0), block)
+        step["depth"] = study.energy(field.get("depth_mw").number(), block)
     return step
 
 
 def read_thermals(study: Study) -> list[dict[str, Any]]:
     """Return the thermal plants, one for each plant and block."""
     folder, stages = study.folder, study.stages
-    root = folder.json("system/thermals.json")
-    folder.known(root, {"thermals"})
     names = "min_generation_mw", "max_generation_mw", "cost_per_mwh"
-    rows = Rows(folder, "constraints/thermal_bounds.parquet", "thermal_id", names)
-    ahead = dict.fromkeys(
-        ("gnl_config", "anticipated_config"), "thermal plants that are dispatched ahead"
-    )
+    root = folder.json("system/thermals.json", THERMALS)
+    columns = dict.fromkeys(names, AMOUNT)
+    rows = Rows(folder, "constraints/thermal_bounds.parquet", Integer(of="thermal"), columns)
     thermals = []
     for field in by_number(root, "thermals"):
-        folder.known(field, {"id", "name", "bus_id", "cost_per_mwh", "generation", *LIFE}, ahead)
         study.check_life(field)
-        power = field.get("generation")
-        folder.known(power, {"min_mw", "max_mw"})
-        base = (power.get(n).number(0.0) for n in ("min_mw", "max_mw"))
-        price = field.get("cost_per_mwh").number(0.0)
+        power, key = field.get("generation"), field.value["id"]
+        base = (power.get(n).number() for n in ("min_mw", "max_mw"))
+        price = field.get("cost_per_mwh").number()
         least, most, cost = (
-            rows.values(stages, field.value["id"], *item)
-            for item in zip(names, (*base, price), strict=True)
+            rows.values(stages, key, *item) for item in zip(names, (*base, price), strict=True)
         )
+        rows.ordered(stages, key, (names[0], least), (names[1], most))
         thermals += [
             {
                 "name": study.named(field.get("name").text(), block),
@@ -88,25 +150,20 @@ def read_thermals(study: Study) -> list[dict[str, Any]]:
 def read_lines(study: Study, penalties: Field) -> list[dict[str, Any]]:
     """Return the lines, one for each line and block."""
     folder, stages = study.folder, study.stages
-    root = folder.json("system/lines.json")
-    folder.known(root, {"lines"})
-    folder.known(penalties.get("line"), {"exchange_cost"})
+    root = folder.json("system/lines.json", LINES)
     names = "direct_mw", "reverse_mw"
-    bounds = Rows(folder, "constraints/line_bounds.parquet", "line_id", names)
+    bounds = Rows(folder, "constraints/line_bounds.parquet", LINE, dict.fromkeys(names, AMOUNT))
     file = "constraints/penalty_overrides_line.parquet"
-    prices = Rows(folder, file, "line_id", ("exchange_cost",))
-    factors = _read_factors(folder)
+    prices = Rows(folder, file, LINE, {"exchange_cost": PRICE})
+    factors = _read_factors(study)
     lines = []
     for field in by_number(root, "lines"):
-        known = {"id", "name", "source_bus_id", "target_bus_id", "capacity", "exchange_cost"}
-        folder.known(field, {*known, "losses_percent", *LIFE})
         study.check_life(field)
         folder.lack_if({"lines with losses": number(field, "losses_percent", 0.0) != 0.0})
         power, key = field.get("capacity"), field.value["id"]
-        folder.known(power, names)
-        base = [power.get(n).number(0.0) for n in names]
+        base = [power.get(n).number() for n in names]
         ways = [bounds.values(stages, key, n, b) for n, b in zip(names, base, strict=True)]
-        usual = penalties.get("line").get("exchange_cost").number(0.0)
+        usual = penalties.get("line").get("exchange_cost").number()
         price = prices.values(stages, key, "exchange_cost", number(field, "exchange_cost", usual))
         cost = study.constant(price, "costs of exchange")
         for block in study.blocks:
@@ -133,25 +190,17 @@ def read_lines(study: Study, penalties: Field) -> list[dict[str, Any]]:
     return lines
 
 
-def _read_factors(folder: Folder) -> dict[tuple[int, int, int], tuple[float, float]]:
+def _read_factors(study: Study) -> dict[tuple[int, int, int], tuple[float, float]]:
     """Return factors of the capacities of a line, by line, stage and block."""
     file = "constraints/exchange_factors.json"
-    if not folder.has(file):
+    if not study.folder.has(file):
         return {}
-    root = folder.json(file)
-    folder.known(root, {"exchange_factors"})
+    names = "direct_factor", "reverse_factor"
     factors = {}
-    for field in root.get("exchange_factors").items():
-        folder.known(field, {"line_id", "stage_id", "block_factors"})
+    for field in study.folder.json(file, EXCHANGE).get("exchange_factors").items():
+        line, stage = field.value["line_id"], field.value["stage_id"]
         for part in field.get("block_factors").items():
-            folder.known(part, {"block_id", "direct_factor", "reverse_factor"})
-            where = (
-                field.get("line_id").integer(0),
-                field.get("stage_id").integer(0),
-                part.get("block_id").integer(0),
-            )
-            factors[where] = (
-                part.get("direct_factor").number(0.0),
-                part.get("reverse_factor").number(0.0),
-            )
+            block = study.block(part, stage)
+            there, back = (part.get(name).number() for name in names)
+            factors[line, stage, block] = there, back
     return factors

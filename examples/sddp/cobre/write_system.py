@@ -5,6 +5,7 @@ costs per MWh are divided by its hours.
 """
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,16 @@ def not_written(case: Case) -> dict[str, bool]:
             step.depth[0] < math.inf and np.ptp(step.depth) > 0.0
             for bus in case.buses
             for step in bus.deficit
+        ),
+        "steps of a deficit that do not rise in price": any(
+            after.cost <= before.cost
+            for bus in case.buses
+            for before, after in pairwise(bus.deficit)
+        ),
+        "a deficit or an excess without a price": any(
+            price == 0.0
+            for bus in case.buses
+            for price in (bus.excess_cost, *(step.cost for step in bus.deficit))
         ),
         "prices of an excess that differ between buses": len(prices) > 1,
         "water that some hydros can buy": any(water) and not all(water),
@@ -179,13 +190,14 @@ def system(case: Case) -> dict[str, Any]:
 
 def bounds_by_stage(case: Case) -> dict[str, Table]:
     """Return the files of `constraints`, by name: the plants and lines that differ by stage."""
+    flows = [{BOUNDS[kind][0]: values for kind, values, _ in bounds_of(h)} for h in case.hydros]
+    # Cobre takes the least flow of turbines from their unit groups alone.
+    groups = [{n: v for n, v in f.items() if n == "min_turbined_m3s"} for f in flows]
     hydros, thermals, lines = (
         [
-            {
-                "max_turbined_m3s": h.segments[0].qmax,
-                **{BOUNDS[kind][0]: values for kind, values, _ in bounds_of(h)},
-            }
-            for h in case.hydros
+            {"max_turbined_m3s": h.segments[0].qmax}
+            | {n: v for n, v in flow.items() if n != "min_turbined_m3s"}
+            for h, flow in zip(case.hydros, flows, strict=True)
         ],
         [
             {
@@ -199,9 +211,13 @@ def bounds_by_stage(case: Case) -> dict[str, Table]:
     )
     tables = {
         "hydro_bounds": _table("hydro_id", hydros, case.stages),
+        "hydro_unit_group_bounds": _table("hydro_id", groups, case.stages),
         "thermal_bounds": _table("thermal_id", thermals, case.stages),
         "line_bounds": _table("line_id", lines, case.stages),
     }
+    units = tables["hydro_unit_group_bounds"]
+    if units:
+        units["hydro_unit_group_id"] = [0] * len(units["hydro_id"])
     return {name: table for name, table in tables.items() if table}
 
 

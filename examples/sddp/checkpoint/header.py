@@ -14,7 +14,7 @@ from case.data import Case
 from stage.points import FIELDS
 
 MAGIC = b"cobre_comm SDDP checkpoint"
-VERSION = 5
+VERSION = 6
 
 
 class CheckpointError(ValueError):

@@ -29,7 +29,7 @@ from simplex.state import (
 )
 
 SINGULAR = 1e-9
-"""A pivot smaller than this is taken for zero (programs are scaled to entries near one)."""
+"""A pivot below this, times the largest entry of its column, is taken for zero."""
 LIGHTEST = 1e-4
 """No weight is smaller: rounding must not make one zero or negative."""
 
@@ -111,6 +111,20 @@ def add_column(lp: Lp, var: int, factor: float, total: np.ndarray) -> None:
         for s in range(lp.head[USED]):
             if lp.key[s] >= 0 and lp.cut[s, var] != 0.0:
                 add_line(lp, m + s, factor * lp.cut[s, var], total)
+
+
+@plain
+def size_of_column(lp: Lp, var: int) -> float:
+    """Return the largest entry of the structural variable `var` in the program."""
+    first, index, value = lp.by_column
+    largest = 0.0
+    for e in range(first[var], first[var + 1]):
+        largest = max(largest, abs(value[e]))
+    if var < lp.cut.shape[1]:
+        for s in range(lp.head[USED]):
+            if lp.key[s] >= 0:
+                largest = max(largest, abs(lp.cut[s, var]))
+    return largest
 
 
 @plain
@@ -220,7 +234,7 @@ def rebuild(lp: Lp) -> bool:
         if lp.mark[j] == 0:
             continue
         read_column(lp, j)
-        best, r = SINGULAR, -1
+        best, r = SINGULAR * size_of_column(lp, j), -1
         for p in range(lp.head[ROWS]):
             if lp.basis[p] >= n and lp.mark[lp.basis[p]] == 0 and abs(lp.column[p]) > best:
                 best, r = abs(lp.column[p]), p

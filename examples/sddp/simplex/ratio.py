@@ -11,13 +11,25 @@ implementation", thesis, Paderborn 2005, ch. 3 and 6; P. M. J. Harris, Math. Pro
 import numpy as np
 from compiled import plain
 
-from simplex.basis import add_column, clear_column, resting_value
-from simplex.state import AT_LOWER, AT_UPPER, AT_ZERO, ROWS, Lp, end_of, is_nonbasic
+from simplex.basis import add_column, clear_column, resting_value, size_of_column
+from simplex.state import (
+    AT_LOWER,
+    AT_UPPER,
+    AT_ZERO,
+    ROWS,
+    Lp,
+    end_of,
+    has_row,
+    is_nonbasic,
+)
 
 IMPOSSIBLE = 1e-9
 """A row is infeasible only if it misses its bound by more than this, times one plus its size."""
 SMALLEST = 1e-8
 """Entries of a row below this, times its largest one, do not make a pivot."""
+ROUNDED = 1e-11
+"""Where no larger entry is left, this makes one: an entry above this part of the largest of its
+column, times the largest factor of a row. Below are rounding errors of the sum that an entry is."""
 HARRIS = 1e-11
 """Reduced costs may pass zero by this much for the sake of a larger pivot."""
 
@@ -55,6 +67,27 @@ def list_candidates(lp: Lp, sign: float, least: float) -> int:
         lp.ratio[count] = slope / abs(entry)
         count += 1
     return count
+
+
+@plain
+def list_small(lp: Lp, r: int, sign: float) -> int:
+    """As `list_candidates`, of entries in row `r` that are small beside the largest of the row.
+
+    An entry is a sum of a column of the program, times factors of its rows. If a column has small
+    numbers alone, so has its entry, without being a rounding error.
+    """
+    factor = 0.0
+    for i in range(end_of(lp)):
+        if has_row(lp, i):
+            factor = max(factor, abs(lp.inverse[i, r]))
+    count, kept = list_candidates(lp, sign, 0.0), 0
+    for p in range(count):
+        var = lp.mark[p]
+        size = size_of_column(lp, var) if var < lp.cost.size else 1.0
+        if abs(lp.entry[var]) > ROUNDED * factor * size:
+            lp.mark[kept], lp.ratio[kept] = var, lp.ratio[p]
+            kept += 1
+    return kept
 
 
 @plain
@@ -106,9 +139,14 @@ def choose_column(lp: Lp, r: int, miss: float, largest: float, bland: bool) -> t
     """
     bound = lp.lower[lp.basis[r]] if miss > 0.0 else lp.upper[lp.basis[r]]
     rounding = IMPOSSIBLE * (1.0 + abs(bound))
-    count = list_candidates(lp, 1.0 if miss > 0.0 else -1.0, SMALLEST * largest)
-    slope = abs(miss)
-    while count > 0:
+    sign, slope = 1.0 if miss > 0.0 else -1.0, abs(miss)
+    count, is_small = list_candidates(lp, sign, SMALLEST * largest), False
+    while True:
+        if count == 0:
+            if is_small or slope <= rounding:
+                return -1, slope
+            count, is_small = list_small(lp, r, sign), True
+            continue
         p = pick(lp, count, bland)
         var = lp.mark[p]
         reach = abs(lp.entry[var]) * (lp.upper[var] - lp.lower[var])
@@ -118,4 +156,3 @@ def choose_column(lp: Lp, r: int, miss: float, largest: float, bland: bool) -> t
         flip(lp, var)
         count -= 1
         lp.mark[p], lp.ratio[p] = lp.mark[count], lp.ratio[count]
-    return -1, slope

@@ -130,13 +130,14 @@ def table_of(case: Case, units: Units, records: np.ndarray) -> dict[str, np.ndar
         step += len(bus.deficit)
     turbine = at.turbines
     for h, (name, hydro) in enumerate(zip(labels(case.hydros), case.hydros, strict=True)):
+        unit = units.water[h]
         generation = np.zeros(x.shape[:2])
         for segment in hydro.segments:
-            generation += x[:, :, turbine] * (units.water * segment.productivity)
+            generation += x[:, :, turbine] * (unit * segment.productivity)
             turbine += 1
-        table[f"storage_{name}"] = x[:, :, h] * units.water
+        table[f"storage_{name}"] = x[:, :, h] * unit
         table[f"generation_hydro_{name}"] = generation
-        table[f"spill_{name}"] = x[:, :, at.spill + h] * units.water
+        table[f"spill_{name}"] = x[:, :, at.spill + h] * unit
     for g, name in enumerate(labels(case.thermals)):
         table[f"generation_thermal_{name}"] = x[:, :, at.thermal + g] * units.energy
     for i, name in enumerate(labels(case.lines)):

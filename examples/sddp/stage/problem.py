@@ -60,8 +60,8 @@ def base_rows(case: Case, units: Units) -> np.ndarray:
     buyers = [h for h, hydro in enumerate(hydros) if hydro.water_cost is not None]
     for i, h in enumerate(buyers):
         a[h, at.bought + i] = -1.0
-    for j, (_, segment) in enumerate(segments):
-        power = segment.productivity * (units.water / units.energy)
+    for j, (h, segment) in enumerate(segments):
+        power = segment.productivity * (units.water[h] / units.energy)
         a[row.energy + segment.bus, at.turbines + j] = power
     fill_energy(case, a)
     limits = [(h, limit) for h, hydro in enumerate(hydros) for limit in hydro.limits]
@@ -101,32 +101,38 @@ def stage_costs(case: Case, units: Units) -> np.ndarray:
     """Return `Problem.cost`."""
     at, hydros = columns_of(case), case.hydros
     water, energy = np.zeros((case.stages, at.end)), np.zeros((case.stages, at.end))
-    water[:, at.spill : at.thermal] = [h.spill_cost for h in hydros]
+    water[:, at.spill : at.thermal] = np.array([h.spill_cost for h in hydros]) * units.water
     energy[:, at.thermal : at.deficit] = per_stage([g.cost for g in case.thermals], case.stages)
     energy[:, at.deficit : at.forward] = [step.cost for bus in case.buses for step in bus.deficit]
     energy[:, at.forward : at.excess] = [line.cost for line in case.lines] * 2
     excess = [bus.excess_cost for bus in case.buses if bus.excess_cost is not None]
     energy[:, at.excess : at.bought] = excess
-    bought = [h.water_cost for h in hydros if h.water_cost is not None]
+    of_hydro = list(zip(hydros, units.water, strict=True))
+    bought = [h.water_cost * unit for h, unit in of_hydro if h.water_cost is not None]
     water[:, at.bought : at.below] = bought
-    limits = [limit for h in hydros for limit in h.limits]
-    water[:, at.below : at.above] = [limit.below_cost for limit in limits]
-    water[:, at.above : at.end] = [limit.above_cost for limit in limits]
-    cost = (water * units.water + energy * units.energy) / units.money
+    limits = [(limit, unit) for h, unit in of_hydro for limit in h.limits]
+    water[:, at.below : at.above] = [limit.below_cost * unit for limit, unit in limits]
+    water[:, at.above : at.end] = [limit.above_cost * unit for limit, unit in limits]
+    cost = (water + energy * units.energy) / units.money
     cost *= np.array(case.discount)[:, None]
     cost[:, at.theta] = 1.0
     return cost
+
+
+def owners_of_segments(case: Case) -> np.ndarray:
+    """Return the hydro of each segment."""
+    return np.repeat(np.arange(len(case.hydros)), [len(h.segments) for h in case.hydros])
 
 
 def column_bounds(case: Case, units: Units) -> tuple[np.ndarray, np.ndarray]:
     """Return `Problem.lower` and `Problem.upper`."""
     at, hydros, stages = columns_of(case), case.hydros, case.stages
     lower, upper = np.zeros((stages, at.end)), np.full((stages, at.end), np.inf)
-    lower[:, : at.theta] = [h.vmin / units.water for h in hydros]
-    upper[:, : at.theta] = [h.vmax / units.water for h in hydros]
+    lower[:, : at.theta] = np.array([h.vmin for h in hydros]) / units.water
+    upper[:, : at.theta] = np.array([h.vmax for h in hydros]) / units.water
     upper[stages - 1, at.theta] = 0.0
     turbines = per_stage([s.qmax for h in hydros for s in h.segments], stages)
-    upper[:, at.turbines : at.spill] = turbines / units.water
+    upper[:, at.turbines : at.spill] = turbines / units.water[owners_of_segments(case)]
     thermals = slice(at.thermal, at.deficit)
     lower[:, thermals] = per_stage([g.least for g in case.thermals], stages) / units.energy
     upper[:, thermals] = per_stage([g.capacity for g in case.thermals], stages) / units.energy
@@ -144,23 +150,43 @@ def ceilings(case: Case, units: Units, upper: np.ndarray, noise: np.ndarray) -> 
     plants can give. Water is bought for reservoirs, turbines, limits and negative inflows.
     """
     at, ceiling = columns_of(case), np.full(upper.shape[1], np.inf)
-    inflow, demand = noise[:, : at.theta], noise[:, at.theta :]
-    water = upper[0, : at.theta].sum() + np.maximum(inflow, 0.0).sum(axis=1).max()
-    deficit = demand.sum(axis=1).max()
+    deficit = noise[:, at.theta :].sum(axis=1).max()
     plants = upper[:, at.thermal : at.deficit].sum(axis=1).max() + sum(
         max(s.qmax) * s.productivity / units.energy for h in case.hydros for s in h.segments
     )
-    least = [max(limit.least) for h in case.hydros for limit in h.limits]
-    use = upper[:, : at.theta].sum(axis=1) + upper[:, at.turbines : at.spill].sum(axis=1)
-    bought = use.max() - np.minimum(inflow, 0.0).sum(axis=1).min() + sum(least) / units.water
-    if at.bought < at.below:
-        water += bought
-    ceiling[at.spill : at.thermal] = water
     ceiling[at.deficit : at.forward] = deficit
     ceiling[at.excess : at.bought] = plants + deficit
-    ceiling[at.bought : at.below] = bought
-    ceiling[at.below :] = water + bought
+    buyers = [h for h, hydro in enumerate(case.hydros) if hydro.water_cost is not None]
+    limited = [h for h, hydro in enumerate(case.hydros) for _ in hydro.limits]
+    spilt, bought = water_ceilings(case, units, upper, noise)
+    ceiling[at.spill : at.thermal] = spilt
+    ceiling[at.bought : at.below] = bought[buyers]
+    ceiling[at.below :] = np.tile((spilt + bought)[limited], 2)
     return ceiling
+
+
+def water_ceilings(
+    case: Case, units: Units, upper: np.ndarray, noise: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return how much water each hydro can spill, and how much can be bought for it, at most.
+
+    No water flows between hydros whose units differ.
+    """
+    at, hydros = columns_of(case), case.hydros
+    volume, turbined = upper[:, : at.theta], upper[:, at.turbines : at.spill]
+    owner, inflow = owners_of_segments(case), noise[:, : at.theta]
+    least = np.array([sum(max(limit.least) for limit in h.limits) for h in hydros])
+    buys = np.array([h.water_cost is not None for h in hydros])
+    spilt, bought = np.zeros(len(hydros)), np.zeros(len(hydros))
+    for unit in set(units.water):
+        alike = units.water == unit
+        rain = inflow[:, alike]
+        use = volume[:, alike].sum(axis=1) + turbined[:, alike[owner]].sum(axis=1)
+        dry = np.minimum(rain, 0.0).sum(axis=1).min()
+        bought[alike] = use.max() - dry + least[alike].sum() / unit
+        water = volume[0, alike].sum() + np.maximum(rain, 0.0).sum(axis=1).max()
+        spilt[alike] = water + (bought[alike] if buys[alike].any() else 0.0)
+    return spilt, bought
 
 
 def openings_by_water(first: np.ndarray, inflow: np.ndarray) -> np.ndarray:
@@ -174,14 +200,15 @@ def build_problem(case: Case, units: Units, noise: np.ndarray) -> Problem:
     """Return the arrays of `case`; `noise` holds `opening_row` of every opening, in order."""
     lower, upper = column_bounds(case, units)
     limits = [limit for h in case.hydros for limit in h.limits]
+    unit = np.repeat(units.water, [len(h.limits) for h in case.hydros])
     first, hydros = opening_bounds(case), len(case.hydros)
     return Problem(
         a=base_rows(case, units),
         cost=stage_costs(case, units),
         lower=lower,
         upper=upper,
-        least=per_stage([limit.least for limit in limits], case.stages) / units.water,
-        most=per_stage([limit.most for limit in limits], case.stages) / units.water,
+        least=per_stage([limit.least for limit in limits], case.stages) / unit,
+        most=per_stage([limit.most for limit in limits], case.stages) / unit,
         ceiling=ceilings(case, units, upper, np.array(noise)),
         start=np.array([h.v0 for h in case.hydros]) / units.water,
         first=first,

@@ -10,7 +10,7 @@ import math
 import numpy as np
 from compiled import plain
 from simplex.basis import cold_start
-from simplex.dual import FAILED, OPTIMAL
+from simplex.dual import FAILED, INFEASIBLE, OPTIMAL
 from simplex.rows import add_row, drop_slack_rows
 from simplex.solve import reoptimise
 from simplex.state import RESULT, ROWS, Lp, allocate, copy_values, rows_of
@@ -89,11 +89,11 @@ def solve_stage(lp: Lp, pool: Pool, t: int, row: np.ndarray) -> int:
 
     `row` is work space for H + 1 coefficients. Returns an outcome of `simplex.dual`. Cuts that are
     nearly alike can make every basis nearly singular. So a problem that fails is begun anew without
-    cuts, and gets only cuts that exceed theta by more. So is one that is said to be infeasible: a
-    larger theta keeps every cut, so only rows of the case itself can have no solution.
+    cuts, and gets only cuts that exceed theta by more. A problem is infeasible only if it is so
+    without cuts.
     """
     outcome, violated = add_violated(lp, pool, t, row, VIOLATED), VIOLATED
-    while outcome != OPTIMAL and violated < COARSEST:
+    while outcome != OPTIMAL and outcome != INFEASIBLE and violated < COARSEST:
         violated *= COARSER
         lp.key[:] = -1
         if cold_start(lp):
@@ -103,14 +103,21 @@ def solve_stage(lp: Lp, pool: Pool, t: int, row: np.ndarray) -> int:
 
 @plain
 def add_violated(lp: Lp, pool: Pool, t: int, row: np.ndarray, violated: float) -> int:
-    """Solve `lp`, adding the cut that exceeds theta most, until no cut does by `violated`."""
+    """Solve `lp`, adding the cut that exceeds theta most, until no cut does by `violated`.
+
+    A larger theta keeps every cut, so only rows of the case can have no solution. Infeasible rows
+    among which are cuts are therefore a failure of the solver.
+    """
     hydros = row.size - 1
     room = lp.basis.size
     if lp.head[ROWS] > rows_of(lp) + hydros + 8:
         drop_slack_rows(lp)
     for _ in range(pool.count[t] + 1000):
-        if reoptimise(lp) != OPTIMAL:
-            return lp.head[RESULT]
+        outcome = reoptimise(lp)
+        if outcome != OPTIMAL:
+            if outcome == INFEASIBLE and lp.head[ROWS] > rows_of(lp):
+                outcome = lp.head[RESULT] = FAILED
+            return outcome
         theta = lp.x[hydros]
         best, _ = highest_cut(pool, t, lp.x, theta + violated * abs(theta) + ZERO)
         if best < 0:

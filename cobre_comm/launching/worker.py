@@ -18,33 +18,9 @@ from cobre_comm.factory import create_communicator
 from cobre_comm.launching import order as orders
 from cobre_comm.launching.messages import Done, Failed, Progress
 from cobre_comm.launching.pickling import dumps
+from cobre_comm.launching.reporting import as_rank
 
-Reporter = Callable[[Any], None]
 STDIN = 0
-
-_reporter: Reporter | None = None  # of the worker that this process is
-
-
-def report(payload: Any) -> None:
-    """Report progress, if this process is a worker."""
-    if _reporter is not None:
-        _reporter(payload)
-
-
-def is_worker() -> bool:
-    """Whether this process is running a function for ``launch``."""
-    return _reporter is not None
-
-
-@contextlib.contextmanager
-def reporting(reporter: Reporter) -> Any:
-    """Make this process a worker that reports to ``reporter``."""
-    global _reporter
-    _reporter = reporter
-    try:
-        yield
-    finally:
-        _reporter = None
 
 
 def main() -> None:
@@ -73,7 +49,7 @@ def _run(pipe: ReportPipe, message: bytes) -> None:
         if wants_progress:
             pipe.send(dumps(Progress(payload)))
 
-    with reporting(reporter):
+    with as_rank(reporter):
         _send_value(pipe, *_call(pipe, fn, args))
 
 
@@ -82,22 +58,12 @@ def _call(pipe: ReportPipe, fn: Callable[..., Any], args: tuple[Any, ...]) -> tu
     pipe.send(pickle.dumps(Met()))
     start = time.perf_counter()
     try:
-        value = call_to_value(fn, comm, args)
+        value = fn(comm, *args)
         wall_time_s = time.perf_counter() - start
     finally:
         with contextlib.suppress(InvalidCommunicator):  # a thread of the user's is still in it
             comm.close()
     return Done(value, comm.backend, wall_time_s), comm.rank
-
-
-def call_to_value(fn: Callable[..., Any], comm: Any, args: tuple[Any, ...]) -> Any:
-    """Call ``fn`` and return its value; None if it calls ``sys.exit(0)``."""
-    try:
-        return fn(comm, *args)
-    except SystemExit as error:
-        if exit_code_of(error) != 0:
-            raise
-        return None
 
 
 def _send_value(pipe: ReportPipe, done: Done, rank: int) -> None:

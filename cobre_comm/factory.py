@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from cobre_comm.backends import BY_NAME, SPECS
 from cobre_comm.backends.announced import announced
 from cobre_comm.backends.tcp.foreign import foreign_job
-from cobre_comm.common import place, report_pipe
+from cobre_comm.common import report_pipe, seat
 from cobre_comm.common.graceful import VARIABLE, graceful_signals
 from cobre_comm.config import BackendKind, Config
 from cobre_comm.errors import (
@@ -123,7 +123,7 @@ def _create_any(kind: BackendKind | Config | str | None) -> Communicator:
     if isinstance(kind, Config):
         spec = next(s for s in SPECS if s.config is type(kind))
         if _is_of_environment(kind):
-            _take_place(spec.name)
+            _take_seat(spec.name)
         return _create(spec.name, f"a {type(kind).__name__} was passed", kind)
     if kind is None:
         name = os.environ.get("COBRE_COMM_BACKEND") or "auto"
@@ -138,19 +138,19 @@ def _create_any(kind: BackendKind | Config | str | None) -> Communicator:
         )
     name = name.strip().lower()
     is_auto = name == BackendKind.AUTO.value
-    taken = "" if name == BackendKind.LOCAL.value else place.taken_by_another()
-    if taken and (kind is None or is_auto) and not place.imports_its_script():
+    taken = "" if name == BackendKind.LOCAL.value else seat.taken_by_another()
+    if taken and (kind is None or is_auto) and not seat.imports_its_script():
         logger.warning("%s; this one works alone, on backend local", taken)
         return _create(BackendKind.LOCAL.value, taken)
     if is_auto and not taken:
         name, reason = _detect(os.environ)
     if name != BackendKind.LOCAL.value:
-        _take_place(name)
+        _take_seat(name)
     return _create(name, reason)
 
 
 def _is_of_environment(config: Config) -> bool:
-    """Whether a configuration tells the place that the environment tells too."""
+    """Whether a configuration tells the seat that the environment tells too."""
     try:
         told = type(config).from_env()
     except BackendError:
@@ -159,10 +159,10 @@ def _is_of_environment(config: Config) -> bool:
     return all(getattr(told, fact, None) == getattr(config, fact, None) for fact in facts)
 
 
-def _take_place(name: str) -> None:
-    """Take the place that the environment tells; ``InitializationFailed`` if a rank has it."""
-    taken = place.taken_by_another()
-    if taken and place.imports_its_script():
+def _take_seat(name: str) -> None:
+    """Take the seat that the environment tells; ``InitializationFailed`` if a rank has it."""
+    taken = seat.taken_by_another()
+    if taken and seat.imports_its_script():
         raise InitializationFailed(
             name,
             f"{taken}; a child of multiprocessing imports the script of its parent, so put what "
@@ -172,9 +172,9 @@ def _take_place(name: str) -> None:
         raise InitializationFailed(
             name,
             f"{taken}; set COBRE_COMM_BACKEND=local if this process works alone, or unset "
-            f"{place.VARIABLE} if this process is the rank instead",
+            f"{seat.VARIABLE} if this process is the rank instead",
         )
-    place.claim()
+    seat.claim()
 
 
 def _detect(environ: Mapping[str, str]) -> tuple[str, str]:

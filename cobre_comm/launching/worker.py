@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from cobre_comm.common import frames, place, raised, report_pipe
+from cobre_comm.common import frames, raised, report_pipe, seat
 from cobre_comm.common.report_pipe import Met, ReportPipe, exit_code_of
 from cobre_comm.errors import InvalidCommunicator
 from cobre_comm.factory import create_communicator
@@ -26,7 +26,7 @@ STDIN = 0
 def main() -> None:
     """Be a rank: call the function with a communicator, and send the outcome to the launcher."""
     pipe = report_pipe.claim("launch")
-    place.claim()
+    seat.claim()
     message = frames.receive(STDIN)
     if pipe is None or message is None:
         sys.exit(1)  # the launcher has gone

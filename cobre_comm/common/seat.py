@@ -1,12 +1,12 @@
-"""The place of a process in its job, and the process that has taken it.
+"""The seat of a process in its job, and the process that has taken it.
 
 Variables of the environment tell a process which rank of which job it is. All its descendants
 inherit them, and none of them is that rank. So the first process that imports
-``create_communicator``, or makes a communicator, takes the place, by a variable that its
-descendants inherit too. It names the process and the place. A shell, or a program such as
-``conda run``, takes no place, so the process that it starts does.
+``create_communicator``, or makes a communicator, takes the seat, by a variable that its
+descendants inherit too. It names the process and the seat. A shell, or a program such as
+``conda run``, takes no seat, so the process that it starts does.
 
-A descendant that is a rank of another job has another place, and so the variable says nothing to
+A descendant that is a rank of another job has another seat, and so the variable says nothing to
 it. MPICH may give the same rank and size to a rank of another job: there the socket by which it
 speaks to its starter is another one. A plain child has no such socket, because Python closes it.
 """
@@ -22,12 +22,12 @@ from typing import NamedTuple
 
 from cobre_comm.common.start_time import start_time
 
-VARIABLE = "COBRE_RANK_PROCESS"  # PID:START:PLACE:LINK
+VARIABLE = "COBRE_RANK_PROCESS"  # PID:START:SEAT:LINK
 _NO_LINK = 0
 
 
 class _Row(NamedTuple):
-    """The variables by which one kind of launcher tells a place."""
+    """The variables by which one kind of launcher tells a seat."""
 
     rank: str
     size: str
@@ -46,19 +46,19 @@ _ROWS = (  # the launcher that is nearest to the process comes first
 
 
 def claim() -> None:
-    """Take the place that the environment tells, unless another process has taken it."""
-    place = _place(os.environ)
-    if place and not taken_by_another():
+    """Take the seat that the environment tells, unless another process has taken it."""
+    seat = _seat(os.environ)
+    if seat and not taken_by_another():
         pid = os.getpid()
-        os.environ[VARIABLE] = f"{pid}:{start_time(pid)}:{place}:{_link(os.environ)}"
+        os.environ[VARIABLE] = f"{pid}:{start_time(pid)}:{seat}:{_link(os.environ)}"
 
 
 def taken_by_another() -> str:
-    """Say which process has taken the place that the environment tells; "" if none has."""
+    """Say which process has taken the seat that the environment tells; "" if none has."""
     pid, _, rest = os.environ.get(VARIABLE, "").partition(":")
     started, _, rest = rest.partition(":")
-    place, _, link = rest.partition(":")
-    if not place or place != _place(os.environ):
+    seat, _, link = rest.partition(":")
+    if not seat or seat != _seat(os.environ):
         return ""
     if (pid, started) == (str(os.getpid()), str(start_time(os.getpid()))):
         return ""
@@ -74,8 +74,8 @@ def imports_its_script() -> bool:
     return module is not None and hasattr(module.current_process(), "_inheriting")
 
 
-def _place(environ: Mapping[str, str]) -> str:
-    """Return a short name for the place that an environment tells; "" if it tells none."""
+def _seat(environ: Mapping[str, str]) -> str:
+    """Return a short name for the seat that an environment tells; "" if it tells none."""
     rows = _told(environ)
     names = [name for row in rows for name in (row.rank, row.size, *row.others)]
     words = [f"{name}={environ.get(name, '')}" for name in (*names, "COBRE_JOB_ID")]

@@ -97,6 +97,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name == "create_communicator":  # from now on a rank may load kernels that other ranks save
         importlib.import_module("cobre_kernels.machine.compiling.checked_cache").check_loads()
+        importlib.import_module("cobre_comm.common.seat").claim()
     value = getattr(importlib.import_module(f"{__name__}.{_HOME_OF[name]}"), name)
     globals()[name] = value
     return value

@@ -474,8 +474,10 @@ class WorkerError(_Explained):
     ----------
     rank : int
         The first rank that failed.
-    exit_code : int
-        Its exit code; negative for a signal.
+    exit_code : int or None
+        Its exit code; negative for a signal. It is 0 if the rank ended by ``sys.exit(0)`` or
+        ``os._exit(0)``, so that the function did not return. None: the calling program ignores
+        ``SIGCHLD``, or waits for all of its children, and so the code was lost.
     inner : BaseException or None
         The worker's own exception, with its traceback as cause; None if it died without one.
     ranks : iterable of int
@@ -496,7 +498,7 @@ class WorkerError(_Explained):
     def __init__(
         self,
         rank: int,
-        exit_code: int,
+        exit_code: int | None,
         inner: BaseException | None = None,
         ranks: Iterable[int] = (),
     ) -> None:
@@ -508,10 +510,17 @@ class WorkerError(_Explained):
 
     def __str__(self) -> str:
         if self.inner is not None:
-            return f"{named(self.ranks)} raised {type(self.inner).__name__}: {self.inner}"
-        if self.exit_code < 0:
+            said = f"{named(self.ranks)} raised {type(self.inner).__name__}: {self.inner}"
+        elif self.exit_code is None:
+            return (
+                f"rank {self.rank} ended before it had sent a value; its exit code is not known, "
+                "because this process ignores SIGCHLD or has waited for all of its children"
+            )
+        elif self.exit_code < 0:
             return f"rank {self.rank} was ended by {signal_name(-self.exit_code)}"
-        return f"rank {self.rank} ended with exit code {self.exit_code}"
+        else:
+            said = f"rank {self.rank} ended with exit code {self.exit_code}"
+        return f"{said}; the function has not returned a value" if self.exit_code == 0 else said
 
 
 def signal_name(number: int) -> str:

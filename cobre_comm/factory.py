@@ -11,10 +11,15 @@ from typing import TYPE_CHECKING
 from cobre_comm.backends import BY_NAME, SPECS
 from cobre_comm.backends.announced import announced
 from cobre_comm.backends.tcp.foreign import foreign_job
-from cobre_comm.common import report_pipe
+from cobre_comm.common import report_pipe, seat
 from cobre_comm.common.graceful import VARIABLE, graceful_signals
 from cobre_comm.config import BackendKind, Config
-from cobre_comm.errors import BackendNotAvailable, InitializationFailed, InvalidBackend
+from cobre_comm.errors import (
+    BackendError,
+    BackendNotAvailable,
+    InitializationFailed,
+    InvalidBackend,
+)
 
 if TYPE_CHECKING:
     from cobre_comm.communicator import Communicator
@@ -82,7 +87,8 @@ def create_communicator(
         If variables that the backend needs are not set.
     InitializationFailed
         If the backend cannot start, for example because a rank does not come; or if a launcher has
-        announced several ranks, and no backend here can connect them.
+        announced several ranks, and no backend here can connect them; or if a rank has started this
+        process, which cannot be that rank too. Without ``kind`` such a process works alone.
     ValueError
         If ``graceful`` names a signal that cannot ask to stop, or if the backend takes no signals.
     TypeError
@@ -116,6 +122,8 @@ def _create_any(kind: BackendKind | Config | str | None) -> Communicator:
     report_pipe.install()
     if isinstance(kind, Config):
         spec = next(s for s in SPECS if s.config is type(kind))
+        if _is_of_environment(kind):
+            _take_seat(spec.name)
         return _create(spec.name, f"a {type(kind).__name__} was passed", kind)
     if kind is None:
         name = os.environ.get("COBRE_COMM_BACKEND") or "auto"
@@ -129,9 +137,44 @@ def _create_any(kind: BackendKind | Config | str | None) -> Communicator:
             f"kind must be a BackendKind, a configuration, a name or None, got {kind!r}"
         )
     name = name.strip().lower()
-    if name == BackendKind.AUTO.value:
+    is_auto = name == BackendKind.AUTO.value
+    taken = "" if name == BackendKind.LOCAL.value else seat.taken_by_another()
+    if taken and (kind is None or is_auto) and not seat.imports_its_script():
+        logger.warning("%s; this one works alone, on backend local", taken)
+        return _create(BackendKind.LOCAL.value, taken)
+    if is_auto and not taken:
         name, reason = _detect(os.environ)
+    if name != BackendKind.LOCAL.value:
+        _take_seat(name)
     return _create(name, reason)
+
+
+def _is_of_environment(config: Config) -> bool:
+    """Whether a configuration tells the seat that the environment tells too."""
+    try:
+        told = type(config).from_env()
+    except BackendError:
+        return False
+    facts = ("name", "coordinator", "port", "rank", "size")
+    return all(getattr(told, fact, None) == getattr(config, fact, None) for fact in facts)
+
+
+def _take_seat(name: str) -> None:
+    """Take the seat that the environment tells; ``InitializationFailed`` if a rank has it."""
+    taken = seat.taken_by_another()
+    if taken and seat.imports_its_script():
+        raise InitializationFailed(
+            name,
+            f"{taken}; a child of multiprocessing imports the script of its parent, so put what "
+            'the script does under if __name__ == "__main__":',
+        )
+    if taken:
+        raise InitializationFailed(
+            name,
+            f"{taken}; set COBRE_COMM_BACKEND=local if this process works alone, or unset "
+            f"{seat.VARIABLE} if this process is the rank instead",
+        )
+    seat.claim()
 
 
 def _detect(environ: Mapping[str, str]) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, TypeVarTuple
 from cobre_comm.common.report_pipe import exit_code_of
 from cobre_comm.config import BackendKind
 from cobre_comm.errors import WorkerError
-from cobre_comm.launching import worker as workers_side
+from cobre_comm.launching import reporting
 from cobre_comm.launching.interrupt import interrupted
 from cobre_comm.launching.order import Order, pack
 from cobre_comm.launching.refusals import check_importable, check_not_nested
@@ -108,6 +108,10 @@ def report_progress(payload: Any) -> None:
     ``cobre-comm status`` shows the latest ones, and ``cobre-comm status --serve`` draws them over
     time. Anything else goes to ``on_progress`` alone; without one, nothing comes of it.
 
+    Of several launches of one rank in one process, each gets the reports of its own function, and
+    of threads that the function starts in a copy of its context. Another thread reports to the
+    one launch that began before the thread did.
+
     Parameters
     ----------
     payload : object
@@ -119,6 +123,8 @@ def report_progress(payload: Any) -> None:
     ------
     TypeError, AttributeError, pickle.PicklingError
         If the payload cannot be pickled; with one rank, ``on_progress`` may raise anything.
+    RuntimeError
+        In a thread without such a context that may belong to several launches.
 
     Examples
     --------
@@ -133,7 +139,7 @@ def report_progress(payload: Any) -> None:
     from cobre_comm.journal.progress import note
 
     note(payload)
-    workers_side.report(payload)
+    reporting.report(payload)
 
 
 def launch(
@@ -201,7 +207,8 @@ def launch(
     Raises
     ------
     WorkerError
-        For the first rank that failed, in the last attempt; the others are ended.
+        For the first rank that failed, in the last attempt; the others are ended. A rank has
+        succeeded if ``fn`` has returned: ``sys.exit(0)`` is a failure with exit code 0.
     ValueError, TypeError, RuntimeError, InvalidBackend, BackendNotAvailable
         For arguments or a situation that cannot work: before anything is started; with an executor
         also when its workers do not come, each in a process of its own.
@@ -279,9 +286,9 @@ def _call_here(
             raise
 
     try:
-        with create_communicator(BackendKind.LOCAL) as comm, workers_side.reporting(reporter):
+        with create_communicator(BackendKind.LOCAL) as comm, reporting.as_call(reporter):
             start = time.perf_counter()
-            value = workers_side.call_to_value(fn, comm, args)
+            value = fn(comm, *args)
             wall_time_s = time.perf_counter() - start
     except KeyboardInterrupt:
         raise

@@ -9,12 +9,12 @@ from typing import Any
 
 from cobre_comm.common.mistakes import LAUNCH, explained
 from cobre_comm.launching.pickling import can_send_by_value, dumps, main_is_file
-from cobre_comm.launching.worker import is_worker
+from cobre_comm.launching.reporting import is_rank
 
 
 def check_not_nested() -> None:
     """Raise ``RuntimeError`` in a worker, which has its communicator already."""
-    if is_worker():
+    if is_rank():
         raise RuntimeError("launch cannot be called inside a worker of another launch")
     # multiprocessing's own mark of a child that is still importing the parent's main module.
     if getattr(multiprocessing.current_process(), "_inheriting", False):

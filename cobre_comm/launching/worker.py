@@ -11,45 +11,22 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from cobre_comm.common import frames, raised, report_pipe
+from cobre_comm.common import frames, raised, report_pipe, seat
 from cobre_comm.common.report_pipe import Met, ReportPipe, exit_code_of
 from cobre_comm.errors import InvalidCommunicator
 from cobre_comm.factory import create_communicator
 from cobre_comm.launching import order as orders
 from cobre_comm.launching.messages import Done, Failed, Progress
 from cobre_comm.launching.pickling import dumps
+from cobre_comm.launching.reporting import as_rank
 
-Reporter = Callable[[Any], None]
 STDIN = 0
-
-_reporter: Reporter | None = None  # of the worker that this process is
-
-
-def report(payload: Any) -> None:
-    """Report progress, if this process is a worker."""
-    if _reporter is not None:
-        _reporter(payload)
-
-
-def is_worker() -> bool:
-    """Whether this process is running a function for ``launch``."""
-    return _reporter is not None
-
-
-@contextlib.contextmanager
-def reporting(reporter: Reporter) -> Any:
-    """Make this process a worker that reports to ``reporter``."""
-    global _reporter
-    _reporter = reporter
-    try:
-        yield
-    finally:
-        _reporter = None
 
 
 def main() -> None:
     """Be a rank: call the function with a communicator, and send the outcome to the launcher."""
     pipe = report_pipe.claim("launch")
+    seat.claim()
     message = frames.receive(STDIN)
     if pipe is None or message is None:
         sys.exit(1)  # the launcher has gone
@@ -73,7 +50,7 @@ def _run(pipe: ReportPipe, message: bytes) -> None:
         if wants_progress:
             pipe.send(dumps(Progress(payload)))
 
-    with reporting(reporter):
+    with as_rank(reporter):
         _send_value(pipe, *_call(pipe, fn, args))
 
 
@@ -82,22 +59,12 @@ def _call(pipe: ReportPipe, fn: Callable[..., Any], args: tuple[Any, ...]) -> tu
     pipe.send(pickle.dumps(Met()))
     start = time.perf_counter()
     try:
-        value = call_to_value(fn, comm, args)
+        value = fn(comm, *args)
         wall_time_s = time.perf_counter() - start
     finally:
         with contextlib.suppress(InvalidCommunicator):  # a thread of the user's is still in it
             comm.close()
     return Done(value, comm.backend, wall_time_s), comm.rank
-
-
-def call_to_value(fn: Callable[..., Any], comm: Any, args: tuple[Any, ...]) -> Any:
-    """Call ``fn`` and return its value; None if it calls ``sys.exit(0)``."""
-    try:
-        return fn(comm, *args)
-    except SystemExit as error:
-        if exit_code_of(error) != 0:
-            raise
-        return None
 
 
 def _send_value(pipe: ReportPipe, done: Done, rank: int) -> None:

@@ -73,7 +73,7 @@ class Worker(RankProcess):
             return None
         self.outcome = message
         report = message.report if isinstance(message, Failed) else None
-        code = report.exit_code if report else 0
+        code = 0 if isinstance(message, Done) else (report.exit_code if report else 0) or 1
         self.ending = Ending(self.rank, code, time.monotonic(), report, self.aborts)
         return None
 
@@ -90,7 +90,8 @@ class Worker(RankProcess):
             error = WorkerError(self.rank, self.outcome.report.exit_code, inner, ranks)
             error.__cause__ = inner
             return error
-        return WorkerError(self.rank, self.exit_code() or 0)
+        code = self.exit_code()
+        return WorkerError(self.rank, None if self.is_code_taken else code)
 
     def reap(self) -> None:
         """Let go of the ended process, and of its pipes."""
@@ -199,7 +200,7 @@ class Workers(Closing):
     def outcome(self) -> Outcome:
         """How these workers have ended, after a failure."""
         return Outcome(
-            0 if self.failure is None else exit_status(self.failure.exit_code),
+            0 if self.failure is None else exit_status(self.failure.exit_code or 1),
             has_failed=self.failure is not None,
             at_once=died_at_once(self.all, time.monotonic() - self._began),
             killed=killed_by_others(self.all, self._group.escalation.ended_by_us),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cobre_comm.backends import BY_NAME, SPECS
-from cobre_comm.common import report_pipe
+from cobre_comm.common import report_pipe, seat
 from cobre_comm.common.cores import choose_spin_us, usable_cores
 from cobre_comm.processes.binding import UNBOUND, Binding
 from cobre_comm.processes.job import Job
@@ -41,7 +41,11 @@ def rank_environment(
     binding : Binding
         Where the ranks of this machine run.
     """
-    foreign = _place_variables() | {report_pipe.VARIABLE, report_pipe.HOLDS_VARIABLE}
+    foreign = _place_variables() | {
+        report_pipe.VARIABLE,
+        report_pipe.HOLDS_VARIABLE,
+        seat.VARIABLE,
+    }
     environment = {name: value for name, value in base.items() if name not in foreign}
     environment |= {"COBRE_COMM_BACKEND": job.backend, **attempt_variables(job)}
     environment |= _rank_variables(job, rank)

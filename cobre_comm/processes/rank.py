@@ -17,6 +17,8 @@ from cobre_comm.processes.guardian import kill_group
 from cobre_comm.processes.interpreter import tied_command
 from cobre_comm.processes.loop import Inbox, Loop
 
+LOST_CODE = 1
+
 
 class Standard(NamedTuple):
     """Descriptors that become a rank's stdin, stdout and stderr.
@@ -52,6 +54,9 @@ class Rank(abc.ABC):
         Whether it has made a communicator.
     aborts : bool
         Whether it ends the whole job, by ``abort``.
+    is_code_taken : bool
+        Whether its process has ended and its exit code is lost: this process ignores ``SIGCHLD``,
+        or has waited for all of its children.
     """
 
     def __init__(self, rank: int, *, reports: bool = True) -> None:
@@ -61,6 +66,7 @@ class Rank(abc.ABC):
         self.inbox = Inbox() if reports else None
         self.has_met = False
         self.aborts = False
+        self.is_code_taken = False
         self._report: Report | None = None
         self._on_report: Callable[[], None] = lambda: None
 
@@ -108,17 +114,35 @@ class Rank(abc.ABC):
             self.ending = Ending(self.rank, code, time.monotonic(), self._report, self.aborts)
 
     def exit_code(self) -> int | None:
-        """Return the exit code of the process, negative for a signal, or None while it runs."""
+        """Return the exit code of the process, negative for a signal, or None while it runs.
+
+        A code that is lost counts as 1: only a rank that has said so has succeeded.
+        """
         if not self.pid:
             return None
-        status = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if self.is_code_taken:
+            return LOST_CODE
+        try:
+            status = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            self.is_code_taken = True
+            return LOST_CODE
         if status is None:
             return None
         return status.si_status if status.si_code == os.CLD_EXITED else -status.si_status
 
     def signal(self, number: int, *, group: bool) -> None:
-        """Send a signal, to its whole process group if asked; to a zombie it does nothing."""
-        if group:
+        """Send a signal, to its whole process group if asked; to a zombie it does nothing.
+
+        The number of a process that is no zombie may belong to another one by now. If no process
+        has the number, a group of that number can only be the rank's.
+        """
+        self.exit_code()
+        if self.is_code_taken:
+            if group and not _exists(self.pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(self.pid, number)
+        elif group:
             kill_group(self.pid, number)
         elif self.ending is None:
             os.kill(self.pid, number)
@@ -196,3 +220,14 @@ class RankProcess(Rank):
         self._process.wait()
         if self.inbox is not None:
             self.inbox.close()
+
+
+def _exists(pid: int) -> bool:
+    """Whether there is a process of that number."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True

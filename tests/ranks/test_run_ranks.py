@@ -179,6 +179,26 @@ def test_environment_is_of_this_job_alone(monkeypatch):
     assert found[1] == ([None, None, "1", "yes"], True)
 
 
+class ExitsWhenLoaded:
+    """A value that ends the process with exit code 0 where it is unpickled."""
+
+    def __reduce__(self):
+        return sys.exit, (0,)
+
+
+def test_an_exit_with_0_is_no_value():
+    (ended,) = run_ranks_outcomes("local", 1, exits_with, 0)
+    assert (ended.ok, ended.exit_code) == (False, 0)
+    (loads,) = run_ranks_outcomes("local", 1, identity, ExitsWhenLoaded())
+    assert (loads.ok, loads.exit_code) == (False, 0)
+    (returns,) = run_ranks_outcomes("local", 1, returns_what_exits)
+    assert isinstance(returns.exception, SystemExit)
+
+
+def returns_what_exits(comm):
+    return ExitsWhenLoaded()
+
+
 def test_pool_survives_the_end_of_a_rank(monkeypatch):
     with RankPool("local", 1) as pool:
         assert pool.run_outcomes(exits_with, 3)[0].exit_code == 3

@@ -16,9 +16,10 @@ import pathlib
 import socket
 import struct
 
+from cobre_comm.common.start_time import UNKNOWN, start_time
+
 MACHINE_BYTES = 32
 IDENTITY = struct.Struct(f">{MACHINE_BYTES}sQIQ")  # machine, PID namespace, PID, start time
-UNKNOWN = 0
 _BOOT_ID = pathlib.Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -35,7 +36,7 @@ def this_machine() -> bytes:
 def this_process() -> bytes:
     """Return the identity of this process, by which its peers can watch it."""
     pid = os.getpid()
-    return IDENTITY.pack(this_machine(), _namespace(), pid, _started(pid))
+    return IDENTITY.pack(this_machine(), _namespace(), pid, start_time(pid))
 
 
 def machine_of(identity: bytes) -> bytes:
@@ -58,7 +59,7 @@ def watch(identity: bytes) -> int | None:
         descriptor = os.pidfd_open(pid)
     except (AttributeError, OSError, OverflowError):  # no Linux, an older kernel, a sandbox
         return None
-    if _started(pid) != started:  # another process has that PID by now, or here
+    if start_time(pid) != started:  # another process has that PID by now, or here
         os.close(descriptor)
         return None
     return descriptor
@@ -69,12 +70,3 @@ def _namespace() -> int:
         return pathlib.Path("/proc/self/ns/pid").stat().st_ino
     except OSError:
         return UNKNOWN
-
-
-def _started(pid: int) -> int:
-    """Return the start time of a process, in clock ticks since boot; UNKNOWN if not to be read."""
-    try:
-        stat = pathlib.Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:
-        return UNKNOWN
-    return int(stat.rpartition(b")")[2].split()[19])  # the name before it may have any bytes

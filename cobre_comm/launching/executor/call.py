@@ -167,7 +167,7 @@ class Guests(Closing):
             raise WorkerError(first.rank, first.code)
         inner = failed.exception()
         ranks = ranks_alike(self._endings, first)
-        raise WorkerError(first.rank, first.code, inner, ranks) from inner
+        raise WorkerError(first.rank, failed.report.exit_code, inner, ranks) from inner
 
     def results(self) -> list[tuple[int, Done]]:
         """Return pid and outcome by rank."""
@@ -192,8 +192,8 @@ class Guests(Closing):
             self._outcomes[rank] = message
             if not isinstance(message, Done):
                 report = message.report if message is not None else None
-                code = report.exit_code if report is not None else 1
-                self._endings.append(Ending(rank, code or 1, time.monotonic(), report))
+                code = (report.exit_code if report is not None else 0) or 1
+                self._endings.append(Ending(rank, code, time.monotonic(), report))
 
     def _raise_what_a_future_knows(self) -> None:
         """Raise ``RuntimeError`` if a task could not run: not picklable, or the pool is broken."""

@@ -26,13 +26,13 @@ from cobre_comm.launching.executor.invitation import (
 )
 from cobre_comm.launching.messages import Done, Failed, Progress
 from cobre_comm.launching.pickling import dumps
-from cobre_comm.launching.worker import call_to_value, is_worker, reporting
+from cobre_comm.launching.reporting import as_rank, is_rank
 from cobre_comm.processes.port import ReservedPort
 
 
 def run_rank(invitation: Invitation, fn: Callable[..., Any], args: tuple[Any, ...]) -> None:
     """Be one rank of a launch; its progress and outcome go to the launcher by a connection."""
-    if is_worker():
+    if is_rank():
         raise RuntimeError("this worker is a rank of another launch; ranks need a process each")
     with connect(invitation) as connection, ReservedPort("0.0.0.0") as reserved:
         machine = socket.gethostname()
@@ -64,11 +64,11 @@ def _outcome(
     try:
         try:
             with (
-                reporting(reporter),
+                as_rank(reporter),
                 TcpBackend(TcpConfig.from_env(os.environ | told.variables)) as comm,
             ):
                 start = time.perf_counter()
-                value = call_to_value(fn, comm, args)
+                value = fn(comm, *args)
                 done = dumps(Done(value, comm.backend, time.perf_counter() - start))
         finally:
             interruption.end()

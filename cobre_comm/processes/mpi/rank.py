@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -93,7 +94,8 @@ class MpiRank(Rank):
     def reap(self) -> None:
         """Let go of an ended process, and of its pipes."""
         if self.pid:
-            os.waitpid(self.pid, 0)
+            with contextlib.suppress(ChildProcessError):  # somebody else has waited for it
+                os.waitpid(self.pid, 0)
         self.sent()
         assert self.inbox is not None
         self.inbox.close()

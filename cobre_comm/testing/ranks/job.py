@@ -9,9 +9,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import IO, Any
 
 from cobre_comm.common.closing import Closing
+from cobre_comm.launching.interrupt import outcome_of
+from cobre_comm.launching.messages import Failed
 from cobre_comm.processes.loop import Loop, Outbox
 from cobre_comm.processes.rank import Rank, RankProcess, Standard
 from cobre_comm.testing.ranks.outcome import Outcome
@@ -57,7 +60,9 @@ class Member:
         self._outbox.send(order)
 
     def _hear(self, message: bytes) -> None:
-        kind, content = pickle.loads(message)
+        said, error = outcome_of(partial(pickle.loads, message))
+        report: Any = said if error is None else ("exception", Failed.of(error))
+        kind, content = report
         if kind == "value":
             self.outcome = Outcome(self.rank, value=content, output=self._written())
         elif kind == "exception":
@@ -68,14 +73,15 @@ class Member:
         else:
             self.outcome = self._ended(content)
 
-    def _ended(self, code: int) -> Outcome:
+    def _ended(self, code: int | None) -> Outcome:
         return Outcome(self.rank, ended=True, exit_code=code, output=self.tail())
 
     def look(self) -> None:
         """Note whether the process has ended without a report."""
         self.process.look()
         if self.process.ending is not None and self.outcome is None:
-            self.outcome = self._ended(self.process.ending.code)
+            taken = self.process.is_code_taken
+            self.outcome = self._ended(None if taken else self.process.ending.code)
 
     def ask_where(self) -> None:
         """Have the process write its stacks, also if it is stopped."""

@@ -155,7 +155,7 @@ def test_limit_of_open_files(monkeypatch):
 def test_a_process_is_watched_until_it_ends():
     with subprocess.Popen(["sleep", "60"]) as child:
         machine, namespace, _, _ = IDENTITY.unpack(process.this_process())
-        told = IDENTITY.pack(machine, namespace, child.pid, process._started(child.pid))
+        told = IDENTITY.pack(machine, namespace, child.pid, process.start_time(child.pid))
         watched = process.watch(told)
         if watched is None:
             pytest.skip("this kernel has no pidfd_open")

@@ -13,7 +13,15 @@ import pytest
 from cobre_comm import WorkerError, launch, report_progress
 from cobre_comm.launching.executor import hosts, invitation
 from cobre_comm.processes.port import LOOPBACK
-from tests.launch.workers.test_launch import add, end, mistaken, progress, unpicklable
+from tests.launch.workers.test_launch import (
+    add,
+    clean_exit,
+    end,
+    leaves_at_once,
+    mistaken,
+    progress,
+    unpicklable,
+)
 
 RANKS = 3
 
@@ -51,6 +59,17 @@ def test_progress_comes_back_in_order_per_rank(pool):
     assert result.values == ["done"] * RANKS
     for rank in range(RANKS):
         assert [payload for who, payload in heard if who == rank] == [(rank, n) for n in range(3)]
+
+
+@pytest.mark.parametrize(("fn", "inner"), [(clean_exit, SystemExit), (leaves_at_once, type(None))])
+def test_an_exit_with_0_is_no_value(fn, inner):
+    spawn = multiprocessing.get_context("spawn")
+    with (
+        concurrent.futures.ProcessPoolExecutor(2, mp_context=spawn) as pool,
+        pytest.raises(WorkerError) as caught,
+    ):
+        launch(fn, 2, executor=pool)
+    assert type(caught.value.inner) is inner
 
 
 def test_the_first_failure_and_its_cause(pool):

@@ -1,3 +1,4 @@
+import contextvars
 import functools
 import multiprocessing
 import os
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -316,11 +318,47 @@ def clean_exit(comm):
     sys.exit(0)
 
 
-@pytest.mark.parametrize("size", [1, 2])
-def test_sys_exit_0_is_a_return_of_none(size):
-    result = launch(clean_exit, size)
-    assert result.value is None
-    assert len(result.workers) == size
+def leaves_at_once(comm):
+    os._exit(0)
+
+
+@pytest.mark.parametrize(("fn", "size"), [(clean_exit, 1), (clean_exit, 2), (leaves_at_once, 2)])
+def test_an_exit_with_0_is_no_value(fn, size):
+    with pytest.raises(WorkerError, match="the function has not returned a value") as caught:
+        launch(fn, size)
+    assert caught.value.exit_code == 0
+    assert type(caught.value.inner) is (SystemExit if fn is clean_exit else type(None))
+
+
+def exits_with_0():
+    sys.exit(0)
+
+
+@pytest.mark.parametrize("backend", ["shm", "tcp"])
+def test_an_argument_that_exits_while_it_is_unpickled_is_a_failure(backend):
+    with pytest.raises(WorkerError, match="the function has not returned a value") as caught:
+        launch(add, 2, backend, args=(Undoes(exits_with_0),))
+    assert caught.value.exit_code == 0
+
+
+def test_a_value_that_exits_while_it_is_unpickled_is_a_failure():
+    with pytest.raises(WorkerError, match="rank 1 raised SystemExit: 0") as caught:
+        launch(returns, 2, args=(Undoes, exits_with_0))
+    assert (caught.value.rank, caught.value.exit_code) == (1, 0)
+
+
+def test_a_rank_that_leaves_with_0_is_a_loss_which_others_survive():
+    result = launch(one_leaves, 2, survive=True)
+    assert result.values == [1, None]
+    assert [(lost.rank, lost.exit_code) for lost in result.lost] == [(1, 0)]
+
+
+def one_leaves(comm):
+    if comm.rank == 1:
+        os._exit(0)
+    with pytest.raises(CollectiveFailed):
+        comm.barrier()
+    return comm.shrink().size
 
 
 def test_local_failure_is_a_worker_error_too():
@@ -478,3 +516,77 @@ def test_errors_that_do_not_pickle_keep_their_class_or_its_name(error, kind, tex
     assert Failed.of(Silent()).report.text == "<str() raised ZeroDivisionError>"
     assert re.search(text, str(came))
     assert "raise error" in str(came.__cause__)
+
+
+def reports(comm, who, count):
+    for n in range(count):
+        report_progress((who, n))
+        meeting.wait(TIME_S)
+    return who
+
+
+meeting = threading.Barrier(2)
+TIME_S = 60
+
+
+def called_at_once(*calls):
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return [future.result(TIME_S) for future in [pool.submit(call) for call in calls]]
+
+
+def test_launches_of_one_rank_in_two_threads_keep_their_reports_apart():
+    heard = {"a": [], "b": []}
+
+    def call(who):
+        def hear(rank, payload):
+            heard[who].append(payload)
+
+        return launch(reports, 1, args=(who, 4), on_progress=hear).value
+
+    assert called_at_once(lambda: call("a"), lambda: call("b")) == ["a", "b"]
+    assert heard == {who: [(who, n) for n in range(4)] for who in "ab"}
+
+
+def test_workers_start_while_another_thread_is_a_rank():
+    def holds(comm):
+        meeting.wait(TIME_S)
+        meeting.wait(TIME_S)
+        return "held"
+
+    def starts():
+        meeting.wait(TIME_S)
+        try:
+            return launch(add, 2, args=(1,)).values
+        finally:
+            meeting.wait(TIME_S)
+
+    assert called_at_once(lambda: launch(holds, 1).value, starts) == ["held", [3.0, 3.0]]
+
+
+def test_a_thread_of_the_function_reports_to_its_launch():
+    older = ThreadPoolExecutor(1)
+    older.submit(int).result()
+
+    def starts(comm):
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(report_progress, "its thread").result()
+        older.submit(report_progress, "a thread of the program").result()
+        older.submit(contextvars.copy_context().run, report_progress, "its context").result()
+
+    heard = []
+    launch(starts, 1, on_progress=lambda rank, payload: heard.append(payload))
+    older.shutdown()
+    assert heard == ["its thread", "its context"]
+
+
+def test_a_thread_that_may_belong_to_two_launches_is_told():
+    def starts(comm):
+        meeting.wait(TIME_S)
+        with ThreadPoolExecutor(1) as pool:
+            told = pool.submit(report_progress, 1).exception()
+        meeting.wait(TIME_S)
+        return str(told)
+
+    call = functools.partial(launch, starts, 1)
+    for told in called_at_once(call, call):
+        assert "which of 2 launches this thread belongs to" in told.value

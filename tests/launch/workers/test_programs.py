@@ -23,6 +23,63 @@ def test_a_script_without_guard_is_told_so():
     assert "resource_tracker" not in done.stderr
 
 
+EXITS = """
+import sys
+from cobre_comm import launch
+def fn(comm): return comm.sum(1)
+if __name__ == "__main__":
+    print("values:", launch(fn, 2).values)
+sys.exit(0)
+"""
+
+
+def test_a_script_that_exits_while_workers_import_it_has_no_values(tmp_path):
+    (tmp_path / "exits.py").write_text(EXITS)
+    done = run_here(str(tmp_path / "exits.py"), code=1)
+    assert "values" not in done.stdout
+    assert "raised SystemExit: 0; the function has not returned a value" in done.stderr
+
+
+REAPS = """
+import os, signal, sys
+from cobre_comm import launch
+
+def work(comm, how):
+    total = comm.sum(comm.rank + 1)
+    if comm.rank == 1 and how == "fail":
+        os._exit(3)
+    if comm.rank == 1 and how == "raise":
+        raise ValueError("no such case")
+    comm.barrier()
+    return total
+
+def reap(*_):
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN if sys.argv[1] == "ignored" else reap)
+    print(launch(work, 2, args=(sys.argv[2],)).values)
+"""
+
+
+@pytest.mark.parametrize("reaper", ["ignored", "handler"])
+@pytest.mark.parametrize("how", ["well", "fail", "raise"])
+def test_workers_that_somebody_else_reaps(reaper, how, tmp_path):
+    (tmp_path / "reaps.py").write_text(REAPS)
+    done = run_here(str(tmp_path / "reaps.py"), reaper, how, code=int(how != "well"))
+    assert done.stdout == ("[3, 3]\n" if how == "well" else "")
+    assert "ChildProcessError" not in done.stderr
+    if how == "raise":
+        assert "rank 1 raised ValueError: no such case" in done.stderr
+    if how == "fail":  # a signal handler may come too late to take the code
+        lost = "rank 1 ended before it had sent a value; its exit code is not known"
+        assert lost in done.stderr or "rank 1 ended with exit code 3" in done.stderr
+
+
 INTERACTIVE = """
 import sys
 from cobre_comm import launch

@@ -1,0 +1,83 @@
+"""The way of a report of progress: to the launch whose function has made it.
+
+A process that a launcher has started, or a worker of an executor, is one rank: all its threads
+report to one launch. A program may also be in several launches of one rank at a time, each in a
+thread, and each function runs in the thread that called ``launch``. The function's context tells
+its launch. A thread that the function starts has no such context before Python 3.14, unless it runs
+in a copy of the function's. Then the launch is the one that began before that thread did. If
+several did, the report is refused: nobody can tell where it belongs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import Any
+
+Reporter = Callable[[Any], None]
+
+
+class _Call:
+    """One call of a function by ``launch`` in this process."""
+
+    def __init__(self, reporter: Reporter) -> None:
+        self.reporter = reporter
+        self.older = frozenset(threading.enumerate())  # threads that the function cannot start
+
+
+_of_process: Reporter | None = None  # of the rank that this process is
+_of_context: ContextVar[_Call | None] = ContextVar("cobre_comm_launch", default=None)
+_running: set[_Call] = set()  # of one rank each, in this process
+
+
+def is_rank() -> bool:
+    """Whether a launcher has started this process, or ``launch`` has called what runs here."""
+    return _of_process is not None or _of_context.get() in _running
+
+
+def report(payload: Any) -> None:
+    """Report progress, if a launch has called the function that does it."""
+    reporter = _of_process or _of_call()
+    if reporter is not None:
+        reporter(payload)
+
+
+def _of_call() -> Reporter | None:
+    call = _of_context.get()
+    if call is not None:
+        return call.reporter if call in _running else None
+    thread = threading.current_thread()
+    calls = [call for call in tuple(_running) if thread not in call.older]
+    if len(calls) > 1:
+        raise RuntimeError(
+            f"report_progress cannot tell which of {len(calls)} launches this thread belongs to; "
+            "run the thread in a copy of the function's context: "
+            "Thread(target=contextvars.copy_context().run, args=(work,))"
+        )
+    return calls[0].reporter if calls else None
+
+
+@contextlib.contextmanager
+def as_rank(reporter: Reporter) -> Iterator[None]:
+    """Make this process a rank that reports to ``reporter``."""
+    global _of_process
+    _of_process = reporter
+    try:
+        yield
+    finally:
+        _of_process = None
+
+
+@contextlib.contextmanager
+def as_call(reporter: Reporter) -> Iterator[None]:
+    """Make what this thread runs a rank that reports to ``reporter``."""
+    call = _Call(reporter)
+    _running.add(call)
+    token = _of_context.set(call)
+    try:
+        yield
+    finally:
+        _of_context.reset(token)
+        _running.discard(call)

@@ -1,0 +1,68 @@
+"""Each rank starts a process in some WAY, which makes communicators, before or after the rank does.
+
+The lines of a child tell what it got; the ranks meet in the end.
+"""
+
+import multiprocessing
+import os
+import subprocess
+import sys
+from concurrent.futures import ProcessPoolExecutor
+
+from cobre_comm import BackendKind, ShmConfig, create_communicator
+
+
+def got(kind=None):
+    try:
+        with create_communicator(kind) as comm:
+            return f"{comm.backend}, rank {comm.rank} of {comm.size}, {comm.sum(1)}"
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def tell():
+    print("child:", got(), flush=True)
+    named = os.environ["COBRE_COMM_BACKEND"]
+    print("named:", got(named), flush=True)
+    print("local:", got(BackendKind.LOCAL), flush=True)
+    if named == "shm":
+        print("configured:", got(ShmConfig.from_env()), flush=True)
+        print("own:", got(ShmConfig(name=f"/own-{os.getpid()}", rank=0, size=1)), flush=True)
+
+
+def start(way):
+    if way == "program":
+        subprocess.run([sys.executable, __file__, "alone"], check=True)
+    elif way == "shell":
+        assert os.system(f"{sys.executable} {__file__} alone") == 0
+    elif way == "fork":
+        if (pid := os.fork()) == 0:
+            tell()
+            os._exit(0)
+        os.waitpid(pid, 0)
+    else:
+        process = multiprocessing.get_context(way).Process(target=tell)
+        process.start()
+        process.join()
+
+
+def main(way, when):
+    if way == "alone":
+        tell()
+        return
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=spawn) as pool:
+        pool.submit(int).result()  # its process is older than the communicator
+        if when == "before":
+            start(way)
+        with create_communicator() as comm:
+            comm.barrier()
+            if when == "after":
+                start(way)
+            print("older:", pool.submit(got).result(), flush=True)
+            comm.barrier()
+        print("again:", got(), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:], *[""] * (3 - len(sys.argv)))

@@ -195,7 +195,9 @@ def _add_nodes(parser: Parser) -> None:
 def main(words: Sequence[str]) -> int:
     """Check everything that can be checked, then start; return the exit status."""
     from cobre_comm.run.init import below_init
+    from cobre_comm.run.signals import usual_signals
 
+    usual_signals()
     return below_init(lambda: _main(words))
 
 

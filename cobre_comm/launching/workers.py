@@ -226,8 +226,14 @@ class Workers(Closing):
                 self.signal(signal.SIGTERM, group=True)
                 self._group.await_exits(time.monotonic() + TERMINATE_S)
         finally:
-            self.signal(signal.SIGKILL, group=True)
-            self._group.close()
+            try:
+                self._group.end_all(self._step)
+            finally:
+                self._group.close()
+
+    def _step(self, until: float) -> bool:
+        self._group.loop.step(until)
+        return False
 
     def signal(self, number: int, *, group: bool = False) -> None:
         """Send a signal to all workers, or to their process groups."""

@@ -261,14 +261,13 @@ class _Watch:
             self._output.mute_mpiexec()  # it only tells of the end of shims
 
     def leave_nothing(self) -> None:
-        """Relay the rest of the output, kill processes that ranks have started, reap the ranks."""
-        processes = [*self._group.ranks]
+        """Relay the rest of the output, end processes that ranks have started, reap the ranks."""
         if self._mpi is not None:
             self._mpi.leave(self._impatient)
-            processes.append(self._mpi.process)
         self._drain()
-        for process in processes:
-            process.signal(signal.SIGKILL, group=True)
+        self._group.end_all(self._impatient)
+        if self._mpi is not None:
+            self._mpi.process.signal(signal.SIGKILL, group=True)
         self._drain()
         self._relay.close()
         if self._mpi is not None:

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from cobre_comm.common import report_pipe
+from cobre_comm.common.streams import STDERR, STDOUT
 from cobre_comm.processes.endings import STARTER
 from cobre_comm.processes.loop import Loop
 from cobre_comm.processes.rank import Standard
-from cobre_comm.run.descriptors import STDERR, STDOUT
 from cobre_comm.run.output.lines import Screen, Stream, rank_prefix
 from cobre_comm.run.output.log_file import LogFile
 from cobre_comm.run.output.outlet import Outlet

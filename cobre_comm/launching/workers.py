@@ -28,6 +28,7 @@ from cobre_comm.processes.environment import rank_environment
 from cobre_comm.processes.escalation import TERMINATE_S, Escalation
 from cobre_comm.processes.group import Group
 from cobre_comm.processes.job import Job
+from cobre_comm.processes.job_control import JobControl
 from cobre_comm.processes.loop import NEVER, Loop, Outbox
 from cobre_comm.processes.rank import RankProcess, Standard
 from cobre_comm.processes.restarts import Outcome, died_at_once, killed_by_others
@@ -124,6 +125,7 @@ class Workers(Closing):
         self._on_progress = on_progress
         self._group = Group(job.shm_name, Escalation(survive=job.survive))
         self.all: list[Worker] = []
+        self._job_control = JobControl(self.all)
         self.failure: WorkerError | None = None
         self.lost: dict[int, WorkerError] = {}
         self._is_asked_to_stop = False
@@ -229,6 +231,7 @@ class Workers(Closing):
             try:
                 self._group.end_all(self._step)
             finally:
+                self._job_control.close()
                 self._group.close()
 
     def _step(self, until: float) -> bool:

@@ -21,6 +21,7 @@ from cobre_comm.processes.escalation import (
 )
 from cobre_comm.processes.group import Group
 from cobre_comm.processes.job import Job
+from cobre_comm.processes.job_control import STOPPING, JobControl
 from cobre_comm.processes.loop import NEVER, Loop
 from cobre_comm.processes.mpi.mpiexec import Mpiexec
 from cobre_comm.processes.mpi.rank import MpiRank
@@ -136,6 +137,7 @@ class _Watch:
         self._to_forward: list[tuple[float, int]] = []  # when, and which
         self._group.loop.serve(inbox.fileno(), self._take_signals)
         self._mpi: MpiStart | None = None
+        self._job_control = JobControl(self._group.ranks)
 
     @property
     def loop(self) -> Loop:
@@ -203,6 +205,8 @@ class _Watch:
         if number == signal.SIGCHLD:
             self._look()
             return
+        if number in STOPPING:  # its own handler has done all
+            return
         if number in self._asking:
             self._asking.remove(number)  # a second one ends the job
         elif number in ENDING_SIGNALS:
@@ -223,6 +227,8 @@ class _Watch:
     def _look(self) -> None:
         if self._mpi is not None:
             self._mpi.look()
+        if ended_by := self._job_control.look():
+            self._handle(ended_by)
         self._group.look()
         if self._job.survive and self._escalation.began == NEVER:
             self._tell_losses()
@@ -270,6 +276,7 @@ class _Watch:
             self._mpi.process.signal(signal.SIGKILL, group=True)
         self._drain()
         self._relay.close()
+        self._job_control.close()
         if self._mpi is not None:
             self._mpi.process.reap()
         self._group.close()

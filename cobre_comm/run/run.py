@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from cobre_comm.common import stack_signal
+from cobre_comm.common.streams import STDIN
 from cobre_comm.processes.binding import UNBOUND, Binding, Cpus
 from cobre_comm.processes.endings import STARTER, Ending, describe_loss, of_survivors
 from cobre_comm.processes.environment import attempt_variables, rank_environment
@@ -21,7 +22,7 @@ from cobre_comm.processes.escalation import (
 )
 from cobre_comm.processes.group import Group
 from cobre_comm.processes.job import Job
-from cobre_comm.processes.job_control import STOPPING, JobControl
+from cobre_comm.processes.job_control import STOPPING, JobControl, is_in_background
 from cobre_comm.processes.loop import NEVER, Loop
 from cobre_comm.processes.mpi.mpiexec import Mpiexec
 from cobre_comm.processes.mpi.rank import MpiRank
@@ -164,7 +165,9 @@ class _Watch:
         batch = of_batch_job(os.environ) | self._output.variables | attempt_variables(self._job)
         ranks = []
         for rank in self._job.ranks:
-            ranks.append(MpiRank(rank, self._output.of_rank(rank), batch, cpus[rank]))
+            # mpiexec has a session of its own, so nothing would stop a rank that reads.
+            standard = self._output.of_rank(rank, reads=not is_in_background(STDIN))
+            ranks.append(MpiRank(rank, standard, batch, cpus[rank]))
             self._group.add(ranks[-1])
         self._mpi = MpiStart(ranks, command, self._group.loop, self._group.guardian.watch)
         self._mpi.start(mpiexec, self._output.of_mpiexec())

@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from cobre_comm.processes.port import ReservedPort
+from cobre_comm.processes.restarts import given_up
 from cobre_comm.testing.pairwise import choose
 from tests.launch.command import COMMAND, PROGRAMS, SOON_S, Running, cobre
 from tests.launch.mpi_libraries import needs
@@ -24,6 +25,7 @@ from tests.launch.programs.surround import SURROUNDINGS
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 SURROUNDED = PROGRAMS / "surrounded.py"
 MARK = "COBRE_TEST_MARK"
+GIVEN_UP = f"cobre-comm: {given_up('')}"
 ENDS = {
     "well": (0, ""),
     "fails": (3, "cobre-comm: rank 0 exited with code 3"),
@@ -76,7 +78,8 @@ def run_one(launcher, surrounding, end, folder, extra):
             stack.enter_context(Running(*other, extra=extra))
             words += [0]
         done = within(surrounding, *words, SURROUNDED, end, **extra)
-    return done.returncode, (done.stderr.splitlines() or [""])[-1]
+    lines = [line for line in done.stderr.splitlines() if not line.startswith(GIVEN_UP)]
+    return done.returncode, (lines or [""])[-1]
 
 
 def marked(mark):

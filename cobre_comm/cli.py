@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 
 import cobre_comm
+from cobre_comm.common.streams import write_error
 from cobre_comm.errors import did_you_mean
 
 COMMANDS = {
@@ -66,7 +67,7 @@ def _main(words: list[str]) -> int:
         lines = [f"  {name:9}  {what}" for name, (_, what) in COMMANDS.items()]
         print(HELP.format(commands="\n".join(lines)), end="")
         return 0
-    print(f"cobre-comm: error: {_mistake(words)}", file=sys.stderr)
+    write_error(f"cobre-comm: error: {_mistake(words)}")
     return 2
 
 

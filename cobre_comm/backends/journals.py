@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -31,6 +30,7 @@ from numpy.typing import NDArray
 from cobre_comm.common.descriptor import Descriptor
 from cobre_comm.common.mapping import map_file
 from cobre_comm.common.raised import cut
+from cobre_comm.common.streams import write_error
 from cobre_comm.journal.finding import MEMORY_NAME, load, own_journals
 from cobre_comm.journal.reading import Copied
 from cobre_comm.journal.stats import Stats, stats_of
@@ -166,7 +166,7 @@ class Journals:
         if has_any and ranks[0].rank == self._comm.rank:
             number = f", communicator {self.number}" if self.number else ""
             title = f"cobre_comm statistics{number}"
-            print(table_of_ranks(title, ranks), file=sys.stderr, flush=True)
+            write_error(table_of_ranks(title, ranks))
 
     def leave_segment(self) -> None:
         """Let go of the segment, because no kernel uses it any more.

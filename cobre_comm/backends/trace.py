@@ -28,11 +28,11 @@ from cobre_kernels.collective.seeing.trace import (
 from cobre_kernels.machine.record import WORD_BYTES, View
 
 from cobre_comm.backends.journals import job_name
+from cobre_comm.common.trace_folder import VARIABLE, trace_folder
 from cobre_comm.errors import InitializationFailed
 from cobre_comm.journal.chrome import add_to_trace, header_bytes
 from cobre_comm.journal.reading import Copied, value
 
-VARIABLE = "COBRE_COMM_TRACE"
 ROWS = 4096  # a quarter of a mebibyte
 CLOCK_LOOKS = 50
 
@@ -120,7 +120,7 @@ class Trace:
 
 def start_trace(comm: View, number: int, backend: str) -> Trace | None:
     """Return the trace of a new communicator; None if ``COBRE_COMM_TRACE`` is not set."""
-    folder = os.environ.get(VARIABLE)
+    folder = trace_folder()
     if not folder:
         return None
     try:

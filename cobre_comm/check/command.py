@@ -6,7 +6,6 @@ import argparse
 import json
 import os
 import signal
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
 from cobre_comm.common.command_line import Parser
+from cobre_comm.common.streams import write_error
 
 if TYPE_CHECKING:
     from cobre_comm.check.result import Check, Point, Result
@@ -73,7 +73,7 @@ def main(words: Sequence[str]) -> int:
     except UnknownBackend as error:
         parser.error(str(error))
     except KeyboardInterrupt:
-        print(f"{PROG}: interrupted", file=sys.stderr)
+        write_error(f"{PROG}: interrupted")
         return 130
 
 
@@ -158,10 +158,10 @@ def _run(planned: Mapping[Point, Sequence[Check]]) -> list[Result]:
     total = sum(counts.values())
     if not total:
         return []
-    print(
+    write_error(
         f"{total} checks on {len(counts)} set{'s' * (len(counts) != 1)} of ranks; "
-        "the first time on a machine, numba compiles for some minutes", file=sys.stderr, flush=True,
-    )  # fmt: skip
+        "the first time on a machine, numba compiles for some minutes"
+    )
     return run_all(planned, Lines(counts))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import sys
 import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import Protocol
 
 from cobre_comm.check.result import Check, Point, Result
 from cobre_comm.check.sddp import TrainingFailed
+from cobre_comm.common.streams import write_error
 from cobre_comm.testing.ranks.outcome import RanksFailed
 from cobre_comm.testing.ranks.pool import RankPool
 from cobre_comm.testing.ranks.surroundings import SHM_FOLDER, leftovers
@@ -59,7 +59,7 @@ class Lines:
         if not self._left[point]:
             failed, count = self._failed[point], self._counts[point]
             said = f"{failed} of {count} checks failed" if failed else f"{count} checks passed"
-            print(f"{point}: {said}, {self._seconds[point]:.1f} s", file=sys.stderr, flush=True)
+            write_error(f"{point}: {said}, {self._seconds[point]:.1f} s")
 
 
 def run_all(plan: Mapping[Point, Sequence[Check]], watch: Watch) -> list[Result]:

@@ -8,14 +8,13 @@ then sees the rank first that called ``abort``.
 
 from __future__ import annotations
 
-import contextlib
 import os
-import sys
 import time
 from typing import NoReturn
 
 from cobre_comm.common import raised, report_pipe
 from cobre_comm.common.launcher import launcher_name
+from cobre_comm.common.streams import flush_output, write_error
 
 LARGEST_CODE = 255  # of a process; 0 would say that all went well
 ENDING = ("cobre-comm run", "launch", "mpiexec")  # launchers that end all ranks
@@ -47,11 +46,8 @@ def code_in(line: str) -> int:
 
 def say(sentence: str) -> None:
     """Write a line to stderr, after all that the program has written."""
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):  # closed, or nobody reads
-            stream.flush()
-    with contextlib.suppress(Exception):
-        print(f"cobre-comm: {sentence}", file=sys.stderr, flush=True)
+    flush_output()
+    write_error(f"cobre-comm: {sentence}")
 
 
 def tell_all(code: int) -> None:

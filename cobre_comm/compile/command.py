@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 
 from cobre_comm.backends import NAMES
 from cobre_comm.common.command_line import Parser
+from cobre_comm.common.streams import write_error
 
 PROG = "cobre-comm compile"
 BUILT_IN = NAMES
@@ -52,14 +52,14 @@ def main(words: Sequence[str]) -> int:
     from cobre_comm.compile.warm import RARE, kernel_sets, warm_up
 
     if refused := refusal(os.environ):
-        print(f"{PROG}: warning: {refused}", file=sys.stderr)
+        write_error(f"{PROG}: warning: {refused}")
     try:
         cold = warm_up([*kernel_sets(backends, os.environ, machines=2), RARE], os.environ)
     except KeyboardInterrupt:
-        print(f"{PROG}: interrupted", file=sys.stderr)
+        write_error(f"{PROG}: interrupted")
         return 130
     if cold:
-        print(f"{PROG}: error: not in a cache: {', '.join(cold)}; {NO_PLACE}", file=sys.stderr)
+        write_error(f"{PROG}: error: not in a cache: {', '.join(cold)}; {NO_PLACE}")
         return 1
     print(f"compiled: {', '.join(backends)}")
     return 0

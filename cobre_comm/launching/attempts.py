@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from cobre_comm.common.streams import open_standard
+from cobre_comm.common.trace_folder import trace_folder
 from cobre_comm.errors import WorkerError
 from cobre_comm.launching.interrupt import forwarded
 from cobre_comm.launching.order import Order
@@ -31,6 +33,8 @@ def call_in_attempts(
     WorkerError
         For the first failure of the last attempt.
     """
+    open_standard()
+    trace_folder()  # before on_progress can change the directory
     while True:
         with with_rendezvous(job) as here:
             workers = Workers(here, order, on_progress)

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from cobre_comm.common.graceful import VARIABLE, graceful_signals
+from cobre_comm.common.streams import write_error
 
 Value = TypeVar("Value")
 
@@ -79,7 +80,7 @@ def interrupted(size: int) -> KeyboardInterrupt:
             kind: type[BaseException], value: BaseException, trace: TracebackType | None
         ) -> None:
             if value is error:
-                print(f"KeyboardInterrupt: {error}", file=sys.stderr)
+                write_error(f"KeyboardInterrupt: {error}")
             else:
                 sys.__excepthook__(kind, value, trace)
 

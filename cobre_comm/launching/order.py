@@ -88,7 +88,10 @@ class _Spawning:
 
 def _world() -> dict[str, Any]:
     """Return the data for ``spawn.prepare``; multiprocessing's own would fix a start method."""
-    here = str(Path.cwd())
+    try:
+        here = str(Path.cwd())
+    except FileNotFoundError:  # the program's directory is gone, as it will be for the workers
+        here = ""
     this: Any = process.current_process()
     world = {
         "authkey": bytes(this.authkey),
@@ -96,12 +99,13 @@ def _world() -> dict[str, Any]:
         "sys_path": [entry or here for entry in sys.path],
         "sys_argv": sys.argv,
         "orig_dir": process.ORIGINAL_DIR,  # type: ignore[attr-defined]
-        "dir": here,
     }
+    if here:
+        world["dir"] = here
     main: Any = sys.modules["__main__"]
     name = getattr(main.__spec__, "name", None)
     if name is not None:
         world["init_main_from_name"] = name
     elif main_is_file():
-        world["init_main_from_path"] = str(Path.cwd() / main.__file__)
+        world["init_main_from_path"] = str(Path(here) / main.__file__)
     return world

@@ -28,6 +28,7 @@ from cobre_comm.processes.environment import rank_environment
 from cobre_comm.processes.escalation import TERMINATE_S, Escalation
 from cobre_comm.processes.group import Group
 from cobre_comm.processes.job import Job
+from cobre_comm.processes.job_control import JobControl
 from cobre_comm.processes.loop import NEVER, Loop, Outbox
 from cobre_comm.processes.rank import RankProcess, Standard
 from cobre_comm.processes.restarts import Outcome, died_at_once, killed_by_others
@@ -125,6 +126,7 @@ class Workers(Closing):
         self._on_progress = on_progress
         self._group = Group(job.shm_name, Escalation(survive=job.survive))
         self.all: list[Worker] = []
+        self._job_control = JobControl(self.all)
         self.failure: WorkerError | None = None
         self.lost: dict[int, WorkerError] = {}
         self._is_asked_to_stop = False
@@ -227,8 +229,15 @@ class Workers(Closing):
                 self.signal(signal.SIGTERM, group=True)
                 self._group.await_exits(time.monotonic() + TERMINATE_S)
         finally:
-            self.signal(signal.SIGKILL, group=True)
-            self._group.close()
+            try:
+                self._group.end_all(self._step)
+            finally:
+                self._job_control.close()
+                self._group.close()
+
+    def _step(self, until: float) -> bool:
+        self._group.loop.step(until)
+        return False
 
     def signal(self, number: int, *, group: bool = False) -> None:
         """Send a signal to all workers, or to their process groups."""

@@ -1,6 +1,7 @@
 """The first program of a rank: it binds itself to its CPUs, so that the script begins there.
 
-It also has the kernel kill the rank when the launcher ends, and then becomes the script.
+It also has the kernel kill the rank when the launcher ends, lets signals come that its starter has
+blocked, and then becomes the script.
 
 It is run by path, isolated (``python -I -S exec_shim.py PARENT CPUS COMMAND...``), so it imports
 nothing of the script's world. ``exec`` then replaces it, and the script sees a plain interpreter.
@@ -30,9 +31,21 @@ def die_with_parent(parent: int) -> None:
         os._exit(128 + signal.SIGKILL)
 
 
+def let_signals_come() -> None:
+    """Unblock all signals, and ignore SIGCHLD no more, as a shell would start this program.
+
+    A thread that starts ranks may block signals that the launcher sends to ranks. SIGINT stays as
+    it is, because a worker of ``launch`` unblocks it once the worker can report it.
+    """
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    signal.pthread_sigmask(signal.SIG_SETMASK, blocked & {signal.SIGINT})
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+
+
 def main() -> None:
     """Bind this process to its CPUs, tie it to its parent, and become the command."""
     parent, cpus, *command = sys.argv[1:]
+    let_signals_come()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback of the shim on Ctrl-C
     die_with_parent(int(parent))

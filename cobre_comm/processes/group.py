@@ -10,7 +10,8 @@ runs        its process exists                the guardian watches it, the loop 
 has ended   it is a zombie, or has reported   the escalation plans which signals the others get: at
             its value or failure              once if the failure is primary; after a wait for the
                                               rank that was lost if it is secondary
-is killed   the last signal was sent          its process group is killed with it
+is killed   the last signal was sent          what it has left in its process group is ended:
+                                              SIGTERM, a moment for the group to empty, SIGKILL
 is reaped   all have ended                    names are removed, the guardian is let go
 =========== ================================= =====================================================
 
@@ -20,13 +21,14 @@ and the guardian ends their children and removes names.
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from collections.abc import Callable
 
 from cobre_comm.processes.endings import Ending
 from cobre_comm.processes.escalation import Escalation
-from cobre_comm.processes.guardian import Guardian, remove_name
+from cobre_comm.processes.guardian import Guardian, end_groups, remove_name
 from cobre_comm.processes.loop import NEVER, Loop
 from cobre_comm.processes.rank import Rank
 from cobre_comm.processes.traces import finish_traces
@@ -106,12 +108,25 @@ class Group:
         self.escalation.ranks_ended([*self.endings, *announced, *others], running, time.monotonic())
 
     def send(self, number: int) -> None:
-        """Send a signal of the launcher to running ranks; SIGKILL to the process groups of all."""
-        is_last = number == signal.SIGKILL
-        if is_last:
+        """Send a signal of the launcher to running ranks."""
+        if number == signal.SIGKILL:
             self.killed += [rank.rank for rank in self.running]
-        for rank in self.ranks if is_last else self.running:
-            rank.signal(number, group=is_last)
+        for rank in self.running:
+            rank.signal(number, group=False)
+
+    def end_all(self, wait: Callable[[float], bool]) -> None:
+        """Kill the ranks that still run, and end what ranks have left in their process groups.
+
+        Parameters
+        ----------
+        wait : callable
+            Waits until a time at most; returns whether to wait no more.
+        """
+        begun = [rank for rank in self.ranks if rank.pid]
+        for rank in begun:
+            if rank.exit_code() is None:  # also one that has reported its value, and hangs
+                os.kill(rank.pid, signal.SIGKILL)
+        end_groups([rank.pid for rank in begun], wait)
 
     def await_exits(self, until: float) -> bool:
         """Wait for all processes to exit; return whether all have."""

@@ -1,8 +1,9 @@
 """A small process that outlives the launcher for a moment and leaves nothing behind.
 
 It reads a pipe whose other end only the launcher holds. If the pipe ends without a goodbye, the
-launcher was killed: the guardian then kills the process group of every rank, the ranks' own
-children included. It also removes the name in shared memory by which ranks meet. Regions have none.
+launcher was killed: the guardian then kills every rank, and ends what is left in their process
+groups, the ranks' own children included. It also removes the name in shared memory by which ranks
+meet. Regions have none.
 The kernel's death signal (see ``exec_shim``) does the same for the ranks themselves, on Linux only,
 and sooner.
 
@@ -17,8 +18,13 @@ import contextlib
 import os
 import signal
 import sys
+import time
+from collections.abc import Callable, Iterable
 
 GOODBYE = "end"
+ASKED_S = 1.0  # for processes that ranks have started to end after SIGTERM
+TIDY_S = 0.5  # more, for those that ignore SIGTERM in order to tidy up after the others
+LOOK_S = 0.01
 # The signals that a launcher forwards; in the guardian they are blocked, so that none ends it.
 WITNESSED = (
     signal.SIGINT,
@@ -98,12 +104,82 @@ def kill_group(pid: int, number: int = signal.SIGKILL) -> None:
             os.kill(pid, number)
 
 
+def end_groups(leaders: Iterable[int], wait: Callable[[float], bool]) -> None:
+    """End what is left in the process groups of ranks that have ended or are about to.
+
+    SIGTERM comes first. Python's resource tracker ignores it: the tracker removes the shared memory
+    and the semaphores of processes that cannot do so any more, once all of them have ended. So a
+    process that ignores SIGTERM is killed last.
+
+    Parameters
+    ----------
+    leaders : iterable of int
+        Process ids of the ranks; a rank that has ended is a zombie.
+    wait : callable
+        Waits until a time (``time.monotonic``) at most; returns whether to wait no more.
+    """
+    left = _members(leaders)
+    try:
+        for number, seconds in ((signal.SIGTERM, ASKED_S), (signal.SIGKILL, TIDY_S)):
+            for pid in [pid for pids in left.values() for pid in pids]:
+                if number == signal.SIGTERM or not _ignores_sigterm(pid):
+                    with contextlib.suppress(ProcessLookupError, PermissionError):
+                        os.kill(pid, number)
+            until = time.monotonic() + seconds
+            while left and time.monotonic() < until:
+                if wait(min(until, time.monotonic() + LOOK_S)):
+                    return
+                left = _members(left)
+    finally:
+        for leader in left:
+            kill_group(leader)
+
+
+def _members(leaders: Iterable[int]) -> dict[int, list[int]]:
+    """Return the processes that run in the groups of these leaders, by leader; no empty groups."""
+    wanted, found = set(leaders), dict[int, list[int]]()
+    if not os.path.exists("/proc/self/stat"):  # noqa: PTH110  # pathlib is slow to import
+        return {leader: [leader] for leader in wanted if _is_group(leader)}
+    for name in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208
+        try:
+            with open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123
+                state, _, group, *_ = file.read().rpartition(b")")[2].split()
+        except (OSError, ValueError):  # it has ended
+            continue
+        if int(group) in wanted and state not in (b"Z", b"X"):
+            found.setdefault(int(group), []).append(int(name))
+    return found
+
+
+def _is_group(leader: int) -> bool:
+    """Whether a process group has members; on macOS, others than zombies."""
+    try:
+        os.killpg(leader, 0)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def _ignores_sigterm(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/status") as file:  # noqa: PTH123
+            ignored = next(line for line in file if line.startswith("SigIgn:")).split()[1]
+    except (OSError, StopIteration):
+        return False
+    return bool(int(ignored, 16) >> (signal.SIGTERM - 1) & 1)
+
+
 def remove_name(shm_name: str) -> None:
     """Remove the job's name from shared memory; usually its ranks have done so."""
     import _posixshmem
 
     with contextlib.suppress(OSError):
         _posixshmem.shm_unlink(shm_name)
+
+
+def _sleep_until(until: float) -> bool:
+    time.sleep(max(0.0, until - time.monotonic()))
+    return False
 
 
 def main() -> None:
@@ -121,7 +197,9 @@ def main() -> None:
         else:
             signal.sigtimedwait([number], 0)
     for pid in pids:
-        kill_group(pid)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+    end_groups(pids, _sleep_until)
     remove_name(sys.argv[1])
 
 

@@ -57,7 +57,11 @@ class Rank(abc.ABC):
     is_code_taken : bool
         Whether its process has ended and its exit code is lost: this process ignores ``SIGCHLD``,
         or has waited for all of its children.
+    is_in_session : bool
+        Whether it is in the launcher's session, because its stdin is the launcher's terminal.
     """
+
+    is_in_session = False
 
     def __init__(self, rank: int, *, reports: bool = True) -> None:
         self.rank = rank
@@ -156,6 +160,7 @@ class RankProcess(Rank):
     """A rank that this process starts.
 
     It has a session of its own, so a Ctrl-C of the terminal reaches it only through the launcher.
+    Where its stdin is the launcher's terminal, it has a process group alone (``job_control.py``).
     Its children are in its process group. Start it from the thread that
     waits for it, because Linux ends it together with that thread.
 
@@ -188,6 +193,7 @@ class RankProcess(Rank):
         super().__init__(rank, reports=reports)
         pipe = () if self.inbox is None else (self.inbox.writer,)
         variables = {} if self.inbox is None else self.inbox.variables
+        self.is_in_session = _controls_us(standard.stdin)
         try:
             self._process = subprocess.Popen(
                 tied_command(command, cpus),
@@ -197,7 +203,8 @@ class RankProcess(Rank):
                 stdout=standard.stdout,
                 stderr=standard.stderr,
                 pass_fds=(*pipe, *standard.others),
-                start_new_session=True,
+                start_new_session=not self.is_in_session,
+                process_group=0 if self.is_in_session else None,
             )
         except BaseException:
             if self.inbox is not None:
@@ -230,4 +237,13 @@ def _exists(pid: int) -> bool:
         return False
     except PermissionError:
         pass
+    return True
+
+
+def _controls_us(descriptor: int) -> bool:
+    """Whether a descriptor is the terminal that controls this process."""
+    try:
+        os.tcgetpgrp(descriptor)
+    except OSError:
+        return False
     return True

@@ -10,10 +10,12 @@ import os
 import pathlib
 from collections.abc import Iterable
 
+from cobre_comm.common.trace_folder import trace_folder
+
 
 def finish_traces(job: str, ranks: Iterable[int]) -> None:
     """Make Chrome traces of the rows that these ranks have left, if the job was to be traced."""
-    folder = pathlib.Path(os.environ.get("COBRE_COMM_TRACE") or os.devnull)
+    folder = pathlib.Path(trace_folder() or os.devnull)
     if folder.is_dir() and any(folder.glob(f"{job}.*.calls")):
         from cobre_comm.journal.chrome import add_what_is_left
 

@@ -7,12 +7,12 @@ import signal
 import time
 from collections.abc import Sequence
 
+from cobre_comm.common.streams import STDERR
 from cobre_comm.errors import signal_name
 from cobre_comm.processes.job import Job
 from cobre_comm.processes.mpi.mpiexec import Mpiexec
 from cobre_comm.processes.port import with_rendezvous
 from cobre_comm.processes.restarts import Restarts, given_up
-from cobre_comm.run.descriptors import STDERR
 from cobre_comm.run.output.outlet import Outlet
 from cobre_comm.run.run import Options, run
 from cobre_comm.run.signals import FORWARDED_SIGNALS, SignalInbox

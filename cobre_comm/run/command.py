@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cobre_comm.common.command_line import Parser
+from cobre_comm.common.streams import write_error
 from cobre_comm.errors import BackendError, InitializationFailed, InvalidBackend
 
 if TYPE_CHECKING:
@@ -193,18 +193,22 @@ def _add_nodes(parser: Parser) -> None:
 
 def main(words: Sequence[str]) -> int:
     """Check everything that can be checked, then start; return the exit status."""
+    from cobre_comm.common.trace_folder import trace_folder
     from cobre_comm.run.init import below_init
+    from cobre_comm.run.signals import usual_signals
 
+    usual_signals()
+    trace_folder()  # which MPI's environment has too
     return below_init(lambda: _main(words))
 
 
 def _main(words: Sequence[str]) -> int:
+    from cobre_comm.common.streams import open_standard
     from cobre_comm.compile.warm import kernel_sets, warm_up
     from cobre_comm.processes.binding import auto_ranks
     from cobre_comm.processes.interpreter import interpreter_command
     from cobre_comm.processes.restarts import check_restarts
     from cobre_comm.run.attempts import run_job
-    from cobre_comm.run.descriptors import open_standard
     from cobre_comm.run.program import program_of
 
     parser = _parser()
@@ -242,7 +246,7 @@ def _main(words: Sequence[str]) -> int:
     except KeyboardInterrupt:  # before or after the ranks; while they run, it is theirs
         return 130
     except OSError as error:  # no processes, descriptors or ports left
-        print(f"cobre-comm run: error: cannot start the ranks: {error}", file=sys.stderr)
+        write_error(f"cobre-comm run: error: cannot start the ranks: {error}")
         return 1
 
 

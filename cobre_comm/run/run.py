@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from cobre_comm.common import stack_signal
+from cobre_comm.common.streams import STDIN
 from cobre_comm.processes.binding import UNBOUND, Binding, Cpus
 from cobre_comm.processes.endings import STARTER, Ending, describe_loss, of_survivors
 from cobre_comm.processes.environment import attempt_variables, rank_environment
@@ -21,6 +22,7 @@ from cobre_comm.processes.escalation import (
 )
 from cobre_comm.processes.group import Group
 from cobre_comm.processes.job import Job
+from cobre_comm.processes.job_control import STOPPING, JobControl, is_in_background
 from cobre_comm.processes.loop import NEVER, Loop
 from cobre_comm.processes.mpi.mpiexec import Mpiexec
 from cobre_comm.processes.mpi.rank import MpiRank
@@ -136,6 +138,7 @@ class _Watch:
         self._to_forward: list[tuple[float, int]] = []  # when, and which
         self._group.loop.serve(inbox.fileno(), self._take_signals)
         self._mpi: MpiStart | None = None
+        self._job_control = JobControl(self._group.ranks)
 
     @property
     def loop(self) -> Loop:
@@ -162,7 +165,9 @@ class _Watch:
         batch = of_batch_job(os.environ) | self._output.variables | attempt_variables(self._job)
         ranks = []
         for rank in self._job.ranks:
-            ranks.append(MpiRank(rank, self._output.of_rank(rank), batch, cpus[rank]))
+            # mpiexec has a session of its own, so nothing would stop a rank that reads.
+            standard = self._output.of_rank(rank, reads=not is_in_background(STDIN))
+            ranks.append(MpiRank(rank, standard, batch, cpus[rank]))
             self._group.add(ranks[-1])
         self._mpi = MpiStart(ranks, command, self._group.loop, self._group.guardian.watch)
         self._mpi.start(mpiexec, self._output.of_mpiexec())
@@ -203,6 +208,8 @@ class _Watch:
         if number == signal.SIGCHLD:
             self._look()
             return
+        if number in STOPPING:  # its own handler has done all
+            return
         if number in self._asking:
             self._asking.remove(number)  # a second one ends the job
         elif number in ENDING_SIGNALS:
@@ -223,6 +230,8 @@ class _Watch:
     def _look(self) -> None:
         if self._mpi is not None:
             self._mpi.look()
+        if ended_by := self._job_control.look():
+            self._handle(ended_by)
         self._group.look()
         if self._job.survive and self._escalation.began == NEVER:
             self._tell_losses()
@@ -261,16 +270,16 @@ class _Watch:
             self._output.mute_mpiexec()  # it only tells of the end of shims
 
     def leave_nothing(self) -> None:
-        """Relay the rest of the output, kill processes that ranks have started, reap the ranks."""
-        processes = [*self._group.ranks]
+        """Relay the rest of the output, end processes that ranks have started, reap the ranks."""
         if self._mpi is not None:
             self._mpi.leave(self._impatient)
-            processes.append(self._mpi.process)
         self._drain()
-        for process in processes:
-            process.signal(signal.SIGKILL, group=True)
+        self._group.end_all(self._impatient)
+        if self._mpi is not None:
+            self._mpi.process.signal(signal.SIGKILL, group=True)
         self._drain()
         self._relay.close()
+        self._job_control.close()
         if self._mpi is not None:
             self._mpi.process.reap()
         self._group.close()

@@ -16,6 +16,17 @@ GROUP_SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 _READ_BYTES = 2**16
 
 
+def usual_signals() -> None:
+    """Let every signal come to this process, and let it learn how its children end.
+
+    Launchers of clusters, JVMs and daemons start programs with signals blocked, or with SIGCHLD
+    ignored. Ranks inherit the mask. Other signals that are ignored stay so: ``nohup`` ignores
+    SIGHUP, and a shell without job control ignores SIGINT for a command that ends in ``&``.
+    """
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
 class SignalInbox(Closing):
     """Signals as bytes in a pipe, so that they end a wait and are handled in order."""
 
@@ -27,7 +38,7 @@ class SignalInbox(Closing):
         signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
         for number in numbers:
             old = signal.getsignal(number)
-            if old is not signal.SIG_IGN or number == signal.SIGCHLD:  # nohup means it
+            if old is not signal.SIG_IGN:  # nohup means it
                 self._old[number] = old
                 signal.signal(number, lambda number, frame: None)
 

@@ -26,9 +26,9 @@ def environment(**extra):
     return {k: v for k, v in kept.items() if not k.endswith("_NUM_THREADS")} | extra
 
 
-def cobre(*words, stdin="", before=COMMAND, within_s=DEADLINE_S, **extra):
+def cobre(*words, stdin="", before=COMMAND, within_s=DEADLINE_S, cwd=None, **extra):
     """Run a command to its end; return the completed process."""
-    told = {"input": stdin, "within_s": within_s, "env": environment(**extra)}
+    told = {"input": stdin, "within_s": within_s, "cwd": cwd, "env": environment(**extra)}
     return run(*before, *map(str, words), code=None, **told)
 
 

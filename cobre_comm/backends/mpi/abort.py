@@ -11,7 +11,6 @@ and the launcher ends the ranks that do not get through.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import sys
@@ -19,6 +18,7 @@ import time
 from types import TracebackType
 
 from cobre_comm.common import raised, report_pipe
+from cobre_comm.common.streams import flush_output
 
 OUTPUT_S = 0.2  # Hydra drops output that is still in its pipes when a job is aborted
 
@@ -47,9 +47,7 @@ def abort_world(code: int) -> None:
 
     if not MPI.Is_initialized() or MPI.Is_finalized():
         return
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):
-            stream.flush()
+    flush_output()
     time.sleep(OUTPUT_S)
     MPI.COMM_WORLD.Abort(code)
     os._exit(code)  # MPICH only asks mpiexec to end this process, and returns

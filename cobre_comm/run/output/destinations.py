@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from cobre_comm.common import report_pipe
+from cobre_comm.common.streams import STDERR, STDOUT
 from cobre_comm.processes.endings import STARTER
 from cobre_comm.processes.loop import Loop
 from cobre_comm.processes.rank import Standard
-from cobre_comm.run.descriptors import STDERR, STDOUT
 from cobre_comm.run.output.lines import Screen, Stream, rank_prefix
 from cobre_comm.run.output.log_file import LogFile
 from cobre_comm.run.output.outlet import Outlet
@@ -89,17 +89,17 @@ class Output:
         self._screen = Screen()
         self._streams: dict[int, list[Stream]] = {}
 
-    def of_rank(self, rank: int) -> Standard:
-        """Return the stdin, stdout and stderr of a rank; rank 0 has the launcher's stdin."""
+    def of_rank(self, rank: int, *, reads: bool = True) -> Standard:
+        """Return the stdin, stdout and stderr of a rank; rank 0 that reads has our stdin."""
         if self._is_direct:
-            return Standard()
+            return Standard() if reads else Standard(_nothing())
         colour = not os.environ.get("NO_COLOR")
         prefixes = [
             rank_prefix(rank, outlet, colour=colour) if self._has_prefix else b""
             for outlet in self.outlets
         ]
         stdout, stderr = self._pipes(rank, prefixes)
-        return Standard(0 if rank == 0 else _nothing(), stdout, stderr)
+        return Standard(0 if rank == 0 and reads else _nothing(), stdout, stderr)
 
     def of_mpiexec(self) -> Standard:
         """Return the stdin, stdout and stderr of ``mpiexec``."""

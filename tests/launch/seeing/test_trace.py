@@ -15,6 +15,7 @@ from cobre_comm.journal.chrome import ROW_BYTES, add_what_is_left, header_bytes
 from tests.command import python
 from tests.grid import slow
 from tests.launch.command import PROGRAMS, Running, cobre, environment
+from tests.launch.mpi_libraries import needs
 
 TRACED, PHASES = PROGRAMS / "traced.py", PROGRAMS / "phases.py"
 STEPS = 1500  # of phases.py: its spans and calls do not fit into memory
@@ -174,6 +175,55 @@ def test_processes_that_have_one_name_keep_their_calls(tmp_path):
     assert re.fullmatch(rf"rank-0-{re.escape(socket.gethostname())}-\d+\.json", second.name)
     counts = [path.read_text().count('"thread_name"') for path in (first, second)]
     assert counts == [1, 2]
+
+
+MOVES = """
+import os, sys
+os.chdir(sys.argv[1])
+from cobre_comm import create_communicator, launch
+
+def work(comm):
+    comm.barrier()
+    os.chdir("/")
+    with comm.split_local() as node:
+        node.barrier()
+    comm.barrier()
+
+if __name__ == "__main__":
+    if sys.argv[2] == "launch":
+        launch(work, 2)
+    else:
+        os.chdir(sys.argv[2])
+        with create_communicator() as comm:
+            work(comm)
+"""
+
+
+@pytest.mark.parametrize("how", ["shm", "mpi", "launch", "alone"])
+def test_a_relative_folder_stays_where_the_first_reader_was(how, tmp_path):
+    chosen = needs("openmpi") if how == "mpi" else {}
+    program, place, begin = tmp_path / "moves.py", tmp_path / "here", tmp_path / "begin"
+    program.write_text(MOVES)
+    for folder in (place, begin):
+        folder.mkdir()
+    extra = {"COBRE_COMM_TRACE": "trace", **chosen}
+    if how in ("launch", "alone"):
+        words = (program, begin, how if how == "launch" else ".")
+        done = python(*map(str, words), env=environment(**extra), cwd=place)
+        found = begin
+    else:
+        words = "run", "-n", 2, "--backend", how, program, tmp_path, begin
+        done = cobre(*words, cwd=place, **extra)
+        found = place
+    assert (done.returncode, done.stderr) == (0, "")
+    ranks = 1 if how == "alone" else 2
+    files = sorted((found / "trace").iterdir())
+    assert [path.suffix for path in files] == [".json"] * ranks
+    for rank, path in enumerate(files):
+        events = json.loads(path.read_text())
+        assert {event["tid"] for event in events if event["ph"] == "X"} == {0, 1}, rank
+        assert "killed" not in path.read_text()
+    assert list(tmp_path.rglob("*.calls")) == []
 
 
 STRAY = {

@@ -27,7 +27,9 @@ class Line(event.Listener):
         self._announced, self._lock = announced, lock
         self._began = time.monotonic()
         self._pid = os.getpid()
-        self._is_terminal = sys.stderr.isatty()
+        self._is_terminal = False
+        with contextlib.suppress(Exception):  # None, closed, or any object of the program's
+            self._is_terminal = sys.stderr.isatty()
         self._name = ""
         self._clock = None
         self._ended = threading.Event()
@@ -81,7 +83,7 @@ class Line(event.Listener):
 
     @staticmethod
     def _write(text):
-        with contextlib.suppress(OSError, ValueError):  # nobody reads it any more
+        with contextlib.suppress(Exception):  # nobody can read it
             sys.stderr.write(text)
             sys.stderr.flush()
 

@@ -1,0 +1,36 @@
+"""The standard streams, which a program may have closed, replaced or never had.
+
+``sys.stderr`` is None in a process that began with descriptor 2 closed, and whatever a program has
+put there otherwise. What the library says there may be lost, and nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+
+STDIN, STDOUT, STDERR = 0, 1, 2
+
+
+def write_error(text: str) -> None:
+    """Write lines to ``sys.stderr``, if anybody can read them."""
+    with contextlib.suppress(Exception):  # of any stream that a program has put there
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
+
+
+def flush_output() -> None:
+    """Flush ``sys.stdout`` and ``sys.stderr``, as far as they can be."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+
+
+def open_standard() -> None:
+    """Open /dev/null as each of stdin, stdout and stderr that is closed, before a pipe takes it."""
+    for descriptor in (STDIN, STDOUT, STDERR):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number

@@ -1,0 +1,144 @@
+"""Job control: ranks stop and continue with their launcher, and one of them may read its terminal.
+
+Ranks are in process groups of their own, so a terminal stops the launcher alone. A rank whose stdin
+is the terminal of the launcher (rank 0) stays in the session of the launcher. The kernel stops the
+rank when it reads the terminal, which the group of the launcher owns. The launcher then lends the
+terminal to the group of the rank if the launcher is in the foreground. Else the launcher stops all
+ranks and itself, as a shell expects of a job that reads in the background.
+
+While the terminal is lent, Ctrl-C and Ctrl-Z reach that rank alone, and the launcher follows.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Sequence
+
+from cobre_comm.common.closing import Closing
+from cobre_comm.common.streams import STDIN
+from cobre_comm.processes.guardian import kill_group
+from cobre_comm.processes.rank import Rank
+
+STOPPING = (signal.SIGTSTP, signal.SIGTTOU)
+READING = (signal.SIGTTIN, signal.SIGTTOU)
+_ENDING = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)  # which a terminal sends
+
+
+class JobControl(Closing):
+    """The stops of one launcher; make and close it in the main thread, elsewhere it does nothing.
+
+    Parameters
+    ----------
+    ranks : sequence of Rank
+        The ranks of the launcher, as they are added.
+    """
+
+    def __init__(self, ranks: Sequence[Rank]) -> None:
+        self._ranks = ranks
+        self._handled: list[int] = []
+        self._has_lent = False
+        if threading.current_thread() is threading.main_thread():
+            for number in STOPPING:
+                if signal.getsignal(number) == signal.SIG_DFL:
+                    signal.signal(number, lambda number, frame: self.stop(number))
+                    self._handled.append(number)
+
+    def close(self) -> None:
+        """Leave signals to the system, and take the terminal back, before ranks are reaped."""
+        for number in self._handled:
+            signal.signal(number, signal.SIG_DFL)
+        self._handled.clear()
+        reader = self._reader
+        if self._has_lent and reader is not None and _owner() == reader.pid:
+            _give_to(os.getpgrp())
+
+    @property
+    def _reader(self) -> Rank | None:
+        """The rank that may read the terminal."""
+        return next((rank for rank in self._ranks if rank.is_in_session), None)
+
+    def look(self) -> int:
+        """Act if the rank that reads the terminal was stopped, after SIGCHLD.
+
+        Returns
+        -------
+        int
+            The signal by which the terminal has ended that rank, once; else 0.
+        """
+        reader = self._reader
+        if reader is None or reader.ending is not None:
+            return 0
+        code = reader.exit_code()
+        if code is not None:
+            return -code if self._has_lent and -code in _ENDING else 0
+        status = os.waitid(os.P_PID, reader.pid, os.WSTOPPED | os.WNOHANG)
+        if status is None:
+            return 0
+        if status.si_status in READING and self._lend(reader):
+            kill_group(reader.pid, signal.SIGCONT)
+        elif status.si_status in (*READING, signal.SIGTSTP):
+            self.stop(status.si_status)
+        return 0
+
+    def _lend(self, reader: Rank) -> bool:
+        """Let a rank have the terminal; return False if it is not the launcher's to give."""
+        if _owner() not in (os.getpgrp(), reader.pid):
+            return False
+        _give_to(reader.pid)
+        self._has_lent = True
+        return True
+
+    def stop(self, number: int) -> None:
+        """Stop the ranks, then this process by a signal; once it goes on, continue the ranks."""
+        reader = self._reader
+        if reader is not None and number in READING and not _is_watched():
+            for each in (signal.SIGHUP, signal.SIGCONT):  # as the kernel does
+                kill_group(reader.pid, each)
+            return
+        running = [rank for rank in self._ranks if rank.pid and rank.exit_code() is None]
+        for rank in running:
+            rank.signal(signal.SIGSTOP, group=True)
+        before = signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)  # comes back after SIGCONT
+        signal.signal(number, before)
+        if reader in running and (self._has_lent or number in READING):
+            self._lend(reader)
+        for rank in running:
+            rank.signal(signal.SIGCONT, group=True)
+
+
+def is_in_background(descriptor: int) -> bool:
+    """Whether this process is in the background of the terminal that a descriptor is."""
+    try:
+        return os.tcgetpgrp(descriptor) != os.getpgrp()
+    except OSError:
+        return False
+
+
+def _owner() -> int:
+    """Return the process group that owns the terminal; 0 if it is gone."""
+    try:
+        return os.tcgetpgrp(STDIN)
+    except OSError:
+        return 0
+
+
+def _give_to(group: int) -> None:
+    """Let a process group own the terminal, also from the background."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
+    try:
+        os.tcsetpgrp(STDIN, group)
+    except OSError:  # the group has ended, or the terminal has gone
+        pass
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _is_watched() -> bool:
+    """Whether a shell of this session can continue this process; else nothing stops it."""
+    try:
+        return os.getsid(os.getppid()) == os.getsid(0) and os.getpgid(os.getppid()) != os.getpgrp()
+    except ProcessLookupError:
+        return False

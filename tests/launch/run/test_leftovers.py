@@ -1,0 +1,86 @@
+"""What processes of the user's leave in shared memory is removed, whoever ends the job."""
+
+import os
+import pathlib
+import signal
+import sys
+import time
+
+import pytest
+
+from cobre_comm.processes.guardian import ASKED_S, end_groups
+from tests.launch.command import COMMAND, PROGRAMS, SOON_S, Running
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /dev/shm")
+LEAVES = PROGRAMS / "leaves.py"
+RUN = [*COMMAND, "run", "-n", "2", "--grace", "0.3", LEAVES, "run"]
+LAUNCH = [sys.executable, LEAVES, "launch"]
+
+
+def memory_of(name):
+    return [path.name for path in pathlib.Path("/dev/shm").glob(f"{name}-*")]
+
+
+def memory_that_stays(name):
+    deadline = time.monotonic() + SOON_S
+    while memory_of(name) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return memory_of(name)
+
+
+@pytest.mark.parametrize(
+    ("launcher", "method", "end"),
+    [
+        (RUN, "spawn", "exit"),
+        (RUN, "spawn", signal.SIGTERM),
+        (RUN, "fork", signal.SIGTERM),
+        (RUN, "spawn", signal.SIGKILL),
+        (LAUNCH, "spawn", "exit"),
+        (LAUNCH, "spawn", signal.SIGINT),
+        (LAUNCH, "fork", signal.SIGKILL),
+    ],
+    ids=str,
+)
+def test_no_shared_memory_of_the_users_stays(launcher, method, end):
+    name = f"left-{os.getpid()}-{time.monotonic_ns()}"
+    with Running(name, method, end, before=[*map(str, launcher)]) as job:
+        if end == "exit":
+            job.finish(SOON_S)
+        else:
+            job.wait_ready(2)
+            job.process.send_signal(end)
+            job.process.wait(SOON_S)
+        try:
+            stays = memory_that_stays(name) if end == signal.SIGKILL else memory_of(name)
+            assert stays == []
+        finally:
+            for left in memory_of(name):
+                pathlib.Path("/dev/shm", left).unlink()
+        assert job.survivors() == []
+
+
+def test_groups_that_are_empty_cost_no_wait():
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        os._exit(0)
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)  # a zombie, and alone in its group
+    waits = []
+    end_groups([child], waits.append)
+    os.waitpid(child, 0)
+    assert waits == []
+
+
+def test_a_process_that_does_not_end_is_killed_after_a_while():
+    child = os.fork()
+    if child == 0:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        os.setsid()
+        while True:
+            time.sleep(60)
+    while os.getpgid(child) != child:
+        time.sleep(0.01)
+    began = time.monotonic()
+    end_groups([child], lambda until: time.sleep(max(0.0, until - time.monotonic())))
+    assert os.waitpid(child, 0)[1] == signal.SIGKILL
+    assert time.monotonic() - began > ASKED_S / 2

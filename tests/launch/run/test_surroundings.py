@@ -1,0 +1,115 @@
+"""Launchers in any surroundings: how they end, what they say last, and that nothing is left.
+
+A surrounding is what a process inherits: blocked and ignored signals, closed and broken streams,
+limits, a directory that is gone, a terminal.
+"""
+
+import contextlib
+import itertools
+import os
+import signal
+import sys
+import time
+import uuid
+
+import psutil
+import pytest
+
+from cobre_comm.processes.port import ReservedPort
+from cobre_comm.processes.restarts import given_up
+from cobre_comm.testing.pairwise import choose
+from tests.launch.command import COMMAND, PROGRAMS, SOON_S, Running, cobre
+from tests.launch.mpi_libraries import needs
+from tests.launch.programs.surround import SURROUNDINGS
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+SURROUNDED = PROGRAMS / "surrounded.py"
+MARK = "COBRE_TEST_MARK"
+GIVEN_UP = f"cobre-comm: {given_up('')}"
+ENDS = {
+    "well": (0, ""),
+    "fails": (3, "cobre-comm: rank 0 exited with code 3"),
+    "killed": (128 + signal.SIGKILL, "cobre-comm: rank 0 was ended by signal 9 (SIGKILL)"),
+}
+LAUNCHED = {
+    "well": "sums [3, 3]",
+    "fails": "rank 0 ended with 3",
+    "killed": f"rank 0 ended with -{int(signal.SIGKILL)}",
+}
+UNHEARD = ("no stderr", "no standard stream", "stderr is full", "nobody reads stderr")
+FACTORS = {"surrounding": list(SURROUNDINGS), "launcher": ["run", "launch", "machines", "mpi"],
+           "end": list(ENDS)}  # fmt: skip
+
+
+def table():
+    """Return all combinations; those that no pair of values needs are slow."""
+    found = []
+    rows = [dict(zip(FACTORS, row, strict=True)) for row in itertools.product(*FACTORS.values())]
+    usual = choose(rows)
+    for number, row in enumerate(rows):
+        marks = () if number in usual else pytest.mark.slow
+        found.append(pytest.param(*row.values(), marks=marks, id="-".join(row.values())))
+    return found
+
+
+def within(surrounding, *words, **rest):
+    """Run a program of Python in surroundings, to its end."""
+    before = [sys.executable, PROGRAMS / "surround.py", surrounding, sys.executable]
+    return cobre(*words, before=[*map(str, before)], **rest)
+
+
+def run_one(launcher, surrounding, end, folder, extra):
+    """Run a job; return its exit status and the last line that it said."""
+    if launcher == "launch":
+        said = folder / "said"
+        done = within(surrounding, SURROUNDED, "launch", said, end, **extra)
+        assert said.exists(), done.stderr
+        return done.returncode, said.read_text()
+    words = [*COMMAND[1:], "run", "-n", 2]
+    if launcher == "mpi":
+        words += ["--backend", "mpi"]
+    with contextlib.ExitStack() as stack:
+        if launcher == "machines":
+            words[-1] = 1
+            port = stack.enter_context(ReservedPort()).port
+            place = "--nnodes", 2, "--coordinator", f"127.0.0.1:{port}", "--max-restarts", 1
+            words += [*place, "--node-rank"]
+            other = *words[2:], 1, SURROUNDED, end
+            stack.enter_context(Running(*other, extra=extra))
+            words += [0]
+        done = within(surrounding, *words, SURROUNDED, end, **extra)
+    lines = [line for line in done.stderr.splitlines() if not line.startswith(GIVEN_UP)]
+    return done.returncode, (lines or [""])[-1]
+
+
+def marked(mark):
+    """Return the processes that run with a variable of this test."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.environ().get(MARK) == mark and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
+
+
+@pytest.mark.parametrize(("surrounding", "launcher", "end"), table())
+def test_a_job_ends_as_it_should(surrounding, launcher, end, tmp_path):
+    chosen = needs("mpich") if launcher == "mpi" else {}
+    token = "a1" * 32 if launcher == "machines" else ""
+    extra = {MARK: uuid.uuid4().hex, **chosen} | ({"COBRE_TCP_TOKEN": token} if token else {})
+    code, last = run_one(launcher, surrounding, end, tmp_path, extra)
+    if launcher == "launch":
+        assert (code, last) == (0, LAUNCHED[end])
+    else:
+        expected, sentence = ENDS[end]
+        assert code == expected, last
+        if surrounding not in UNHEARD:
+            is_quiet = last == "" or last.startswith("[mpiexec]")  # MPICH's own, on no directory
+            assert last.startswith(sentence) if sentence else is_quiet
+    deadline = time.monotonic() + SOON_S
+    while (left := marked(extra[MARK])) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    with contextlib.ExitStack() as stack:
+        for process in left:
+            stack.callback(os.kill, process.pid, signal.SIGKILL)
+        assert left == []

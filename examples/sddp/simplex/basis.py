@@ -116,7 +116,7 @@ def add_column(lp: Lp, var: int, factor: float, total: np.ndarray) -> None:
 @plain
 def size_of_column(lp: Lp, var: int) -> float:
     """Return the largest entry of the structural variable `var` in the program."""
-    first, index, value = lp.by_column
+    first, _, value = lp.by_column
     largest = 0.0
     for e in range(first[var], first[var + 1]):
         largest = max(largest, abs(value[e]))

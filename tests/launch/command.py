@@ -15,7 +15,9 @@ from tests.command import run
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 DEADLINE_S = 100
-SOON_S = 30  # for what takes a moment on a quiet machine; ranks would stay for a minute
+SOON_S = 50  # for what takes a moment on a quiet machine; ranks would stay for a minute
+# Of jobs that are looked at from outside, which takes a busy machine long.
+PATIENT = ("--timeout", 2 * DEADLINE_S)
 COMMAND = [sys.executable, "-m", "cobre_comm"]
 
 

@@ -87,6 +87,14 @@ class Running:
         self.started += psutil.Process(self.process.pid).children(recursive=True)
         return pids
 
+    def wait_for(self, word, times):
+        """Wait until as many lines as that have a word."""
+        while times:
+            line = self.process.stdout.readline()
+            assert line, self.process.stderr.read()
+            self.output += line
+            times -= word in line
+
     def finish(self, within_s=DEADLINE_S):
         """Wait for the end; return the exit status, stdout and stderr."""
         output, errors = self.process.communicate(timeout=within_s)

@@ -6,6 +6,11 @@ import subprocess
 import sys
 import time
 
+
+def say_what_is_heard(number, frame):
+    os.write(1, f"heard {number}\n".encode())
+
+
 VARIABLES = ("COBRE_SHM_RANK", "COBRE_TCP_RANK", "PMI_RANK", "PMIX_RANK")
 rank = next((int(os.environ[name]) for name in VARIABLES if name in os.environ), 0)
 action, actors = sys.argv[1], [int(word) for word in sys.argv[2:]]
@@ -51,17 +56,21 @@ elif action == "fork":
     os.wait()
 elif action == "stubborn":
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
+        signal.signal(number, say_what_is_heard)
     print(f"ready {rank} {os.getpid()}")
     time.sleep(60)
 elif action == "count":
     counted = []
+
+    def count(number, frame):
+        counted.append(number)
+        say_what_is_heard(number, frame)
+
     for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP, signal.SIGTERM):
-        signal.signal(number, lambda number, frame: counted.append(number))
+        signal.signal(number, count)
     print(f"ready {rank} {os.getpid()}")
     while signal.SIGTERM not in counted:
         time.sleep(0.01)
-    print(f"counted {[int(number) for number in counted]}")
 elif rank in actors:
     time.sleep(0.2)
     if action == "exit":

@@ -32,13 +32,13 @@ def main(name, *options):
     """Run tests at most twice; return the exit code."""
     cache = (FOLDER / name).absolute()
     shutil.rmtree(cache, ignore_errors=True)
-    code = run(cache, "-n", "2", *options)
+    code = run(cache, *options)
     first = failed(cache)
     if code != FAILED or not first:
         return code
     print(f"once more, alone: {len(first)} tests", flush=True)
     # A worker of its own, so that a test that ends its process is a failure like any other.
-    code = run(cache, "-n", "1", "--last-failed", "--last-failed-no-failures", "none", *options)
+    code = run(cache, *options, "-n", "1", "--last-failed", "--last-failed-no-failures", "none")
     left = failed(cache)
     with LIST.open("a") as file:
         file.writelines(f"{each}\n" for each in first if each not in left)

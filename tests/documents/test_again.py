@@ -54,11 +54,14 @@ MORE = {
 }
 
 
+WITHOUT_PLUGIN = ("-p", "no:cobre_comm.testing.plugin")
+
+
 def tried(folder, tests, *options):
     """Return the completed command, and the tests that have passed at the second try."""
     (folder / "test_it.py").write_text(tests)
     (folder / "pytest.ini").touch()
-    words = sys.executable, AGAIN, "name", "-p", "no:cobre_comm.testing.plugin", *options
+    words = sys.executable, AGAIN, "name", "-n", "2", *WITHOUT_PLUGIN, *options
     done = run(*words, code=None, cwd=folder, env={**os.environ, "PYTEST_ADDOPTS": ""})
     listed = folder / "build" / "again" / "passed.txt"
     return done, sorted(listed.read_text().splitlines()) if listed.exists() else []

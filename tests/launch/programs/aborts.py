@@ -12,7 +12,7 @@ CODE = 7
 WAIT_S = 60
 
 
-@njit
+@njit(cache=True)
 def meet(comm):
     try:
         comm.barrier()

@@ -13,7 +13,7 @@ STEPS = 1500
 way = "".join(sys.argv[1:2])
 
 
-@njit
+@njit(cache=True)
 def iterate(comm, forward, backward, steps):
     for _ in range(steps):
         outer = comm.enter(forward)

@@ -44,3 +44,8 @@ def train_selected(comm, ring, iterations=12, checkpoint=None, select=True):
         training = run_case(case, comm, options)
     bounds = [bound.hex() for bound in training.lower_bound]
     return bounds, training.trace["cuts"].tolist(), training.cuts_sha256
+
+
+def train_each(comm, rings):
+    """Return the results of trainings that select by these numbers of points, in one process."""
+    return [train_selected(comm, ring) for ring in rings]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from case.random_case import Shape
 from compiled import FROM_PYTHON
-from drawn_cases import case_of, train_selected
+from drawn_cases import case_of, train_each, train_selected
 from numba import njit
 from stage.points import FIELDS, Points
 from stage.pool import BLOCK, Pool
@@ -153,21 +153,24 @@ def test_memory_is_bounded_by_the_number_of_points(comm):
 TRAINED = [*itertools.product(["shm"], [1, 2, 3, 4]), ("tcp:0,0,1,1", 4), ("tcp:0,1,2", 3)]
 
 
+RINGS = (30, 2048)
+
+
 @pytest.fixture(scope="module")
 def alone(comm):
-    return {ring: train_selected(comm, ring) for ring in (30, 2048)}
+    return dict(zip(RINGS, train_each(comm, RINGS), strict=True))
 
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(("backend", "ranks"), TRAINED)
 def test_ranks_and_nodes_select_the_same_cuts(alone, backend, ranks):
     assert alone[30] != alone[2048]
-    for ring, result in alone.items():
-        assert run_ranks(backend, ranks, train_selected, ring, timeout_s=300.0) == [result] * ranks
+    trained = run_ranks(backend, ranks, train_each, RINGS, timeout_s=300.0)
+    assert trained == [[*alone.values()]] * ranks
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("ring", [30, 2048])
+@pytest.mark.parametrize("ring", RINGS)
 def test_other_ranks_go_on_with_the_bits_of_one_training(alone, tmp_path, ring):
     path = tmp_path / "half.ckpt"
     run_ranks("shm", 2, train_selected, ring, 5, path, timeout_s=300.0)

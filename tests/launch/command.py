@@ -15,7 +15,9 @@ from tests.command import run
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 DEADLINE_S = 100
-SOON_S = 30  # for what takes a moment on a quiet machine; ranks would stay for a minute
+SOON_S = 50  # for what takes a moment on a quiet machine; ranks would stay for a minute
+# Of jobs that are looked at from outside, which takes a busy machine long.
+PATIENT = ("--timeout", 2 * DEADLINE_S)
 COMMAND = [sys.executable, "-m", "cobre_comm"]
 
 
@@ -84,6 +86,14 @@ class Running:
         self.started = [psutil.Process(pid) for pid in told]
         self.started += psutil.Process(self.process.pid).children(recursive=True)
         return pids
+
+    def wait_for(self, word, times):
+        """Wait until as many lines as that have a word."""
+        while times:
+            line = self.process.stdout.readline()
+            assert line, self.process.stderr.read()
+            self.output += line
+            times -= word in line
 
     def finish(self, within_s=DEADLINE_S):
         """Wait for the end; return the exit status, stdout and stderr."""

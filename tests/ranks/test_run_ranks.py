@@ -19,6 +19,7 @@ from cobre_comm.testing import (
     run_ranks,
     run_ranks_outcomes,
 )
+from tests.command import python
 from tests.grid import skip_unless_here, slow, values
 
 MPI = ["mpi-openmpi", "mpi-mpich", slow("mpi")]
@@ -250,3 +251,17 @@ def test_mpiexec_starts_the_ranks(mpi):
     assert (ranks, set(sizes), own) == ((0, 1, 2), {3}, (None, "yes", None))
     assert len(set(libraries)) == 1
     assert {"mpi-openmpi": "Open MPI", "mpi-mpich": "MPICH"}.get(mpi, "MPI") in libraries[0]
+
+
+RESERVES = """
+import warnings
+from cobre_comm.testing import rank_environment
+for size in (1, 2, 3):
+    rank_environment("tcp", size)
+warnings.simplefilter("error", ResourceWarning)
+"""
+
+
+def test_a_process_that_has_made_jobs_over_sockets_ends_in_silence():
+    done = python("-c", RESERVES)
+    assert (done.stdout, done.stderr) == ("", "")

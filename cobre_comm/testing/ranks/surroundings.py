@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import pathlib
 import secrets
@@ -128,3 +129,10 @@ def _reserve_port() -> int:
         _reserved.popleft().close()
     _reserved.append(ReservedPort())
     return _reserved[-1].port
+
+
+@atexit.register
+def _release_ports() -> None:
+    """Release the ports at the end of the process, where an open socket may be a warning."""
+    while _reserved:
+        _reserved.popleft().close()

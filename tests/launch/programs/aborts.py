@@ -12,7 +12,7 @@ CODE = 7
 WAIT_S = 60
 
 
-@njit
+@njit(cache=True)
 def meet(comm):
     try:
         comm.barrier()
@@ -25,6 +25,7 @@ def act(comm, way, caller):
     """Rank 1 aborts; another rank waits for it, or computes, and catches every error."""
     meet(comm)  # compiled on all ranks
     os.write(1, f"ready {comm.rank} {os.getpid()}\n".encode())
+    meet(comm)  # all have said so
     if comm.rank == 1:
         time.sleep(0.2)  # until the others wait
         try:

@@ -1,14 +1,21 @@
-"""A rank without a communicator does ACTION; with RANK..., the other ranks sleep."""
+"""A rank without a communicator does ACTION; with RANK..., the others sleep; [FILE]: from then."""
 
 import os
+import pathlib
 import signal
 import subprocess
 import sys
 import time
 
+
+def say_what_is_heard(number, frame):
+    os.write(1, f"heard {number}\n".encode())
+
+
 VARIABLES = ("COBRE_SHM_RANK", "COBRE_TCP_RANK", "PMI_RANK", "PMIX_RANK")
 rank = next((int(os.environ[name]) for name in VARIABLES if name in os.environ), 0)
-action, actors = sys.argv[1], [int(word) for word in sys.argv[2:]]
+action, actors = sys.argv[1], [int(word) for word in sys.argv[2:] if word.isdigit()]
+go = [pathlib.Path(word) for word in sys.argv[2:] if not word.isdigit()]  # what actors wait for
 
 if action == "environment":
     for name, value in sorted(os.environ.items()):
@@ -38,9 +45,14 @@ elif action == "flood" and rank == 1:
 elif action == "flood":
     print("a drop")
 elif action == "boast":
-    time.sleep(0 if rank == 1 else 0.15)
-    print("job 7 died, while others waited for it", file=sys.stderr)
-    sys.exit(3 if rank == 1 else 5)
+    while rank != 1 and not go[0].exists():
+        time.sleep(0.01)
+    print("job 7 died, while others waited for it", file=sys.stderr, flush=True)
+    if rank == 1:
+        go[0].touch()
+        os._exit(3)
+    time.sleep(0.1)  # until rank 1 has ended
+    sys.exit(5)
 elif action == "children":
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     print(f"ready {rank} {os.getpid()} {child.pid}")
@@ -51,19 +63,24 @@ elif action == "fork":
     os.wait()
 elif action == "stubborn":
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
+        signal.signal(number, say_what_is_heard)
     print(f"ready {rank} {os.getpid()}")
     time.sleep(60)
 elif action == "count":
     counted = []
+
+    def count(number, frame):
+        counted.append(number)
+        say_what_is_heard(number, frame)
+
     for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP, signal.SIGTERM):
-        signal.signal(number, lambda number, frame: counted.append(number))
+        signal.signal(number, count)
     print(f"ready {rank} {os.getpid()}")
     while signal.SIGTERM not in counted:
         time.sleep(0.01)
-    print(f"counted {[int(number) for number in counted]}")
 elif rank in actors:
-    time.sleep(0.2)
+    while not all(path.exists() for path in go):
+        time.sleep(0.01)
     if action == "exit":
         sys.exit(3)
     if action == "raise":

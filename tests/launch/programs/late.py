@@ -11,7 +11,7 @@ from numba import njit
 from cobre_comm import create_communicator, launch
 
 
-@njit
+@njit(cache=True)
 def barrier(comm):
     comm.barrier()
 

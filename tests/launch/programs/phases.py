@@ -13,7 +13,7 @@ STEPS = 1500
 way = "".join(sys.argv[1:2])
 
 
-@njit
+@njit(cache=True)
 def iterate(comm, forward, backward, steps):
     for _ in range(steps):
         outer = comm.enter(forward)
@@ -31,7 +31,7 @@ if way == "late":
     with comm.phase("late"):
         print(f"ready {comm.rank} {os.getpid()}", flush=True)
         if comm.rank == 0:
-            time.sleep(60)
+            time.sleep(200)
         with comm.phase("meet"):
             comm.barrier()
 with comm.phase("killed"):

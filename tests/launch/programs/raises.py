@@ -25,7 +25,7 @@ ERRORS = {
 }
 
 
-@njit
+@njit(cache=True)
 def meet(comm):
     comm.barrier()
 

@@ -15,5 +15,5 @@ with comm.phase("training"):
         comm.barrier()
     print(f"ready {comm.rank} {os.getpid()}", flush=True)
     if comm.rank == 1:
-        time.sleep(60)
+        time.sleep(200)
     comm.barrier()

@@ -17,7 +17,7 @@ def until_asked(comm, send, recv):
     return rounds
 
 
-loop = njit(nogil=True)(until_asked) if sys.argv[1] == "njit" else until_asked
+loop = njit(cache=True, nogil=True)(until_asked) if sys.argv[1] == "njit" else until_asked
 with create_communicator() as comm:
     comm.barrier()
     print(f"ready {comm.rank} {os.getpid()}")

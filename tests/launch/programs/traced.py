@@ -15,7 +15,7 @@ from cobre_comm import create_communicator
 times, way = int(sys.argv[1]), "".join(sys.argv[2:3])
 
 
-@njit
+@njit(cache=True)
 def meet(comm, times):
     for _ in range(times):
         comm.barrier()

@@ -11,7 +11,7 @@ from cobre_comm import create_communicator
 way = sys.argv[1]
 
 
-@njit(nogil=True)
+@njit(cache=True, nogil=True)
 def meet(comm, times):
     for _ in range(times):
         comm.barrier()

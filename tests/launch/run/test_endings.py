@@ -33,9 +33,10 @@ def lost(rank, *ranks):
         ("segfault", 139, "rank 1 was ended by signal 11 (SIGSEGV)"),
     ],
 )
-def test_first_failure_ends_the_job_with_its_code(action, status, words):
-    with Running("run", "-n", 3, ACT, action, 1) as job:
+def test_first_failure_ends_the_job_with_its_code(action, status, words, tmp_path):
+    with Running("run", "-n", 3, ACT, action, 1, tmp_path / "go") as job:
         job.wait_ready(2)
+        (tmp_path / "go").touch()
         code, _, errors = job.finish(SOON_S)
         assert code == status
         assert errors.splitlines()[-1].startswith(f"cobre-comm: {words}")
@@ -137,6 +138,6 @@ def test_a_process_that_does_not_listen_is_not_asked_where_it_is():
 
 
 @pytest.mark.quick
-def test_what_a_rank_says_is_not_read():
-    done = cobre("run", "-n", 2, ACT, "boast")
+def test_what_a_rank_says_is_not_read(tmp_path):
+    done = cobre("run", "-n", 2, ACT, "boast", tmp_path / "first")
     assert done.returncode == 3

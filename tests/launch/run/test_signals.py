@@ -29,7 +29,7 @@ def test_second_ctrl_c_kills_at_once():
     with Running("run", "-n", 2, "--grace", 60, ACT, "stubborn") as job:
         job.wait_ready(2)
         job.process.send_signal(signal.SIGINT)
-        time.sleep(0.5)
+        job.wait_for("heard 2", 2)
         assert job.process.poll() is None
         job.process.send_signal(signal.SIGINT)
         code, _, errors = job.finish(SOON_S)
@@ -103,7 +103,8 @@ def test_a_second_signal_ends_a_job_that_was_asked_to_stop():
     with Running(*words, extra={"COBRE_COMM_GRACEFUL": "SIGTERM"}) as job:
         job.wait_ready(2)
         job.process.send_signal(signal.SIGTERM)
-        time.sleep(1.5)
+        job.wait_for("heard 15", 2)
+        time.sleep(0.5)  # longer than the grace
         assert job.process.poll() is None
         job.process.send_signal(signal.SIGTERM)
         assert job.finish()[0] == 128 + signal.SIGTERM

@@ -79,6 +79,7 @@ def test_under_launch_of_an_interactive_program():
 
 
 @pytest.mark.slow
+@pytest.mark.quiet
 def test_the_first_line_comes_after_ten_seconds():
     done = cobre("run", "-n", 3, LATE, "python", 13)
     [waited_s] = [float(found[1]) for found in map(LINE.match, done.stderr.splitlines()) if found]

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from tests.launch.command import PROGRAMS, SOON_S, Running, cobre
+from tests.launch.command import DEADLINE_S, PATIENT, PROGRAMS, Running, cobre
 from tests.launch.seeing.test_status import job_of, status_until
 
 REPORTS = 5  # of reports.py
@@ -33,7 +33,7 @@ class Page:
 
     def ask(self, path, host=None, method="GET"):
         """Return the status, the headers and the content of an answer."""
-        client = http.client.HTTPConnection(self.host, timeout=SOON_S)
+        client = http.client.HTTPConnection(self.host, timeout=DEADLINE_S)
         try:
             client.request(method, path, headers={"Host": host or self.host})
             answer = client.getresponse()
@@ -55,10 +55,10 @@ def page():
 
 
 def test_it_shows_what_the_ranks_of_a_job_do_and_report():
-    with Running("run", "-n", 3, "--backend", "shm", PROGRAMS / "reports.py") as running:
+    with Running("run", "-n", 3, "--backend", "shm", *PATIENT, PROGRAMS / "reports.py") as running:
         name = job_of(running.wait_ready(3)[0][0])
         with Page(name) as page:
-            deadline = time.monotonic() + SOON_S
+            deadline = time.monotonic() + DEADLINE_S
             while not (jobs := page.jobs()) or not jobs[0]["waits"]:
                 assert time.monotonic() < deadline, jobs
             [job] = jobs
@@ -77,7 +77,7 @@ def test_it_shows_what_the_ranks_of_a_job_do_and_report():
 
 
 def test_status_prints_what_was_reported_last():
-    with Running("run", "-n", 2, "--backend", "shm", PROGRAMS / "reports.py") as running:
+    with Running("run", "-n", 2, "--backend", "shm", *PATIENT, PROGRAMS / "reports.py") as running:
         said = status_until(job_of(running.wait_ready(2)[0][0]), "reported")
     assert re.search(
         r"\n  rank 0 reported [\d.]+ s ago: lower bound 69.8, upper bound 71.2\n", said

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from tests.grid import slow
-from tests.launch.command import PROGRAMS, SOON_S, Running, cobre
+from tests.launch.command import DEADLINE_S, PATIENT, PROGRAMS, Running, cobre
 from tests.launch.mpi_libraries import needs
 
 WAIT, PHASES = PROGRAMS / "wait.py", PROGRAMS / "phases.py"
@@ -25,7 +25,7 @@ def job_of(pid):
 
 def status_until(job, pattern):
     """Run the command until its text has a pattern; return the text."""
-    deadline = time.monotonic() + SOON_S
+    deadline = time.monotonic() + DEADLINE_S
     while True:
         done = cobre("status", job)
         if re.search(pattern, done.stdout):
@@ -37,7 +37,7 @@ def status_until(job, pattern):
 def test_a_stopped_rank_is_named(name):
     kind, _, library = name.partition("-")
     extra = needs(library) if library else {}
-    with Running("run", "-n", 3, "--backend", kind, WAIT, "meet", extra=extra) as job:
+    with Running("run", "-n", 3, "--backend", kind, *PATIENT, WAIT, "meet", extra=extra) as job:
         pids = {rank: known[0] for rank, known in job.wait_ready(3).items()}
         os.kill(pids[1], signal.SIGSTOP)
         blamed = r"waited for: rank 1, by (rank 0|rank 2|ranks 0, 2), for [\d.]+ s; it is stopped"
@@ -53,7 +53,7 @@ def test_a_stopped_rank_is_named(name):
 
 
 def test_the_phase_of_each_rank_is_shown_and_its_time_so_far():
-    with Running("run", "-n", 2, "--backend", "shm", PHASES, "late") as job:
+    with Running("run", "-n", 2, "--backend", "shm", *PATIENT, PHASES, "late") as job:
         pids = {rank: known[0] for rank, known in job.wait_ready(2).items()}
         said = status_until(job_of(pids[0]), "waited for: rank 0, by rank 1").splitlines()
         assert re.match(

@@ -90,11 +90,17 @@ class Victim:
         Of this rank.
     comm : Communicator or None
         None while ranks meet.
+
+    Attributes
+    ----------
+    is_due : bool
+        Whether a signal is on its way whose handler must run while ranks work.
     """
 
     def __init__(self, fault, folder, ledger, comm):
         self.fault, self.folder, self.ledger, self.comm = fault, folder, ledger, comm
         self._end_signals = lambda: None
+        self.is_due = False
 
     def send(self, number, every_s=0.0):
         self.ledger.tell(struck=time.monotonic() + self.fault.delay_s)
@@ -159,7 +165,11 @@ class Victim:
 
     # What must not matter.
     def signals(self):
-        self._on_alarm(lambda *_: None, 0.001)
+        def handler(*_):
+            self.is_due = False
+
+        self.is_due = True
+        self._on_alarm(handler, 0.001)
 
     def children(self):
         self.now()
@@ -179,9 +189,12 @@ class Victim:
         def handler(_, frame):
             if _is_compiling(frame):
                 self.send(ALARM)  # later
-            elif child := fork():
-                self.ledger.tell(children=[child])
+            else:
+                self.is_due = False
+                if child := fork():
+                    self.ledger.tell(children=[child])
 
+        self.is_due = True
         self._on_alarm(handler)
 
     def second_thread(self):

@@ -96,8 +96,11 @@ class Worker:
         )  # fmt: skip
 
     def has_struck(self):
-        """Whether the fault has struck, as far as this rank knows: the victim knows."""
-        return self.rank == self.fault.victim
+        """Whether the fault has struck, as far as this rank knows: the victim knows.
+
+        A busy machine may run a handler after the time that the ranks wanted to work.
+        """
+        return self.rank == self.fault.victim and not (self.victim and self.victim.is_due)
 
     def is_harmless(self):
         return self.kind.promise not in HARMFUL

@@ -87,10 +87,10 @@ class Attachment:
         processes[self._config.rank] = os.getpid()  # whose own locks the kernel does not show
         return [place_of(pid) if pid else UNKNOWN for pid in processes]
 
-    def convene(self) -> ShmCouncil:
+    def convene(self, variable: str) -> ShmCouncil:
         """Return those of these ranks that survive, who can agree in the segment."""
         config = self._config
-        return ShmCouncil(self._segment, config.rank, config.size, config.timeout_s)
+        return ShmCouncil(self._segment, config.rank, config.size, config.timeout_s, variable)
 
     def say_goodbye(self, comm: View) -> None:
         """Tell the ranks of this node that this one closes."""

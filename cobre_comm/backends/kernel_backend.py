@@ -114,6 +114,10 @@ COMMON_KERNELS = (
 )
 
 
+# Loaded when a communicator is made: later an error or a region may find no descriptor left.
+_FOR_ERRORS = (guard.give_up_kernel, journal.copy_journal_kernel, phases.resume_kernel)
+
+
 @tells_forms("comm")
 class KernelBackend(Communicator):
     """A communicator whose collectives are kernels on a record of private memory.
@@ -190,6 +194,8 @@ class KernelBackend(Communicator):
         comm.refuse = guard.refuse_kernel.address
         comm.fold_kernel = fold.fold_kernel.address
         self._shut = guard.shut_kernel.call  # loaded now: __del__ may run at exit
+        for kernel in _FOR_ERRORS:
+            _ = kernel.call
 
     def _join(self, met: Membership) -> None:
         """Take over the membership that a rank has after the rendezvous."""

@@ -21,7 +21,7 @@ from cobre_comm.backends.shm.buffers import (
     PAGE_BYTES,
     choose_buffer_bytes,
 )
-from cobre_comm.backends.shm.council import ShmCouncil
+from cobre_comm.backends.shm.council import ShmCouncil, load_for_council
 from cobre_comm.backends.shm.nameless import share_segment
 from cobre_comm.backends.shm.ownership import process_of
 from cobre_comm.backends.shm.region import map_region, own_rows
@@ -52,6 +52,7 @@ class Attachment:
         self._config, self._segment = config, segment
         self.buffer_bytes: int = header.load(header.words(segment).buffer_bytes)
         self._announce_closed = _announce_closed()
+        load_for_council()
 
     def describe(self, comm: View) -> None:
         """Write into a record the facts of the node and its segment that kernels read."""

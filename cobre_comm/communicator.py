@@ -804,7 +804,8 @@ class Communicator(Closing, SharedMemoryProvider):
         AllocationFailed, InitializationFailed
             On all survivors, if one of them cannot have the memory, or they cannot connect.
         InvalidCommunicator
-            If this communicator is closed, or has been shrunk before.
+            If this communicator is closed, or has been shrunk before; or if another thread of this
+            rank is inside one of its collectives. Then nothing has changed: call it again later.
 
         See Also
         --------

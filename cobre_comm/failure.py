@@ -181,6 +181,8 @@ def _word(address: int, operation: int, outcome: int, *numbers: int) -> _Worded:
         for rank in lost:
             failure.add_note(tell(comm, rank))
         return _Worded(failure, lost, they_run)
+    if outcome == status.IS_BROKEN and comm.failure == status.SHRUNK:
+        return _Worded(InvalidCommunicator(SHRUNK))
     if outcome == status.IS_BROKEN:
         first = _collective_failure(comm, comm.failure)
         cause = str(first) or type(first).__name__
@@ -235,6 +237,8 @@ _WORDS = {
 }
 
 
+SHRUNK = "shrink has ended this communicator; use the one that shrink returned"
+IN_THREAD = "another thread is inside a collective"
 IN_HANDLER = (
     "a signal handler called it while its own thread waits in a collective of this communicator; "
     "let the handler set a flag, and the program look at it after the collective"

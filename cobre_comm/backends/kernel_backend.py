@@ -41,6 +41,7 @@ from cobre_kernels.collective.calls import (
     Barrier,
     ExactSum,
     Gatherv,
+    Outcome,
     own_mark,
 )
 from cobre_kernels.collective.comm import COMM
@@ -113,6 +114,10 @@ COMMON_KERNELS = (
 )
 
 
+# Loaded when a communicator is made: later an error or a region may find no descriptor left.
+_FOR_ERRORS = (guard.give_up_kernel, journal.copy_journal_kernel, phases.resume_kernel)
+
+
 @tells_forms("comm")
 class KernelBackend(Communicator):
     """A communicator whose collectives are kernels on a record of private memory.
@@ -137,8 +142,8 @@ class KernelBackend(Communicator):
     # this one begins with the name of the class, so that it comes before those in lower case.
     __slots__ = (
         "__weakref__", "__words", "_address", "_comm", "_config", "_give_back", "_handled",
-        "_has_shrunk", "_journals", "_late_lines", "_membership", "_name", "_nodes", "_phases",
-        "_rank", "_regions", "_sends", "_shut", "_size", "_stop_signals", "_trace",
+        "_journals", "_late_lines", "_membership", "_name", "_nodes", "_phases", "_rank",
+        "_regions", "_sends", "_shrunk", "_shut", "_size", "_stop_signals", "_trace",
     )  # fmt: skip
     _config: Config | None
 
@@ -159,7 +164,7 @@ class KernelBackend(Communicator):
         self._nodes: NodesRecords | None = None
         self._regions = itertools.count()
         self._phases: dict[str, int] = {}
-        self._has_shrunk = False
+        self._shrunk = ""  # once it has been: why it cannot be shrunk again
         self._stop_signals: tuple[int, ...] = ()
         self._give_back: Callable[[], None] = lambda: None
         self._sends = np.zeros(size, dtype=np.int64)
@@ -189,6 +194,8 @@ class KernelBackend(Communicator):
         comm.refuse = guard.refuse_kernel.address
         comm.fold_kernel = fold.fold_kernel.address
         self._shut = guard.shut_kernel.call  # loaded now: __del__ may run at exit
+        for kernel in _FOR_ERRORS:
+            _ = kernel.call
 
     def _join(self, met: Membership) -> None:
         """Take over the membership that a rank has after the rendezvous."""
@@ -439,7 +446,11 @@ class KernelBackend(Communicator):
     def shrink(self) -> KernelBackend:
         """Return a communicator of the ranks that are left."""
         self._begin_to_shrink()
-        made = self._make_of_survivors()
+        try:
+            made = self._make_of_survivors()
+        except BaseException as error:
+            self._shrunk = f"the shrink of this communicator has failed: {raised.line_of(error)}"
+            raise
         made._take_signals(self._stop_signals)
         report_pipe.forget_lost()
         return made
@@ -451,19 +462,17 @@ class KernelBackend(Communicator):
     def _begin_to_shrink(self) -> None:
         """Break this communicator for good, for the ranks that still wait for this one."""
         self._check_open()
-        if self._has_shrunk:
-            raise InvalidCommunicator(
-                "this communicator has been shrunk already; use the one that shrink returned"
-            )
-        self._has_shrunk = True
-        guard.give_up_kernel.call(self._address)
+        if self._shrunk:
+            raise InvalidCommunicator(self._shrunk)
+        self._refuse_if_busy("shrink", self._give_up(status.SHRUNK))
+        self._shrunk = "this communicator has been shrunk already; use the one that shrink returned"
 
     def _convene(self) -> Council:
         """Return the survivors, who agree without the collectives of this communicator."""
         attachment = self._membership.attachment
         if self._size == 1 or attachment is None:
             return Alone(self._rank, self._size)
-        return attachment.convene()
+        return attachment.convene(failure.TIMEOUT_VARIABLES[self._comm.backend])
 
     @contextlib.contextmanager
     def _together(self, name: str) -> Iterator[None]:
@@ -479,7 +488,7 @@ class KernelBackend(Communicator):
             raise
         except BaseException as error:
             self._tell_raised(error)
-            guard.give_up_kernel.call(self._address)
+            self._give_up(status.INTERRUPTED)
             raise
 
     @contextlib.contextmanager
@@ -600,16 +609,26 @@ class KernelBackend(Communicator):
         if id(error) != self._handled:  # it was not raised before this communicator was made
             self._tell_raised(error)
         found = int(self._shut(self._address))
-        if found == states.BUSY:
-            in_handler = failure.is_interrupted(self._comm)
-            why = failure.IN_HANDLER if in_handler else "another thread is inside a collective"
-            raise InvalidCommunicator(f"close: {why}")
+        self._refuse_if_busy("close", found)
         if found in (states.IDLE, states.BROKEN) and prints_stats():
             self._journals.print_table()
         if self._trace is not None:
             self._trace.finish()
         self._journals.hide()
         self._give_back()
+        return found
+
+    def _refuse_if_busy(self, name: str, found: int) -> None:
+        """Raise ``InvalidCommunicator`` if the guard has told that a collective is under way."""
+        if found == states.BUSY:
+            why = failure.IN_THREAD
+            if failure.is_interrupted(self._comm):
+                why = failure.IN_HANDLER
+            raise InvalidCommunicator(f"{name}: {why}")
+
+    def _give_up(self, why: int) -> int:
+        """Break this communicator by a status, unless it is in use or ended; return the guard."""
+        found: int = guard.give_up_kernel.call(self._address, Outcome(why))
         return found
 
     def _mark_forked(self) -> None:

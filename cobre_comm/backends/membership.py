@@ -38,8 +38,11 @@ class Attachment(Protocol):
     def places(self) -> list[Place]:
         """Return where each of these ranks may run, as far as that can be seen from here."""
 
-    def convene(self) -> Council:
-        """Return those of these ranks that survive, who can agree in the segment."""
+    def convene(self, variable: str) -> Council:
+        """Return those of these ranks that survive, who can agree in the segment.
+
+        The variable of the environment raises the limit of their waits.
+        """
 
     def say_goodbye(self, comm: View) -> None:
         """Tell the ranks of this node that this one closes."""

@@ -56,10 +56,13 @@ class Roll(NamedTuple):
         By rank, what each member that has answered gave.
     problem : str
         Why no further call can be, "" if one can.
+    missing : collection of int
+        The ranks because of which no further call can be.
     """
 
     rows: Mapping[int, bytes]
     problem: str = ""
+    missing: Collection[int] = ()
 
 
 class Council(abc.ABC):
@@ -114,9 +117,9 @@ class Council(abc.ABC):
 
     def _decide(self, row: bytes) -> Mapping[int, bytes]:
         self.call += 1
-        rows, problem = self._call_roll(row)
+        rows, problem, missing = self._call_roll(row)
         if problem:
-            raise self.failed(problem, set(self.members).difference(rows))
+            raise self.failed(problem, missing)
         return rows
 
     def failed(self, problem: str, missing: Collection[int]) -> CollectiveFailed:
@@ -170,9 +173,10 @@ def may_go_on(answered: Collection[int], size: int) -> bool:
     return 2 * len(answered) > size or (2 * len(answered) == size and 0 in answered)
 
 
-def not_come(ranks: Collection[int], timeout_s: float, variable: str) -> str:
-    """Return the sentence on members that live and have not answered in time."""
-    return (
+def overdue(ranks: Collection[int], timeout_s: float, variable: str) -> Roll:
+    """Return what is decided where members live and have not answered in time."""
+    problem = (
         f"{ranks_text(ranks)} did not call shrink within {timeout_s:g} s; all survivors call it "
         f"once they have CollectiveFailed, or raise {variable}"
     )
+    return Roll({}, problem, ranks)

@@ -6,12 +6,11 @@ import contextlib
 import os
 import pathlib
 import sys
-from collections.abc import Iterator
+
+from cobre_comm.common import cgroups
 
 SPIN_US = 30.0  # where every rank has a core
 
-_ROOT = pathlib.Path("/sys/fs/cgroup")
-_OWN = pathlib.Path("/proc/self/cgroup")
 _QUOTA_AND_PERIOD = (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us"))  # v2, v1
 
 
@@ -48,7 +47,7 @@ def have_cores(ranks: int, spin_us: float | None) -> bool:
 
 def quota_cores() -> int:
     """Return the smallest quota, in cores, of the cgroups that hold this process."""
-    return min(map(_quota, _cgroups()), default=sys.maxsize)
+    return min(map(_quota, cgroups.groups("cpu")), default=sys.maxsize)
 
 
 def core_numbers() -> list[int]:
@@ -56,21 +55,6 @@ def core_numbers() -> list[int]:
     if hasattr(os, "sched_getaffinity"):
         return sorted(os.sched_getaffinity(0))
     return list(range(os.cpu_count() or 1))
-
-
-def _cgroups() -> Iterator[pathlib.Path]:
-    """Yield the folders of the groups that hold this process, the outermost last.
-
-    In a container the outermost group that it can see is often its own.
-    """
-    with contextlib.suppress(OSError):  # not Linux
-        for line in _OWN.read_text().splitlines():
-            _, controllers, path = line.split(":", 2)
-            if controllers and "cpu" not in controllers.split(","):
-                continue
-            root = _ROOT / "cpu" if controllers else _ROOT
-            own = pathlib.PurePosixPath(path.lstrip("/"))
-            yield from (root / folder for folder in (own, *own.parents))
 
 
 def _quota(cgroup: pathlib.Path) -> int:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import mmap
 import os
+import stat
 from collections.abc import Iterator
 
 import numpy as np
@@ -32,15 +33,24 @@ _NAMELESS = f"/memfd:{MEMORY_NAME}"
 
 
 def shared_files(pid: int) -> Iterator[str]:
-    """Yield the paths of the descriptors of a process that may be of memory with journals."""
+    """Yield the paths of the descriptors of a process that may be of memory with journals.
+
+    Other things may lie in /dev/shm too: to open a pipe there would wait for its writer.
+    """
     folder = f"/proc/{pid}/fd"
     with contextlib.suppress(OSError):  # it has ended, or is another user's
         for number in os.listdir(folder):  # noqa: PTH208
             path = f"{folder}/{number}"
             with contextlib.suppress(OSError):  # it was closed meanwhile
                 # pathlib would intern each part of each target: a table that only grows.
-                if os.readlink(path).startswith(SEGMENTS):  # noqa: PTH115
+                is_there = os.readlink(path).startswith(SEGMENTS)  # noqa: PTH115
+                if is_there and stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116
                     yield path
+
+
+def open_shared(path: str) -> Descriptor:
+    """Open a file that :func:`shared_files` has found; the number may mean another one by now."""
+    return Descriptor(os.open, path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
 
 
 def journals_in(path: str, pid: int | None = None) -> list[Journal]:
@@ -57,11 +67,11 @@ def journals_in(path: str, pid: int | None = None) -> list[Journal]:
         here = _mapped_here(path)
         if here is not None:
             return _copied_from_here(path, *here, pid)
-        with open(path, "rb") as file:  # noqa: PTH123
-            offsets = _offsets(path, os.pread(file.fileno(), HEADER_BYTES, 0))
+        with contextlib.closing(open_shared(path)) as file:
+            offsets = _offsets(path, os.pread(file.number, HEADER_BYTES, 0))
             if not offsets:
                 return []
-            with contextlib.closing(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)) as memory:
+            with contextlib.closing(mmap.mmap(file.number, 0, access=mmap.ACCESS_READ)) as memory:
                 words = np.frombuffer(memory, np.uint8)
                 found = _journals_at(words.ctypes.data, words.size, offsets, pid)
                 del words  # it keeps the memory
@@ -147,7 +157,7 @@ def load(address: int) -> int:
 
 
 def _map(path: str) -> NDArray[np.int64]:
-    file = Descriptor(os.open, path, os.O_RDONLY)
+    file = open_shared(path)
     try:
         nbytes = JOURNAL.size_bytes
         if os.fstat(file.number).st_size < nbytes:

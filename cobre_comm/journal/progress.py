@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from cobre_comm.common.descriptor import Descriptor
 from cobre_comm.common.mapping import map_file
 from cobre_comm.common.raised import cut
-from cobre_comm.journal.finding import load, shared_files
+from cobre_comm.journal.finding import load, open_shared, shared_files
 
 MEMORY_NAME = "cobre_comm.progress"  # /proc/PID/fd shows it
 _NAMELESS = f"/memfd:{MEMORY_NAME}"
@@ -181,7 +181,7 @@ def reports_of(pid: int, own_pid: int) -> Reports | None:
         try:
             if not os.readlink(path).startswith(_NAMELESS):  # noqa: PTH115
                 continue
-            file = Descriptor(os.open, path, os.O_RDONLY)
+            file = open_shared(path)
             if os.fstat(file.number).st_size < PROGRESS.size_bytes:
                 continue  # of another version
             memory = map_file(file.number, PROGRESS.size_bytes, writable=False)

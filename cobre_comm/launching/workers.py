@@ -21,7 +21,6 @@ from cobre_comm.processes.endings import (
     Ending,
     exit_status,
     first_failure,
-    of_survivors,
     ranks_alike,
 )
 from cobre_comm.processes.environment import rank_environment
@@ -170,7 +169,7 @@ class Workers(Closing):
             if self._job.survive and escalation.began == NEVER:
                 self._note_losses()
         endings = self._group.endings
-        first = first_failure(of_survivors(endings) if self._job.survive else endings)
+        first = first_failure(self._group.decisive)
         if first is not None:
             failed = next(worker for worker in self.all if worker.rank == first.rank)
             self.failure = failed.error(ranks_alike(endings, first))

@@ -37,10 +37,13 @@ class Escalation:
         How long a rank that others have lost may take to end.
     survive : bool
         Whether the others go on once a rank is lost. They end after the failure of a survivor, as
-        they do otherwise after any failure.
+        they do otherwise after any failure; and after a loss before the ranks have met, because
+        they would wait for the lost rank.
 
     Attributes
     ----------
+    survive : bool
+        The parameter.
     cause : int
         The first ending signal that came from outside; 0 if there was none.
     began : float
@@ -54,7 +57,7 @@ class Escalation:
     ) -> None:
         self._grace_s = grace_s
         self._culprit_s = culprit_s
-        self._survive = survive
+        self.survive = survive
         self._plan: list[tuple[float, int]] = []
         self._awaits_culprit = True
         self.cause = 0
@@ -66,8 +69,17 @@ class Escalation:
         """When the next signal is due."""
         return self._plan[0][0] if self._plan else NEVER
 
-    def ranks_ended(self, endings: Iterable[Ending], running: Collection[int], now: float) -> None:
+    def ranks_ended(
+        self,
+        endings: Iterable[Ending],
+        running: Collection[int],
+        now: float,
+        *,
+        have_met: bool = True,
+    ) -> None:
         """Plan the end of the other ranks when one has failed; call it after each ending.
+
+        Also call it when the ranks have met: who has died just then counts as lost after all.
 
         Ranks get time for last words. As long as every failure follows from the loss of a rank
         that still runs, that rank gets more: its own exit code and last words tell the cause.
@@ -75,9 +87,15 @@ class Escalation:
         failed = [
             ending
             for ending in endings
-            if ending.code != 0 and not (self._survive and ending.is_loss)
+            if ending.code != 0 and not (self.survive and have_met and ending.is_loss)
         ]
-        if not failed or self.cause or not self._awaits_culprit or self.ended_by_us != NEVER:
+        if self.cause or self.ended_by_us != NEVER:
+            return
+        if not failed:
+            if self.survive:
+                self._plan, self.began, self._awaits_culprit = [], NEVER, True
+            return
+        if not self._awaits_culprit:
             return
         self.began = min(self.began, now)
         culprits = frozenset().union(*(ending.lost for ending in failed))

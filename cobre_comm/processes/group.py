@@ -26,7 +26,7 @@ import signal
 import time
 from collections.abc import Callable
 
-from cobre_comm.processes.endings import Ending
+from cobre_comm.processes.endings import Ending, of_survivors
 from cobre_comm.processes.escalation import Escalation
 from cobre_comm.processes.guardian import Guardian, end_groups, remove_name
 from cobre_comm.processes.loop import NEVER, Loop
@@ -75,6 +75,17 @@ class Group:
         return [rank.ending for rank in self.ranks if rank.ending is not None]
 
     @property
+    def have_met(self) -> bool:
+        """Whether the ranks have met: one of them has made its communicator."""
+        return any(rank.has_met for rank in self.ranks)
+
+    @property
+    def decisive(self) -> list[Ending]:
+        """The endings that decide how the job has ended: those of survivors, where there are."""
+        goes_on = self.escalation.survive and self.have_met
+        return of_survivors(self.endings) if goes_on else self.endings
+
+    @property
     def lost_and_running(self) -> list[Rank]:
         """The ranks that run and have reported nothing, while another one has reported their loss.
 
@@ -105,7 +116,8 @@ class Group:
         running = {rank.rank for rank in self.running}
         announced = [rank.announced for rank in self.running if rank.announced is not None]
         announced = [ending for ending in announced if ending.lost & running]
-        self.escalation.ranks_ended([*self.endings, *announced, *others], running, time.monotonic())
+        endings = [*self.endings, *announced, *others]
+        self.escalation.ranks_ended(endings, running, time.monotonic(), have_met=self.have_met)
 
     def send(self, number: int) -> None:
         """Send a signal of the launcher to running ranks."""

@@ -80,7 +80,7 @@ class Rank(abc.ABC):
             self.inbox.serve(loop, hear or self._hear)
 
     def call_on_report(self, on_report: Callable[[], None]) -> None:
-        """Call ``on_report`` when the rank has reported how it failed."""
+        """Call ``on_report`` when the rank has met the others, or has reported how it failed."""
         self._on_report = on_report
 
     @property
@@ -103,7 +103,9 @@ class Rank(abc.ABC):
 
     def _notes(self, message: object) -> bool:
         """Note a message that is no report; return whether it is one."""
-        self.has_met |= isinstance(message, Met)
+        if isinstance(message, Met):
+            self.has_met = True
+            self._on_report()
         self.aborts |= isinstance(message, Aborts)
         return isinstance(message, (Met, Aborts))
 

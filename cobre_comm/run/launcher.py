@@ -43,6 +43,7 @@ class Launcher(Closing):
         self._has_told = False  # for whom it waits
         self._is_ending = False  # whether the ranks of the attempt are to end
         self._end: Callable[[], None] = lambda: None  # the ranks of this machine
+        self._have_met: Callable[[], bool] = lambda: True  # the ranks of the job
         limit_ms = os.environ.get("COBRE_TCP_CONNECT_TIMEOUT_MS", "")
         self._limit_s = float(limit_ms if limit_ms.isdigit() else CONNECT_TIMEOUT_MS) / 1000
 
@@ -67,11 +68,11 @@ class Launcher(Closing):
             logs = open_logs(shown.log_dir, job, appends=True)
             options = replace(options, shown=replace(shown, logs=logs))
         self._outcome = run(job, self._command, options, self._inbox, serve=self._serve)
-        self._end = lambda: None
+        self._end, self._have_met = lambda: None, lambda: True
 
-    def _serve(self, loop: Loop, end: Callable[[], None]) -> None:
+    def _serve(self, loop: Loop, end: Callable[[], None], have_met: Callable[[], bool]) -> None:
         """Hear the other launchers in a loop; ``end`` ends the ranks of this machine."""
-        self._end = end
+        self._end, self._have_met = end, have_met
         if self._is_ending:  # since before the ranks were started
             end()
         for machine, link in self._links.items():
@@ -92,6 +93,10 @@ class Launcher(Closing):
             if link.is_lost:
                 self._lose(machine)
         return link.is_lost
+
+    def _go_on_alone(self) -> bool:
+        """Whether the ranks of this machine go on once those of another one are lost."""
+        return self._job.survive and self._have_met()
 
     @abc.abstractmethod
     def _hear(self, machine: int, message: dict[str, Any]) -> None:
@@ -119,7 +124,7 @@ class Launcher(Closing):
         """Hear the other launchers until ``done()``, a moment, or a signal that asks to end."""
         loop = Loop()
         loop.serve(self._inbox.fileno(), self._is_asked_to_end)
-        self._serve(loop, lambda: None)
+        self._serve(loop, lambda: None, lambda: True)
         while not (done() or self._signal or time.monotonic() >= until):
             loop.step(until)
 

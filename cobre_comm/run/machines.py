@@ -17,7 +17,8 @@ A launcher that ends without its *ended* has been lost with its machine. The nex
 when all machines are there; or, with ``--min-ranks``, when enough are, and the others had time to
 return. Without machine 0 there is no further attempt.
 
-With ``--survive`` a machine whose ranks are all lost, or that is lost itself, ends no other one.
+With ``--survive`` a machine whose ranks are all lost, or that is lost itself, ends no other one,
+unless the ranks have not met yet.
 The attempt fails if survivors fail, or if there are none.
 """
 
@@ -175,7 +176,7 @@ class _First(Launcher):
                 self._end_all()
 
     def _lose(self, machine: int) -> None:
-        if machine not in self._ended and not self._job.survive:
+        if machine not in self._ended and not self._go_on_alone():
             self._end_all()
 
     def _end_all(self) -> None:
@@ -234,6 +235,6 @@ class _Other(Launcher):
     def _lose(self, machine: int) -> None:
         if not self._is_over:
             self._is_over, self._done = True, "the launcher of machine 0 is lost"
-            if not self._job.survive:
+            if not self._go_on_alone():
                 self._is_ending = True
                 self._end()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from cobre_comm.common import stack_signal
 from cobre_comm.common.streams import STDIN
 from cobre_comm.processes.binding import UNBOUND, Binding, Cpus
-from cobre_comm.processes.endings import STARTER, Ending, describe_loss, of_survivors
+from cobre_comm.processes.endings import STARTER, Ending, describe_loss
 from cobre_comm.processes.environment import attempt_variables, rank_environment
 from cobre_comm.processes.escalation import (
     CULPRIT_OVER_MPI_S,
@@ -38,6 +38,8 @@ from cobre_comm.run.signals import ENDING_SIGNALS, GROUP_SIGNALS, SignalInbox
 STRAGGLERS_S = 0.3  # for processes that ranks have started to end by themselves
 WITNESS_S = 0.05  # for a sender of a signal to reach all processes, if it sends to all
 EACH, EACH_BY_SHIM = 4, 9  # descriptors for each rank
+
+Serve = Callable[[Loop, Callable[[], None], Callable[[], bool]], None]
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ def run(
     options: Options,
     inbox: SignalInbox,
     mpiexec: Mpiexec | None = None,
-    serve: Callable[[Loop, Callable[[], None]], None] = lambda loop, end: None,
+    serve: Serve = lambda loop, end, have_met: None,
 ) -> Outcome:
     """Run ``command`` on every rank that ``job`` has here; call it from the main thread.
 
@@ -90,8 +92,8 @@ def run(
     mpiexec : Mpiexec, optional
         The program that starts the ranks; with None, this process starts them.
     serve : callable
-        Called with the loop of the launcher, and a function that ends the ranks, because the job
-        has lost one on another machine.
+        Called with the loop of the launcher; a function that ends the ranks, because the job has
+        lost one on another machine; and one that tells whether the ranks have met.
 
     Returns
     -------
@@ -108,7 +110,7 @@ def run(
             watch.start(command)
         else:
             watch.start_by(mpiexec, command)
-        serve(watch.loop, watch.end)
+        serve(watch.loop, watch.end, watch.have_met)
         watch.until_all_ended()
     finally:
         watch.leave_nothing()
@@ -150,6 +152,10 @@ class _Watch:
         self._ends_for_others = True
         self._group.starter_ended(Ending(STARTER, 1, time.monotonic()))
 
+    def have_met(self) -> bool:
+        """Tell whether the ranks of the job have met."""
+        return self._group.have_met
+
     def start(self, command: Sequence[str]) -> None:
         """Start all ranks, and have the guardian watch them."""
         cpus = self._cpus()
@@ -186,6 +192,7 @@ class _Watch:
         while self._group.running:
             self._relay.step(min([self._escalation.next_at, *(at for at, _ in self._to_forward)]))
             self._show_lost()
+            self._tell_losses()
             for number in self._taken_signals():
                 self._handle(number)
             self._forward(time.monotonic())
@@ -233,11 +240,12 @@ class _Watch:
         if ended_by := self._job_control.look():
             self._handle(ended_by)
         self._group.look()
-        if self._job.survive and self._escalation.began == NEVER:
-            self._tell_losses()
+        self._tell_losses()
 
     def _tell_losses(self) -> None:
-        """Tell of each rank that is lost, once, unless no other one is left."""
+        """Tell of each rank that is lost, once, if the others go on and there are any."""
+        if not self._job.survive or self._escalation.began != NEVER:
+            return
         endings, running = self._group.endings, self._group.running
         losses = {ending.rank: ending for ending in endings if ending.is_loss}
         if len(losses) == len(self._group.ranks):
@@ -313,11 +321,8 @@ class _Watch:
         elif self._ends_for_others and not self._fail_by_themselves():
             status, lines = 1, ["ended, because the job has lost a rank on another machine"]
         else:
-            endings = self._group.endings
-            if self._job.survive:
-                endings = of_survivors(endings)
             tails = self._output.tails
-            status, lines = by_ranks(self._group, endings, starter, tails, self._shown)
+            status, lines = by_ranks(self._group, self._group.decisive, starter, tails, self._shown)
         stdout, stderr = self._output.outlets
         for line in [*self._output.problems, *lines]:
             stderr.put(f"cobre-comm: {line}\n".encode(errors="backslashreplace"))
@@ -331,7 +336,7 @@ class _Watch:
             at_once=died_at_once(self._group.ranks, lasted_s),
             killed=killed_by_others(self._group.ranks, self._escalation.ended_by_us),
             why_final=self._why_final(),
-            is_lost=all(ending.is_loss for ending in self._group.endings),
+            is_lost=self.have_met() and all(ending.is_loss for ending in self._group.endings),
         )
 
     def _fail_by_themselves(self) -> bool:

@@ -11,10 +11,12 @@ Sources: RFC 9110, section 7.2, on ``Host``; W3C, Content Security Policy Level 
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import importlib.resources
 import json
 import secrets
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -25,6 +27,8 @@ ADDRESS = "127.0.0.1"
 _NAMES = (ADDRESS, "localhost")  # the port may be another one: that of an ssh tunnel
 _LOOK_S = 0.5  # several pages, or a hasty client, cause no more looks than this
 _PATIENCE_S = 10.0  # for a client that says nothing
+_MOST_CLIENTS = 64  # at a time; each holds a descriptor and a thread
+_PAUSE_S = 0.1  # until a descriptor may be free
 _POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -55,8 +59,44 @@ class Server(ThreadingHTTPServer):
         self.url = f"http://{ADDRESS}:{self.server_port}{self.path}"
         page = importlib.resources.files("cobre_comm.status").joinpath("page.html")
         self._page = page.read_bytes()
-        self._look, self._lock = look, threading.Lock()
+        self._look, self._looks = look, threading.Lock()
+        self._lock = threading.Lock()  # of the clients
         self._seen, self._seen_at = b"", -_LOOK_S
+        self._clients: dict[socket.socket, None] = {}  # the oldest first
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        """Take the next client; if there are too many, the oldest one has to go."""
+        try:
+            request, address = super().get_request()
+        except OSError:  # no descriptor is left, and the client stays in the queue
+            self._drop_oldest()
+            time.sleep(_PAUSE_S)
+            raise
+        with self._lock:
+            self._clients[request] = None
+            is_full = len(self._clients) > _MOST_CLIENTS
+        if is_full:
+            self._drop_oldest()
+        return request, address
+
+    def _drop_oldest(self) -> None:
+        """End the connection of the oldest client: an answer takes less than the others needed."""
+        with self._lock:
+            oldest = [*self._clients][:1]
+            for client in oldest:
+                del self._clients[client]
+        for client in oldest:
+            with contextlib.suppress(OSError):  # it has ended meanwhile
+                client.shutdown(socket.SHUT_RDWR)
+
+    def shutdown_request(self, request: Any) -> None:
+        """End the connection of a client."""
+        with self._lock:
+            self._clients.pop(request, None)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print nothing: any user of the machine can break a connection off."""
 
     def content(self, path: str) -> tuple[str, bytes] | None:
         """Return type and content of what lies at a path; None for any other path."""
@@ -67,7 +107,7 @@ class Server(ThreadingHTTPServer):
         return None
 
     def _jobs(self) -> bytes:
-        with self._lock:
+        with self._looks:
             if time.monotonic() - self._seen_at >= _LOOK_S:
                 self._seen = json.dumps(self._look(), allow_nan=False).encode()
                 self._seen_at = time.monotonic()
@@ -89,7 +129,11 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get("Host", "").partition(":")[0] not in _NAMES:
             self.send_error(403, "this page is for a browser of this machine")
             return
-        found = self.server.content(self.path)
+        try:
+            found = self.server.content(self.path)
+        except Exception as error:
+            self.send_error(500, explain=f"{type(error).__name__}: {error}")
+            return
         if found is None:
             self.send_error(404)
             return

@@ -8,7 +8,7 @@ from cobre_comm.testing.cases.faults.fault import STEP
 from cobre_comm.testing.cases.faults.kinds import ASTRAY, LATE, LOST
 from tests.campaign.fault import CLOSE, LAST, START, Fault
 from tests.campaign.judge import promise_of
-from tests.campaign.kinds import ENDED, KINDS, UNSAID, WHEN
+from tests.campaign.kinds import ENDED, FAILED, KINDS, UNSAID, WHEN
 
 BACKENDS = {
     "shm": 35, "tcp": 15, "tcp-flat": 25, "tcp:0,0,1,1": 4, "tcp:0,0,1,1x2": 4,
@@ -25,6 +25,9 @@ RARE = {
     "suspended": 3,
     "full_stdout": 2,
     "fifo": 4,
+    "no_descriptor": 6,
+    "late_with_pipe": 3,
+    "killed_early": 3,
 }
 USUAL = 10
 LIMIT_S = 8.0  # of a wait for a live rank, long after all that is promised within a second
@@ -33,11 +36,21 @@ START_LIMIT_S = 3.0
 ON_ONE_MACHINE = {"tiny_memory": ("shm",), "unauthenticated": ("tcp", "tcp-flat", "tcp:0,0,1,1"),
                   "fifo": ("tcp", "tcp-flat")}  # fmt: skip
 # What takes from the process what an MPI itself needs.
-NOT_WITH_MPI = {"exec", "descriptors", "memory", "suspended", "tiny_memory", "full_stdout", "fifo"}
+NOT_WITH_MPI = {"exec", "descriptors", "memory", "suspended", "tiny_memory", "full_stdout", "fifo",
+                "no_descriptor", "killed_early"}  # fmt: skip
 # What may strike a rank that calls MPI between nodes: its launcher, or MPI itself, ends the job.
 INSIDE_MPI = {"killed", "terminated", "crashed", "orphan", "orphan_of_libc"}
 SAYS_GOODBYE = {"closed", "exit_0", "exit_code", "raised"}
-BY_HAND = {"descriptors", "memory", "tiny_memory", "unauthenticated", "paused", "fifo"}
+BY_RUN = {"full_stdout", "killed_early"}
+BY_HAND = {
+    "descriptors",
+    "no_descriptor",
+    "memory",
+    "tiny_memory",
+    "unauthenticated",
+    "paused",
+    "fifo",
+}
 SMALL = ("COBRE_SHM_BUFFER_BYTES", "COBRE_TCP_BUFFER_BYTES", "COBRE_TCP_EAGER_BYTES")
 BUFFERS = ({}, dict.fromkeys(SMALL, "4096"), {"COBRE_TCP_EAGER_BYTES": "0"})
 WAITS = ({}, {"COBRE_COMM_PORTABLE_WAIT": "1"}, {"COBRE_COMM_SPIN_US": "8000000"},
@@ -64,7 +77,7 @@ def _any(dice):
     start = _one_of(dice, STARTS)
     if kind.startswith("launcher"):
         start = dice.choice(["run", "run", "launch"])
-    elif kind == "full_stdout":
+    elif kind in BY_RUN:
         start = "run"
     elif kind in BY_HAND or backend.startswith("mpi"):
         start = "hand"
@@ -108,7 +121,10 @@ def _can_be(fault):
         return _can_be_with_mpi(fault)
     if fault.start != "hand":
         # What a launcher does with ranks that end or are alone is the launcher's promise.
-        known = KINDS[fault.kind].promise in (LOST, ASTRAY, ENDED, UNSAID) or fault.kind in SIMPLE
+        known = (
+            KINDS[fault.kind].promise in (LOST, ASTRAY, ENDED, UNSAID, FAILED)
+            or fault.kind in SIMPLE
+        )
         return known and fault.moment in (STEP, START)[: 1 + (fault.start == "run")]
     return fault.kind != "astray_root" or fault.size > 1
 

@@ -186,7 +186,8 @@ class Job:
         work(None, self.fault.caller, self.fault, str(self.folder), rank)
 
     def _by_run(self):
-        command = [sys.executable, "-m", "cobre_comm", "run", "-n", str(self.fault.size),
+        survive = ["--survive"] if self.fault.kind == "killed_early" else []
+        command = [sys.executable, "-m", "cobre_comm", "run", "-n", str(self.fault.size), *survive,
                    "--backend", self.kind, "--timeout", str(self.fault.limit_s),
                    "-m", "tests.campaign.rank", str(self.folder)]  # fmt: skip
         return self._fork("launcher", self.env, lambda: self._become(command))

@@ -105,6 +105,13 @@ class Judge(cases.Judge):
         says = "No space left on device" in self.seen.launcher_text
         self.must(says, f"the launcher says {self.seen.launcher_text!r}")
 
+    def failed(self):
+        self.must(self.struck is not None, "the fault did not strike")
+        self._launcher_says(self.kind.exit_code)
+        named = f"rank {self.fault.victim} was ended by signal {-self.kind.exit_code}"
+        right = named in self.seen.launcher_text and "go on" not in self.seen.launcher_text
+        self.must(right, f"the launcher says {self.seen.launcher_text!r}")
+
     def planted(self):
         for rank in self.everyone:
             self.must_end(rank, 0)

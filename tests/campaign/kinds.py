@@ -4,13 +4,14 @@ import signal
 
 from cobre_comm.testing.cases.faults import kinds
 from cobre_comm.testing.cases.faults.fault import REGION, STEP
-from cobre_comm.testing.cases.faults.kinds import INTERRUPTED, LOST, NOTHING, Kind, sending
+from cobre_comm.testing.cases.faults.kinds import INTERRUPTED, LATE, LOST, NOTHING, Kind, sending
 from tests.campaign.fault import CLOSE, LAST, MOMENTS, START
 from tests.campaign.strike import OddVictim
 
 SHORT = "short"  # nothing, or all ranks alike are told that there is no memory; or the victim fails
 ENDED = "ended"  # no rank is left
 UNSAID = "unsaid"  # nothing, but the launcher says that output is missing, and fails
+FAILED = "failed"  # the launcher ends the job at once, with the code of the victim
 PLANTED = "planted"  # each rank meets the others, or says in time what stands in its way
 
 OWN = {
@@ -20,7 +21,10 @@ OWN = {
     "two_raised": Kind(LOST, OddVictim.raise_error, 1),
     "in_prange": Kind(INTERRUPTED, OddVictim.in_prange, meets="InvalidCommunicator"),
     "descriptors": Kind(SHORT, OddVictim.descriptors),
+    "no_descriptor": Kind(SHORT, OddVictim.no_descriptor),
     "memory": Kind(SHORT, OddVictim.memory),
+    "late_with_pipe": Kind(LATE, OddVictim.late_with_pipe),
+    "killed_early": Kind(FAILED, OddVictim.die_early, -signal.SIGKILL),
     "paused": Kind(NOTHING, OddVictim.wait_outside),
     "suspended": Kind(NOTHING, OddVictim.wait_outside),
     "tiny_memory": Kind(SHORT, OddVictim.wait_outside),
@@ -89,5 +93,8 @@ WHEN = {
     "launcher_terminated": (STEP,),
     "launcher_interrupted": (STEP,),
     "launcher_paused": (STEP,),
+    "no_descriptor": RUNNING,
+    "late_with_pipe": (STEP,),
+    "killed_early": (START,),
 }
 KINDS = {name: (OWN | kinds.KINDS)[name] for name in WHEN}

@@ -1,7 +1,11 @@
 """Strikes that the campaign alone has, such as an uncaught exception, or a loss of memory."""
 
+import contextlib
+import json
 import os
+import pathlib
 import resource
+import signal
 
 import numba
 import numpy as np
@@ -17,10 +21,15 @@ class Boom(Exception):
 class OddVictim(Victim):
     """A rank that a fault of the campaign strikes."""
 
+    def __init__(self, *rest):
+        super().__init__(*rest)
+        self._taken = contextlib.ExitStack()  # what others then lack
+
     def end(self):
-        """Give the victim its memory back, too."""
+        """Give the victim back what it has lost, too."""
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
         resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+        self._taken.close()
         super().end()
 
     def raise_error(self):
@@ -29,6 +38,19 @@ class OddVictim(Victim):
 
     def exec(self):
         self._on_alarm(lambda *_: os.execvp("sleep", ["sleep", "0.5"]))
+
+    def die_early(self):
+        """Die before the ranks have met."""
+        self.now()
+        signal.raise_signal(signal.SIGKILL)
+
+    def late_with_pipe(self):
+        """Be late with a pipe open that lies in /dev/shm, as programs of others have them."""
+        pipe = pathlib.Path(f"/dev/shm/pipe-{os.getpid()}")
+        os.mkfifo(pipe)
+        self._hold(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK))
+        pipe.unlink()
+        self.late()
 
     def speak(self):
         """Write to a stdout that nobody reads."""
@@ -52,6 +74,23 @@ class OddVictim(Victim):
     def descriptors(self):
         self.now()
         os.closerange(3, 4096)
+
+    def no_descriptor(self):
+        """Open as many as the process may have; its account goes on by one of them."""
+        self.now()
+        account = os.open(self.ledger._path, os.O_WRONLY | os.O_APPEND)
+        self._hold(account)
+        self.ledger.tell = lambda **facts: os.write(account, json.dumps(facts).encode() + b"\n")
+        self._taken.callback(self.ledger.__dict__.pop, "tell")
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._taken.callback(resource.setrlimit, resource.RLIMIT_NOFILE, limits)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (account + 8, limits[1]))
+        with contextlib.suppress(OSError):
+            while True:
+                self._hold(os.open(os.devnull, os.O_RDONLY))
+
+    def _hold(self, descriptor):
+        self._taken.callback(os.close, descriptor)
 
     def memory(self):
         pages = int(open("/proc/self/statm").read().split()[0])  # noqa: PTH123, SIM115

@@ -49,6 +49,9 @@ def right(kind):
     if kind == "full_stdout":
         fault, launcher = replace(fault, start="run"), 1
         told = "cobre-comm: stdout is incomplete: No space left on device"
+    if kind == "killed_early":
+        fault, launcher = replace(fault, start="run", moment=START), 137
+        told = f"cobre-comm: rank {VICTIM} was ended by signal 9 (SIGKILL)"
     return (
         fault,
         accounts,

@@ -1,10 +1,20 @@
 """Ranks die at any moment, and the survivors go on: a few losses of ``tests.campaign.shrink``."""
 
+import pathlib
+import signal
+import time
+
 import pytest
 
+from cobre_comm import CollectiveFailed, InvalidCommunicator
+from cobre_comm.testing import run_ranks_outcomes
 from tests.campaign import shrink
 from tests.faults.shm.private_shm import in_private_shm
 from tests.grid import slow
+
+SIZE, DEAD, ASTRAY = 4, 3, 0
+SHORT_S = {"COBRE_SHM_TIMEOUT_SECS": "2", "COBRE_TCP_TIMEOUT_SECS": "2"}
+PATIENCE_S = 60.0
 
 
 def losses(seed, backend, count):
@@ -43,3 +53,44 @@ LAST_MOMENT = 1500
 @pytest.mark.timeout(900)
 def test_each_moment(backend, step):
     in_private_shm("1g", at_each_moment, backend, 3, step)
+
+
+def calls_without_one(comm, folder):
+    """One rank dies, another one lives and does not call shrink; return what the others are told.
+
+    Nobody ends before all have been told.
+    """
+    if comm.rank == DEAD:
+        signal.raise_signal(signal.SIGKILL)
+    told = None
+    try:
+        while True:
+            comm.barrier()
+    except CollectiveFailed:
+        pass
+    if comm.rank != ASTRAY:
+        with pytest.raises(CollectiveFailed) as failed:
+            comm.shrink()
+        with pytest.raises(InvalidCommunicator) as again:
+            comm.shrink()
+        told = str(failed.value).splitlines()[0], failed.value.ranks, str(again.value)
+    pathlib.Path(folder, str(comm.rank)).touch()
+    deadline = time.monotonic() + PATIENCE_S
+    while len(list(pathlib.Path(folder).iterdir())) < SIZE - 1 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return told
+
+
+@pytest.mark.parametrize("backend", ["shm", "tcp", "tcp-flat", slow("tcp:0,0,1,1")])
+def test_all_survivors_name_the_rank_that_does_not_call(backend, tmp_path):
+    """And not the dead one, nor each other; a second call tells what the first has told."""
+    outcomes = run_ranks_outcomes(
+        backend, SIZE, calls_without_one, str(tmp_path), env=SHORT_S, timeout_s=2 * PATIENCE_S
+    )
+    sentence, ranks, again = outcomes[1].value
+    assert outcomes[2].value == (sentence, ranks, again)
+    assert ranks == (ASTRAY,)
+    assert f"rank {ASTRAY} did not call shrink within" in sentence
+    assert ("COBRE_SHM_TIMEOUT_SECS" if backend == "shm" else "COBRE_TCP_TIMEOUT_SECS") in sentence
+    assert "the shrink of this communicator has failed" in again
+    assert f"rank {ASTRAY} did not call shrink within" in again

@@ -1,8 +1,10 @@
 """A rank that gives up breaks no communicator that is in use, has failed, or is closed."""
 
 import pytest
+from cobre_kernels.collective.calls import Outcome
 from cobre_kernels.collective.comm import BROKEN, BUSY, CLOSED, COMM
 from cobre_kernels.collective.guard import give_up_kernel
+from cobre_kernels.collective.status import INTERRUPTED
 from cobre_kernels.machine.record import peek_now, poke_now
 
 FAILURE = 7
@@ -15,5 +17,5 @@ def test_a_rank_that_gives_up_leaves_what_has_failed_or_is_in_use(state):
     comm = COMM.of(words)
     comm.failure = FAILURE
     poke_now(comm.guard, state)
-    give_up_kernel.call(comm.address)
+    assert give_up_kernel.call(comm.address, Outcome(INTERRUPTED)) == state
     assert (peek_now(comm.guard), comm.failure, comm.node.generation) == (state, FAILURE, 0)

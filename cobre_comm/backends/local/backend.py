@@ -67,12 +67,9 @@ class LocalBackend(KernelBackend):
         self._check_usable()
         return None if color is None else LocalBackend()
 
-    def shrink(self) -> LocalBackend:
-        """Return another communicator of this rank alone."""
-        self._check_open()
-        made = LocalBackend()
-        made._take_signals(self._stop_signals)
-        return made
+    def _make_of_survivors(self) -> LocalBackend:
+        """Make another communicator of this rank alone."""
+        return LocalBackend()
 
     def split_local(self) -> LocalBackend:
         """Return another communicator of this rank alone."""

@@ -112,6 +112,7 @@ class MpiBackend(KernelBackend):
         return made, error
 
     def _begin_to_shrink(self) -> None:
+        self._check_open()
         raise CollectiveFailed(
             SHRINK,
             message="MPI ends the whole job when a rank is lost; start it by `cobre-comm run "

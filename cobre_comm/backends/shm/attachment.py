@@ -21,7 +21,7 @@ from cobre_comm.backends.shm.buffers import (
     PAGE_BYTES,
     choose_buffer_bytes,
 )
-from cobre_comm.backends.shm.council import ShmCouncil
+from cobre_comm.backends.shm.council import ShmCouncil, load_for_council
 from cobre_comm.backends.shm.nameless import share_segment
 from cobre_comm.backends.shm.ownership import process_of
 from cobre_comm.backends.shm.region import map_region, own_rows
@@ -52,6 +52,7 @@ class Attachment:
         self._config, self._segment = config, segment
         self.buffer_bytes: int = header.load(header.words(segment).buffer_bytes)
         self._announce_closed = _announce_closed()
+        load_for_council()
 
     def describe(self, comm: View) -> None:
         """Write into a record the facts of the node and its segment that kernels read."""
@@ -87,10 +88,10 @@ class Attachment:
         processes[self._config.rank] = os.getpid()  # whose own locks the kernel does not show
         return [place_of(pid) if pid else UNKNOWN for pid in processes]
 
-    def convene(self) -> ShmCouncil:
+    def convene(self, variable: str) -> ShmCouncil:
         """Return those of these ranks that survive, who can agree in the segment."""
         config = self._config
-        return ShmCouncil(self._segment, config.rank, config.size, config.timeout_s)
+        return ShmCouncil(self._segment, config.rank, config.size, config.timeout_s, variable)
 
     def say_goodbye(self, comm: View) -> None:
         """Tell the ranks of this node that this one closes."""

@@ -8,7 +8,8 @@ ANSWERED     has its row in its seat, and then the   the call is decided: DECIDE
                                                      record lock no more, or is AWAY; or the time
                                                      is over: PROPOSED
 PROPOSED     has written a roll: who has answered    its exchange of ``decision`` succeeds, or
-             by now                                  another one's has: DECIDED
+             by now; if the time is over, who lives  another one's has: DECIDED
+             and has not
 DECIDED      reads the roll of the rank that         its next call
              ``decision`` names, and the rows of it
 ============ ======================================= ==============================================
@@ -35,11 +36,16 @@ from cobre_kernels.shm import control
 from cobre_comm.backends.shm import header
 from cobre_comm.backends.shm.ownership import is_locked
 from cobre_comm.backends.shm.segment import Segment
-from cobre_comm.backends.shrink import Council, Roll, not_come
+from cobre_comm.backends.shrink import Council, Roll, overdue
 from cobre_comm.common.running_time import running_s
 
 POLL_S = 0.0002
 LONGEST_POLL_S = 0.005
+
+
+def load_for_council() -> None:
+    """Load now what a council needs: later no descriptor may be left to load it with."""
+    _ = access.exchange_word_kernel.call
 
 
 class ShmCouncil(Council):
@@ -55,11 +61,15 @@ class ShmCouncil(Council):
         This rank, and the number of ranks that have attached.
     timeout_s : float
         How long a member that lives may take to answer; 0: no limit.
+    variable : str
+        The variable of the environment that raises this limit.
     """
 
-    def __init__(self, segment: Segment, rank: int, size: int, timeout_s: float) -> None:
+    def __init__(
+        self, segment: Segment, rank: int, size: int, timeout_s: float, variable: str
+    ) -> None:
         super().__init__(rank, size)
-        self._segment, self._timeout_s = segment, timeout_s
+        self._segment, self._timeout_s, self._variable = segment, timeout_s, variable
         self._council = control.COUNCIL.at(segment.address + control.council_offset(size))
 
     def leave(self) -> None:
@@ -84,19 +94,18 @@ class ShmCouncil(Council):
         # One further, if the others have waited for this rank there until time was over.
         self.call = decision >> control.DECISION_BITS
         proposer = decision & control.TIME_OVER - 1
-        answered = self._roll_of(proposer)
-        rows = {rank: ctypes.string_at(self._row_of(rank), len(row)) for rank in answered}
-        if not decision & control.TIME_OVER:
-            return Roll(rows)
-        missing = set(self.members).difference(answered)
-        return Roll(rows, not_come(missing, self._timeout_s, "COBRE_SHM_TIMEOUT_SECS"))
+        roll = self._roll_of(proposer)
+        if decision & control.TIME_OVER:
+            return overdue(roll, self._timeout_s, self._variable)
+        return Roll({rank: ctypes.string_at(self._row_of(rank), len(row)) for rank in roll})
 
     def _propose(self, before: int, waited_for: Collection[int]) -> None:
         answered = [rank for rank in self.members if self._has_answered(rank)]
-        bits = sum(1 << rank for rank in answered)
+        late = set(waited_for).difference(answered)
+        bits = sum(1 << rank for rank in late or answered)
         words = bits.to_bytes(control.roll_bytes(self.size), "little")
         ctypes.memmove(self._roll_at(self.rank), words, len(words))
-        time_over = 0 if set(waited_for).issubset(answered) else control.TIME_OVER
+        time_over = control.TIME_OVER if late else 0
         decision = self.call << control.DECISION_BITS | time_over | self.rank
         # Releases the roll: pairs with the load in _decision, and with a later exchange.
         call = access.Exchange(before, decision)

@@ -17,6 +17,7 @@ import pathlib
 import sys
 
 from cobre_comm.backends.shm import numa
+from cobre_comm.common.cgroups import memory_left
 from cobre_comm.common.descriptor import Descriptor
 from cobre_comm.common.mapping import map_file
 from cobre_comm.errors import AllocationFailed
@@ -147,13 +148,20 @@ def _reason(error: OSError) -> str:
 
 
 def _check_space(fd: int, nbytes: int) -> None:
-    """Raise ``AllocationFailed`` if the machine or the file system has fewer free bytes.
+    """Raise ``AllocationFailed`` if machine, limit of memory or file system have fewer free bytes.
 
     So a request that cannot fit is refused before a single page of it is taken.
     """
     available_bytes = _available_memory_bytes()
     if available_bytes < nbytes:
         raise AllocationFailed(nbytes, f"this machine has {available_bytes} bytes available")
+    left_bytes = memory_left()
+    if left_bytes < nbytes:
+        raise AllocationFailed(
+            nbytes,
+            f"the limit of memory that holds this process leaves {left_bytes} bytes; it is that of "
+            "a container, a batch job or a service",
+        )
     space = os.statvfs(fd)
     free_bytes = space.f_bavail * space.f_frsize
     if space.f_blocks > 0 and free_bytes < nbytes:

@@ -26,6 +26,9 @@ HOLDS                                                decided in time: ANSWERED, 
 - *One call apart.* If a member answers the next call, the roll that the chair holds is decided; a
   chair that holds none was left out, and gives up. If a member answers the call before, the chair
   decides that roll for it once more.
+- *Who is late.* A roll that is made when the time is over has the members that live and have not
+  answered, without rows. The time of a chair runs from its own call, so a member waits for a chair
+  from the moment that the chair has taken its link. At the next chair the time begins anew.
 - *Parts.* If a rank is UNREACHABLE, the roll goes on only if this part may (``may_go_on``). A
   roll's members answered the call before, so members only become fewer, and of two parts at most
   one goes on.
@@ -42,7 +45,7 @@ from typing import NamedTuple
 
 from cobre_kernels.tcp import tags
 
-from cobre_comm.backends.shrink import Council, Roll, may_go_on, not_come
+from cobre_comm.backends.shrink import Council, Roll, may_go_on, overdue
 from cobre_comm.backends.tcp import callers as ports
 from cobre_comm.backends.tcp.callers import Callers, Gone, Unreachable
 from cobre_comm.backends.tcp.process import this_process
@@ -106,6 +109,7 @@ class TcpCouncil(Council):
         self._gone: set[int] = set()
         self._unreachable: set[int] = set()
         self._overdue: set[int] = set()  # chairs that have not decided in time
+        self._linked_s: dict[int, float] = {}  # by chair: when it had called shrink
         self._is_parted = False  # whether a chair has found a member unreachable
         self._own = Answer(0, b"")
         self._before = b""  # the roll of the call before
@@ -141,17 +145,18 @@ class TcpCouncil(Council):
 
     def _read(self, roll: bytes, row_bytes: int) -> Roll:
         rows = {}
+        if roll[0] == TIME_OVER:
+            late = {rank for [rank] in messages.ROLL_ENTRY.iter_unpack(roll[1:])}
+            return overdue(late, self._limit_s, "COBRE_TCP_TIMEOUT_SECS")
         for at in range(1, len(roll), messages.ROLL_ENTRY.size + row_bytes):
             [rank] = messages.ROLL_ENTRY.unpack_from(roll, at)
             rows[rank] = roll[
                 at + messages.ROLL_ENTRY.size : at + messages.ROLL_ENTRY.size + row_bytes
             ]
-        if roll[0] == GOES_ON:
-            return Roll(rows, "" if self.rank in rows else self._left_out())
         missing = set(self.members).difference(rows)
         if roll[0] == TOO_SMALL:
-            return Roll(rows, self._too_small(missing, len(rows)))
-        return Roll(rows, not_come(missing, self._limit_s, "COBRE_TCP_TIMEOUT_SECS"))
+            return Roll(rows, self._too_small(missing, len(rows)), missing)
+        return Roll(rows, "" if self.rank in rows else self._left_out(), missing)
 
     def _too_small(self, missing: set[int], count: int) -> str:
         are = "are" if len(missing) > 1 else "is"
@@ -174,15 +179,21 @@ class TcpCouncil(Council):
         def is_over() -> bool:
             return bool(decided) or chair in self._gone | self._unreachable
 
-        if not self._loop.run(is_over, self._until + GRACE_S):
+        in_time = self._loop.run(is_over, self._until + GRACE_S)
+        if not in_time and chair in self._linked_s:
+            until = self._linked_s[chair] + self._limit_s + 2 * GRACE_S
+            in_time = self._loop.run(is_over, until)
+        if not in_time:
             self._loop.cancel(task)
             self._overdue.add(chair)
+            self._until = running_s() + self._limit_s
         return decided[0] if decided else None
 
     def _talk_to(self, chair: int, decided: list[bytes]) -> Task[None]:
         try:
             if chair not in self._links:
                 self._links[chair] = yield from self._link_to(chair)
+                self._linked_s[chair] = running_s()
             link, own = self._links[chair], self._own
             answer = messages.ANSWER_HEAD.pack(own.call, own.chair) + own.content
             yield from send(link, messages.pack_checked(tags.ANSWER, answer))
@@ -255,8 +266,8 @@ class TcpCouncil(Council):
             if any(each.call > self.call for each in answers):
                 raise self.failed(self._left_out(), [self.rank])
             latest = Answer(self.call, self._new_roll(is_in_time))
-        elif not is_in_time:  # a member that lives may hold another roll, or none
-            self._unreachable.update(self._awaited() - self._answered())
+        else:  # a member that lives and is late may hold another roll, or none
+            self._unreachable.update(self._late())
         self._own = Answer(self.call, latest.content, self.rank)
         self._holders = {m for m in self._answered() if self._answers[m].call > self.call}
         for member in self._listening():
@@ -292,7 +303,11 @@ class TcpCouncil(Council):
 
     def _awaited(self) -> set[int]:
         """Return the members that may still say something."""
-        return set(self.members) - {self.rank} - self._gone - self._unreachable
+        return set(self.members) - {self.rank} - self._gone - self._unreachable - self._overdue
+
+    def _late(self) -> set[int]:
+        """Return the members that live and have said nothing, once this call's time is over."""
+        return (self._awaited() - self._answered()) | (self._overdue - self._gone)
 
     def _answered(self) -> set[int]:
         """Return the other members that have answered this call, or the next one."""
@@ -302,12 +317,15 @@ class TcpCouncil(Council):
         return self._awaited() <= self._answered()
 
     def _new_roll(self, is_in_time: bool) -> bytes:
-        """Return a roll of the members that have answered, and whether they may go on."""
+        """Return a roll of the members that have answered, or of those that are late."""
         rows = {self.rank: self._own.content}
         rows |= {m: each.content for m, each in self._answers.items() if each.call == self.call}
-        how = GOES_ON if is_in_time and not self._overdue else TIME_OVER
+        how = GOES_ON
         if self._unreachable and not may_go_on(rows, self.size):
             how = TOO_SMALL
+        elif self._overdue or not is_in_time:
+            how, rows = TIME_OVER, dict.fromkeys(self._awaited() - self._answered(), b"")
+            rows |= dict.fromkeys(self._overdue, b"")
         return bytes([how]) + b"".join(messages.ROLL_ENTRY.pack(m) + rows[m] for m in sorted(rows))
 
     def _is_held(self) -> bool:

@@ -145,15 +145,18 @@ def _give_up(comm):
     run(comm.abandon_body, comm, Outcome(status.UNSEEN))
 
 
-@kernel(COMM)
-def give_up_kernel(comm):
-    """Break the communicator of a rank that was interrupted between steps that belong together."""
+@kernel(COMM, Outcome)
+def give_up_kernel(comm, call):
+    """Break the communicator of a rank that leaves it between two steps; return what guard held.
+
+    Unless that is IDLE, nothing has changed.
+    """
     # Pairs with the store in release: this thread sees the record as the last one left it.
     found = compare_exchange(comm.guard, states.IDLE, states.BUSY)
     if found == states.IDLE:
         _give_up(comm)
-        release_broken(comm, status.INTERRUPTED)
-    return status.OK
+        release_broken(comm, call.status)
+    return found
 
 
 @kernel(COMM)

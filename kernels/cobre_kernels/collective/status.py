@@ -45,5 +45,6 @@ DISAGREE = 42
 INTERRUPTED = 43
 MPI_FAILED = 44
 UNSEEN = 45  # a call was refused in a thread that cannot raise
+SHRUNK = 46  # it had not failed; shrink has broken it
 
 FIRST_BREAKING = LOST_PEER

@@ -4,6 +4,7 @@ The address of a kernel travels in the communicator's record. A user's function 
 small to compile, to cache and to link; an indirect call costs about a nanosecond.
 """
 
+import contextlib
 import ctypes
 import functools
 
@@ -91,12 +92,13 @@ def compile_cached(signature, function, wrappers=FOR_PYTHON):
         if "no locator available" not in str(error):
             raise
     else:
-        try:
-            found = cache.load(signature, dispatcher.targetctx.codegen())
-        except (AttributeError, ImportError):
-            # The index of the cache names a class that another version of this package had.
-            cache.flush()
-            found = None
+        found = None
+        with contextlib.suppress(OSError):  # it cannot be read, or was removed
+            try:
+                found = cache.load(signature, dispatcher.targetctx.codegen())
+            except (AttributeError, ImportError):
+                # The index of the cache names a class that another version of this package had.
+                cache.flush()
         if found is not None:
             return found
     dispatcher.compile(signature)

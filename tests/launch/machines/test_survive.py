@@ -43,6 +43,15 @@ def test_the_ranks_of_the_other_machine_go_on_without_a_launcher(machine, words,
     assert jobs[lost].survivors() == []
 
 
+def test_a_loss_before_the_ranks_have_met_ends_those_of_the_other_machine(machine):
+    early = (PROGRAMS / "early.py",)
+    jobs = [machine(node, *ALSO_RESTARTS, program=early) for node in (0, 1)]
+    (code, _, errors), (other, _, told) = [job.finish(SOON_S) for job in jobs]
+    assert (code, other) == (1, 128 + signal.SIGKILL)
+    assert "the job has lost a rank on another machine" in errors
+    assert "rank 1 was ended by signal 9" in told
+
+
 def test_a_job_is_started_again_if_the_survivors_fail(machine):
     jobs = [machine(node, *ALSO_RESTARTS, way=("kill", 1, 1)) for node in (0, 1)]
     for code, output, errors in [job.finish() for job in jobs]:

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from cobre_comm.backends.shm.buffers import choose_buffer_bytes
-from cobre_comm.common import cores
+from cobre_comm.common import cgroups, cores
 from cobre_comm.common.cores import usable_cores
 from cobre_comm.config import ShmConfig
 from cobre_comm.processes.binding import Binding
@@ -119,8 +119,8 @@ def test_quotas_of_cgroups_limit_the_cores(own, quotas, expected, monkeypatch, t
         (tmp_path / name).write_text(text)
         (tmp_path / name).with_name("cpu.cfs_period_us").write_text("100000")
     (tmp_path / "own").write_text(f"{own}\n")
-    monkeypatch.setattr(cores, "_ROOT", tmp_path)
-    monkeypatch.setattr(cores, "_OWN", tmp_path / "own")
+    monkeypatch.setattr(cgroups, "ROOT", tmp_path)
+    monkeypatch.setattr(cgroups, "OWN", tmp_path / "own")
     assert cores.quota_cores() == expected
 
 

@@ -38,6 +38,21 @@ def test_a_rank_that_others_have_lost_gets_time_to_end():
     assert escalation.next_at == 12.0 + LAST_WORDS_S
 
 
+def test_a_loss_before_ranks_have_met_ends_them_unless_they_meet_meanwhile():
+    escalation = Escalation(survive=True)
+    killed = Ending(1, -9, 10.0)
+    escalation.ranks_ended([killed], {0, 2}, 10.0)
+    assert escalation.began == NEVER
+    escalation.ranks_ended([killed], {0, 2}, 10.0, have_met=False)
+    assert escalation.next_at == 10.0 + LAST_WORDS_S
+    escalation.ranks_ended([killed], {0, 2}, 10.1, have_met=True)
+    assert (escalation.next_at, escalation.began) == (NEVER, NEVER)
+    escalation.ranks_ended([killed], {0, 2}, 10.2, have_met=False)
+    assert escalation.due(11.0) == [signal.SIGTERM]
+    escalation.ranks_ended([killed], {0, 2}, 11.1, have_met=True)
+    assert escalation.next_at != NEVER
+
+
 def test_nobody_waits_for_a_rank_that_has_ended_or_is_elsewhere():
     for endings in ([lost(0, 1), Ending(1, 0, 9.0)], [lost(0, 7)], [lost(0, 0, 2)]):
         escalation = Escalation()

@@ -89,6 +89,16 @@ def test_without_a_survivor_the_code_is_that_of_the_first_loss():
         assert "was ended by signal 9 (SIGKILL); signal 9 is also" in errors.splitlines()[-1]
 
 
+@pytest.mark.parametrize("backend", ["shm", "tcp"])
+def test_a_loss_before_the_ranks_have_met_is_a_failure_of_the_job(backend):
+    """And no rank waits for its limit, or is blamed in place of the lost one."""
+    done = cobre(*RUN, "--backend", backend, PROGRAMS / "early.py")
+    assert done.returncode == 128 + signal.SIGKILL
+    assert "rank 1 was ended by signal 9 (SIGKILL)" in done.stderr.splitlines()[-1]
+    assert "go on" not in done.stderr
+    assert "rank 0" not in done.stderr, "it has had no time to give up"
+
+
 def test_abort_ends_the_survivors_too():
     done = cobre(*RUN, SURVIVES, "apart", 1, "abort")
     assert done.returncode == 7

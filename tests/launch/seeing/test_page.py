@@ -1,12 +1,16 @@
 """``cobre-comm status --serve`` shows jobs to a browser of this machine, and to nobody else."""
 
+import contextlib
 import http.client
 import json
 import re
 import signal
+import socket
+import struct
 import sys
 import time
 
+import psutil
 import pytest
 
 from tests.launch.command import DEADLINE_S, PATIENT, PROGRAMS, Running, cobre
@@ -116,6 +120,34 @@ def test_a_tunnel_may_have_another_port(page):
 def test_it_only_reads(page):
     for method in ("POST", "PUT", "DELETE"):
         assert page.ask(page.path, method=method)[0] == 501
+
+
+def test_nobody_else_can_make_it_speak_or_stop_it():
+    """Other users of the machine reach its port: they break off, or stay and say nothing."""
+    with Page("no-such-job") as page:
+        process = psutil.Process(page.running.process.pid)
+        process.rlimit(psutil.RLIMIT_NOFILE, (100, 100))
+        host, port = page.host.split(":")
+        for said in (b"", b"GET ", b"\0\xff\n\n", b"GET /\xff HTTP/9.9\r\n\r\n"):
+            client = socket.create_connection((host, int(port)))
+            client.sendall(said)
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            client.close()
+        with contextlib.ExitStack() as stack:
+            for _ in range(150):
+                stack.enter_context(socket.create_connection((host, int(port))))
+            assert page.jobs() == []
+            process.rlimit(psutil.RLIMIT_NOFILE, (48, 48))
+            stack.enter_context(socket.create_connection((host, int(port))))
+            before = sum(process.cpu_times()[:2])
+            began = time.monotonic()
+            time.sleep(1.0)
+            used = sum(process.cpu_times()[:2]) - before
+            assert used < 0.3 * (time.monotonic() - began), "it looks again and again"
+            assert page.ask(page.path)[0] == 200
+        page.running.process.send_signal(signal.SIGINT)
+        _, _, errors = page.running.finish(SOON_S)
+        assert errors == ""
 
 
 def test_ctrl_c_ends_it():

@@ -54,6 +54,24 @@ def test_survivors_that_fail_and_jobs_without_any_raise(way, victims, rank, code
     assert caught.value.exit_code == code
 
 
+class EndsItsReader:
+    """What ends the process that unpickles it, if that is rank 1; other ranks get None."""
+
+    def __reduce__(self):
+        return end_rank_1, ()
+
+
+def end_rank_1():
+    if os.environ["COBRE_SHM_RANK"] == "1":
+        os._exit(3)
+
+
+def test_a_loss_before_the_ranks_have_met_is_a_failure_of_the_job():
+    with pytest.raises(WorkerError) as caught:
+        launch(lose, 3, "shm", args=("kill", EndsItsReader()), survive=True)
+    assert (caught.value.rank, caught.value.exit_code) == (1, 3)
+
+
 @pytest.mark.quick
 def test_an_executor_is_refused():
     with pytest.raises(ValueError, match="not for those of an executor"):

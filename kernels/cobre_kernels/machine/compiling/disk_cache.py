@@ -5,6 +5,7 @@ is called by its address. So its file has machine code and names alone, and load
 the work.
 """
 
+import contextlib
 import functools
 import os
 import pathlib
@@ -121,10 +122,12 @@ class _CodeCache(FunctionCache):
         )
 
     def _save_overload(self, sig, data):
-        """Keep the object file, and the names of its functions."""
-        if not self._impl.check_cachable(data):
+        """Keep the object file, and the names of its functions, if there is room.
+
+        Code that is not optimised has addresses of this process: numba would warn of each kernel.
+        """
+        if data.library.has_dynamic_globals or not self._impl.check_cachable(data):
             return
-        self._impl.locator.ensure_cache_path()
         library, described = data.library, data.fndesc
         wrapper = described.llvm_cpython_wrapper_name
         names = {
@@ -134,7 +137,9 @@ class _CodeCache(FunctionCache):
             "env_name": described.env_name,
         }
         kept = (data.signature, library._get_compiled_object(), names)
-        self._cache_file.save(self._index_key(sig, data.codegen), kept)
+        with contextlib.suppress(OSError):  # the disk is full, or the folder was removed
+            self._impl.locator.ensure_cache_path()
+            self._cache_file.save(self._index_key(sig, data.codegen), kept)
 
 
 class KernelCache(_CodeCache):

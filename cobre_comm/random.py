@@ -44,6 +44,7 @@ from numba import config, types
 from numpy.typing import NDArray
 
 from cobre_comm.common.arguments import as_integer
+from cobre_comm.common.arrays import plain_array
 from cobre_comm.jit.draws import (
     BOUND_PROBLEM,
     INDEX_PROBLEM,
@@ -237,6 +238,7 @@ def _draw(function: str, fill: Any, dtype: type, key: object, i: object, *bound:
     if not isinstance(key, Key):
         raise TypeError(KEY_PROBLEM.format(function, type(key).__name__))
     if isinstance(i, np.ndarray):
+        i = plain_array(function, "i", i)
         if i.dtype.kind not in "iu" or not np.can_cast(i.dtype, np.int64):
             raise TypeError(INDEX_PROBLEM.format(function, f"an array of {i.dtype}"))
         indices = np.ascontiguousarray(i, np.int64).reshape(-1)

@@ -15,6 +15,7 @@ from cobre_kernels.machine.access import Store, store_word_kernel
 from cobre_kernels.machine.record import WORD_BYTES, peek_now, poke_now
 from numpy.typing import NDArray
 
+from cobre_comm.common.arrays import as_numbers
 from cobre_comm.common.call_forms import tells_forms
 from cobre_comm.common.closing import Closing
 from cobre_comm.shared_region import SharedRegion
@@ -337,7 +338,7 @@ def _expected(costs: Any, count: int) -> NDArray[np.float64]:
 
 def _numbers(name: str, values: Any, kinds: str, what: str, count: int) -> NDArray[Any]:
     """Return an array of a number for each item, or raise."""
-    array = np.asarray(values)
+    array = as_numbers("reset", name, values)
     if array.ndim != 1 or array.size != count:
         raise ValueError(
             f"reset: {name} must have one number for each of {count} items, got shape {array.shape}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 LIST = "list"  # each is a word of one title of docs/howto/mistakes.md
+SUBCLASS = "subclass"
 OBJECTS = "objects"
 CONTIGUOUS = "contiguous"
 DTYPE = "dtype"
@@ -17,7 +18,7 @@ COUNTS = "counts"
 INTEGER = "integer"
 OP = "ReduceOp"
 LAUNCH = "launch"  # and what it cannot send
-WORDS = (LIST, OBJECTS, CONTIGUOUS, DTYPE, OUTPUT, COUNTS, INTEGER, OP, LAUNCH)
+WORDS = (LIST, SUBCLASS, OBJECTS, CONTIGUOUS, DTYPE, OUTPUT, COUNTS, INTEGER, OP, LAUNCH)
 
 Mistake = TypeVar("Mistake", TypeError, ValueError)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import math
-from typing import Any, Protocol, SupportsIndex
+from typing import Any, ClassVar, NoReturn, Protocol, SupportsIndex
 
 import numpy as np
 from cobre_kernels.collective.regions import REGION_STATE
@@ -12,9 +12,10 @@ from cobre_kernels.machine.access import Store, store_word_kernel
 from numpy.typing import NDArray
 
 from cobre_comm.common.arguments import as_integer, describe
+from cobre_comm.common.arrays import REGION_IS_NO_ARRAY
 from cobre_comm.common.call_forms import tells_forms
 from cobre_comm.common.closing import Closing
-from cobre_comm.common.mistakes import OBJECTS, explained
+from cobre_comm.common.mistakes import LIST, OBJECTS, explained
 from cobre_comm.errors import AllocationFailed, InvalidCommunicator
 
 Shape = SupportsIndex | tuple[SupportsIndex, ...]
@@ -79,6 +80,8 @@ class SharedRegion(Closing):
     array([[0., 0., 0.],
            [5., 5., 5.]])
     """
+
+    _is_shared: ClassVar[bool]  # whether a fence waits for the other ranks of the node
 
     def __init__(self, comm: RegionOwner, memory: NDArray[Any], identity: int) -> None:
         readable = memory.view()
@@ -213,6 +216,15 @@ class SharedRegion(Closing):
         array([1.])
         """
 
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        """Raise where the region is used as an array, by Python or NumPy: a copy would be lost."""
+        raise explained(TypeError(REGION_IS_NO_ARRAY), LIST)
+
+    __getitem__ = __setitem__ = __iter__ = __len__ = __contains__ = __array__ = _refuse
+
+    def __bool__(self) -> bool:
+        return True  # Python would ask for the length
+
     def close(self) -> None:
         """Release the region on this rank; idempotent. Views of it stay valid.
 
@@ -244,6 +256,8 @@ class HeapRegion(SharedRegion):
     HeapRegion(shape=(3,), dtype=float64)
     """
 
+    _is_shared = False
+
     def fence(self) -> None:
         """Raise for a closed region or communicator; there is nothing to order in a heap copy."""
         self._open_memory()
@@ -252,6 +266,8 @@ class HeapRegion(SharedRegion):
 
 class ShmRegion(SharedRegion):
     """A region in memory that all ranks of a node have mapped: they share one copy."""
+
+    _is_shared = True
 
     def fence(self) -> None:
         """Make writes of the node's ranks visible to all of them, by one step of shared memory."""

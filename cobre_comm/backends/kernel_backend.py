@@ -74,7 +74,7 @@ from cobre_comm.common.launcher import launcher_name
 from cobre_comm.communicator import Array, Communicator, Counts
 from cobre_comm.config import Config, late_s, prints_stats
 from cobre_comm.errors import CommError, InvalidCommunicator, InvalidRoot
-from cobre_comm.jit.register import register_region, register_work
+from cobre_comm.jit.register import register_work
 from cobre_comm.journal.reading import Copied
 from cobre_comm.journal.stats import Stats
 from cobre_comm.loading import Bodies, load
@@ -676,8 +676,6 @@ def _mark_forked() -> None:
         comm._mark_forked()
 
 
-register_region(HeapRegion, synchronises=False)
-register_region(ShmRegion, synchronises=True)
 register_work(Work)
 os.register_at_fork(after_in_child=_mark_forked)
 atexit.register(raised.end_all_at_exit)

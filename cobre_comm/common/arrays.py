@@ -19,6 +19,7 @@ from cobre_comm.common.mistakes import LIST, SUBCLASS, explained
 PLAIN = (np.ndarray, np.memmap, np.recarray, np.matrix)
 
 OF_REGION = "region.as_slice() reads it, and region.block(start, stop) writes to a part of it"
+REGION_IS_NO_ARRAY = f"a shared region is no array: {OF_REGION}"
 OF_MEMORY = "numpy.asarray makes one of its memory"
 
 # For Python objects: a function of cobre_comm.objects in place of a collective.

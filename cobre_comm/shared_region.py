@@ -22,6 +22,7 @@ Shape = SupportsIndex | tuple[SupportsIndex, ...]
 Lengths = tuple[int, ...]
 LARGEST_BYTES = 2**62
 LEADER, OWNER, INTERLEAVE = PLACEMENTS = ("leader", "owner", "interleave")
+MADE_BY = "comm.create_shared_region(shape)"
 CLOSED = "this shared region is closed; create another one"
 
 
@@ -39,7 +40,7 @@ class RegionOwner(Protocol):
         """Wait for the node's ranks at the fence of a region; it makes writes before it visible."""
 
 
-@tells_forms("region")
+@tells_forms("region", quick=["as_slice"])
 class SharedRegion(Closing):
     """One array shared by the ranks of a node.
 
@@ -81,6 +82,7 @@ class SharedRegion(Closing):
            [5., 5., 5.]])
     """
 
+    _made_by = MADE_BY
     _is_shared: ClassVar[bool]  # whether a fence waits for the other ranks of the node
 
     def __init__(self, comm: RegionOwner, memory: NDArray[Any], identity: int) -> None:
@@ -122,8 +124,8 @@ class SharedRegion(Closing):
         >>> LocalBackend().create_shared_region(2).as_slice()
         array([0., 0.])
         """
-        self._open_memory()
-        assert self._readable is not None
+        if self._readable is None:
+            raise InvalidCommunicator(CLOSED)
         return self._readable
 
     def as_mut_slice(self) -> NDArray[Any]:
@@ -225,6 +227,12 @@ class SharedRegion(Closing):
     def __bool__(self) -> bool:
         return True  # Python would ask for the length
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a shared region cannot be pickled: send a copy of its elements, "
+            "region.as_slice().copy(), or let each rank read the region"
+        )
+
     def close(self) -> None:
         """Release the region on this rank; idempotent. Views of it stay valid.
 
@@ -246,6 +254,7 @@ class SharedRegion(Closing):
         return f"{type(self).__name__}(shape={self.shape}, dtype={self.dtype}{closed})"
 
 
+@tells_forms("region")
 class HeapRegion(SharedRegion):
     """A region on the heap of one process: each rank has its own copy.
 
@@ -256,6 +265,7 @@ class HeapRegion(SharedRegion):
     HeapRegion(shape=(3,), dtype=float64)
     """
 
+    _made_by = MADE_BY
     _is_shared = False
 
     def fence(self) -> None:
@@ -264,9 +274,11 @@ class HeapRegion(SharedRegion):
         self._comm._check_usable()
 
 
+@tells_forms("region")
 class ShmRegion(SharedRegion):
     """A region in memory that all ranks of a node have mapped: they share one copy."""
 
+    _made_by = MADE_BY
     _is_shared = True
 
     def fence(self) -> None:

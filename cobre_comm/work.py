@@ -53,11 +53,14 @@ class WorkOwner(Protocol):
     def _raise(self, operation: int, outcome: int) -> NoReturn:
         """Raise what the outcome of an operation means."""
 
+    def _error(self, operation: int, outcome: int) -> BaseException:
+        """Return the exception of an outcome, to be raised now."""
+
     def _seconds(self, ticks: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return how long so many ticks are."""
 
 
-@tells_forms("work")
+@tells_forms("work", quick=["claim"])
 class Work(Closing):
     """Items 0 to n - 1, which ranks claim one by one; made by ``create_work``.
 
@@ -88,6 +91,8 @@ class Work(Closing):
     >>> squares.as_slice()
     array([0, 1, 4, 9])
     """
+
+    _made_by = "comm.create_work(n)"
 
     def __init__(
         self,
@@ -130,7 +135,7 @@ class Work(Closing):
         """
         item: int = work.claim_kernel.call(self._address)
         if item < NOTHING_LEFT:
-            self._comm._raise(CLAIM, -item)
+            raise self._comm._error(CLAIM, -item)
         return item
 
     def __iter__(self) -> Iterator[int]:
@@ -287,6 +292,12 @@ class Work(Closing):
         """
         # Pairs with the loads in work.claim. Memory stays, as other threads may be claiming.
         store_word_kernel.call(self._state.round, Store(work.CLOSED))
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a work cannot be pickled: send numbers of items, which are plain integers, or let "
+            "each rank claim its own by item = work.claim()"
+        )
 
     def __repr__(self) -> str:
         closed = ", closed" if peek_now(self._state.round) == work.CLOSED else ""

@@ -63,6 +63,7 @@ class ShmBackend(KernelBackend):
     """
 
     __slots__ = ()
+    _made_by = "create_communicator()"
     _config: ShmConfig
 
     def __init__(self, config: ShmConfig, group: Group | None = None, leader: int = 0) -> None:

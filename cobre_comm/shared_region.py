@@ -15,7 +15,7 @@ from cobre_comm.common.arguments import as_integer, describe
 from cobre_comm.common.arrays import REGION_IS_NO_ARRAY
 from cobre_comm.common.call_forms import tells_forms
 from cobre_comm.common.closing import Closing
-from cobre_comm.common.mistakes import LIST, OBJECTS, explained
+from cobre_comm.common.mistakes import OBJECTS, REGION, explained
 from cobre_comm.errors import AllocationFailed, InvalidCommunicator
 
 Shape = SupportsIndex | tuple[SupportsIndex, ...]
@@ -220,7 +220,7 @@ class SharedRegion(Closing):
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         """Raise where the region is used as an array, by Python or NumPy: a copy would be lost."""
-        raise explained(TypeError(REGION_IS_NO_ARRAY), LIST)
+        raise explained(TypeError(REGION_IS_NO_ARRAY), REGION)
 
     __getitem__ = __setitem__ = __iter__ = __len__ = __contains__ = __array__ = _refuse
 

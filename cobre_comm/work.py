@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import logging
+import threading
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -20,10 +23,16 @@ from cobre_comm.common.call_forms import tells_forms
 from cobre_comm.common.closing import Closing
 from cobre_comm.shared_region import SharedRegion
 
+logger = logging.getLogger("cobre_comm")
+
 CLOSED = "this work is closed; create another one"
 RESET_MEANWHILE = (
     "another thread of this rank resets this work, or did during the claim; let all threads of the "
     "rank finish their claims before one resets"
+)
+SECOND_PASS = (
+    "a second loop over a work gets no item: each item is given out once in a round; begin another "
+    "round by work.reset() on all ranks before the loop"
 )
 LARGEST_COUNT = 2**48
 CLAIMS_WORDS = CLAIMS.size_bytes // WORD_BYTES
@@ -108,6 +117,8 @@ class Work(Closing):
         self.count = claimed.size
         self._order: NDArray[np.int64] | None = None  # no new one: threads may be reading
         self._claimed = claimed
+        self._passed: int | None = None  # the round of which the main thread has seen the end
+        self._has_warned = False
         self._words = WORK.array()
         self._address: int = self._words.ctypes.data  # where compiled code finds it
         self._state = state = WORK.of(self._words)
@@ -139,7 +150,20 @@ class Work(Closing):
         return item
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self.claim, NOTHING_LEFT)
+        if self._passed == peek_now(self._state.round) and not self._has_warned:
+            self._has_warned = True
+            logger.warning(SECOND_PASS)
+        return itertools.chain(iter(self.claim, NOTHING_LEFT), self._end_of_pass())
+
+    def _end_of_pass(self) -> Iterator[int]:
+        """Note that the main thread has found nothing left; it gives no item.
+
+        Tasks of a pool of threads loop over the work one after the other, and later ones find
+        nothing.
+        """
+        if threading.current_thread() is threading.main_thread():
+            self._passed = peek_now(self._state.round)
+        yield from ()
 
     def reset(
         self,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre_comm.common.arguments import describe
-from cobre_comm.common.mistakes import LIST, SUBCLASS, explained
+from cobre_comm.common.mistakes import LIST, REGION, SUBCLASS, explained
 
 # An element of these classes means what the same element of an ndarray means. Of any other class
 # that is not known: a mask, a unit or labels would be lost.
@@ -37,7 +37,8 @@ def plain_array(operation: str, name: str, value: object) -> NDArray[Any]:
         return value  # type: ignore[return-value]  # mypy does not follow the table
     if not isinstance(value, np.ndarray):
         said = f"must be a NumPy array, got {described(value)}; {_remedy(operation, value)}"
-        raise explained(TypeError(f"{operation}: {name} {said}"), LIST)
+        word = REGION if is_region(value) else LIST
+        raise explained(TypeError(f"{operation}: {name} {said}"), word)
     if isinstance(value, np.ma.MaskedArray):
         why, remedy = "its mask would be lost", f"{name}.filled(value) or {name}.compressed()"
     else:

@@ -15,7 +15,7 @@ from numba import types
 from numba.extending import intrinsic, register_jitable
 
 from cobre_comm.common.arrays import OF_MEMORY, OF_REGION, array_remedy
-from cobre_comm.common.mistakes import COUNTS, DTYPE, INTEGER, LIST, OUTPUT
+from cobre_comm.common.mistakes import COUNTS, DTYPE, INTEGER, LIST, OUTPUT, REGION
 from cobre_comm.jit.problems import Problem, WrongValue
 from cobre_comm.jit.types import RegionType
 
@@ -26,7 +26,8 @@ def array_problem(operation: str, name: str, array: Any, *, writable: bool) -> P
     """Return the problem with the type of an argument, if there is one."""
     what = f"{operation}: {name}"
     if not isinstance(array, types.Array):
-        return Problem(f"{what} must be a NumPy array, got {_instead(operation, array)}", LIST)
+        word = REGION if isinstance(array, RegionType) else LIST
+        return Problem(f"{what} must be a NumPy array, got {_instead(operation, array)}", word)
     try:
         dtype = as_dtype(array.dtype)
     except NotImplementedError:

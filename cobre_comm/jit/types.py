@@ -25,6 +25,7 @@ from cobre_kernels.machine.compiling.hashing import hash_of, kernel_sources
 from cobre_kernels.machine.record_types import RecordType
 from numba import types
 
+from cobre_comm.common import mistakes
 from cobre_comm.common.arrays import REGION_IS_NO_ARRAY
 from cobre_comm.common.other_names import SAID
 from cobre_comm.communicator import Communicator
@@ -125,9 +126,11 @@ class ObjectType(types.Type):  # type: ignore[misc]  # numba is untyped
         the communicator's record.
     said : mapping
         Names that it lacks, each with the rest of a message about it.
-    no_text, no_constant, no_sequence : str
-        What to write in place of ``str``, why a global or a closure cannot hold one, and what to
-        write in place of an index, ``len`` or a ``for`` loop.
+    no_text, no_constant : str
+        What to write in place of ``str``, and why a global or a closure cannot hold one.
+    no_sequence : tuple of str
+        What to write in place of an index, ``len`` or a ``for`` loop, and the section that says
+        more.
     members : dict
         By name of an attribute or method: whether it is a collective; filled by ``attributes``.
     of_one_thread : set of str
@@ -145,7 +148,7 @@ class ObjectType(types.Type):  # type: ignore[misc]  # numba is untyped
     said: ClassVar[Mapping[str, str]] = {}
     no_text: ClassVar[str] = ""
     no_constant: ClassVar[str] = ""
-    no_sequence: ClassVar[str] = ""
+    no_sequence: ClassVar[tuple[str, str] | None] = None
     members: ClassVar[dict[str, bool]]
     of_one_thread: ClassVar[set[str]]
     lent: ClassVar[type[Borrowed]]
@@ -255,7 +258,7 @@ class RegionType(ObjectType):
         "a shared region cannot be a global or closure variable of @njit code; "
         "pass it as an argument"
     )
-    no_sequence = REGION_IS_NO_ARRAY
+    no_sequence = (REGION_IS_NO_ARRAY, mistakes.REGION)
 
     def __init__(self, dtype: Any, ndim: int, synchronises: bool) -> None:
         self.view = types.Array(dtype, ndim, "C", readonly=True)
@@ -275,7 +278,8 @@ class WorkType(ObjectType):
     no_text = 'f"{work.count} items"'
     no_sequence = (
         "a work is no sequence in @njit code: let a while loop call item = work.claim(), until "
-        "that is -1; work.count is the number of items"
+        "that is -1; work.count is the number of items",
+        mistakes.WORK,
     )
 
     def __init__(self) -> None:

@@ -32,6 +32,7 @@ from numba.extending import (
     unbox,
 )
 
+from cobre_comm.common.mistakes import explained
 from cobre_comm.jit.holding import HeldModel
 from cobre_comm.jit.types import OBJECT_TYPES, Field, ObjectType, carry_version
 
@@ -165,7 +166,8 @@ def _text(value):  # type: ignore[no-untyped-def]
 def _refuse_as_sequence(value: Any) -> None:
     """Refuse an index, ``len`` or a ``for`` loop in one sentence, likewise."""
     if isinstance(value, ObjectType) and value.no_sequence:
-        raise TypeError(value.no_sequence)
+        sentence, word = value.no_sequence
+        raise explained(TypeError(sentence), word)
 
 
 @overload(operator.getitem)

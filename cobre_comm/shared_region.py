@@ -22,7 +22,6 @@ Shape = SupportsIndex | tuple[SupportsIndex, ...]
 Lengths = tuple[int, ...]
 LARGEST_BYTES = 2**62
 LEADER, OWNER, INTERLEAVE = PLACEMENTS = ("leader", "owner", "interleave")
-MADE_BY = "comm.create_shared_region(shape)"
 CLOSED = "this shared region is closed; create another one"
 
 
@@ -82,7 +81,7 @@ class SharedRegion(Closing):
            [5., 5., 5.]])
     """
 
-    _made_by = MADE_BY
+    _made_by = "comm.create_shared_region(shape)"
     _is_shared: ClassVar[bool]  # whether a fence waits for the other ranks of the node
 
     def __init__(self, comm: RegionOwner, memory: NDArray[Any], identity: int) -> None:
@@ -265,7 +264,6 @@ class HeapRegion(SharedRegion):
     HeapRegion(shape=(3,), dtype=float64)
     """
 
-    _made_by = MADE_BY
     _is_shared = False
 
     def fence(self) -> None:
@@ -278,7 +276,6 @@ class HeapRegion(SharedRegion):
 class ShmRegion(SharedRegion):
     """A region in memory that all ranks of a node have mapped: they share one copy."""
 
-    _made_by = MADE_BY
     _is_shared = True
 
     def fence(self) -> None:

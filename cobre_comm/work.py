@@ -101,8 +101,6 @@ class Work(Closing):
     array([0, 1, 4, 9])
     """
 
-    _made_by = "comm.create_work(n)"
-
     def __init__(
         self,
         comm: WorkOwner,

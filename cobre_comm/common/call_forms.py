@@ -103,7 +103,8 @@ def _telling(owner: str, method: Callable[..., Any]) -> Callable[..., Any]:
                 if problem:
                     raise TypeError(problem) from None
             if is_told(error):
-                raise error.with_traceback(None)  # noqa: B904  # it is the same error
+                error.__traceback__ = None
+                raise error
             raise
 
     return call

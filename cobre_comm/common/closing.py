@@ -10,11 +10,11 @@ class Closing(abc.ABC):
     """A context manager that calls its own :meth:`close`."""
 
     __slots__ = ()
-    _made_by: ClassVar[str]  # of a class that a user does not call: the call that makes an object
+    _made_by: ClassVar[str]  # of an abstract class: the call that makes an object
 
     def __new__(cls, *given: object, **named: object) -> Self:
-        """Make an object; name the call to write instead, where none of its arguments is given."""
-        if not given and not named and "_made_by" in vars(cls):
+        """Make an object; of an abstract class name the call to write instead."""
+        if "_made_by" in vars(cls):
             raise TypeError(f"{cls.__name__}() makes none: call {vars(cls)['_made_by']}")
         return super().__new__(cls)
 

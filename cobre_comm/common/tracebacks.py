@@ -39,7 +39,8 @@ def tells_callers(function: Function) -> Function:
             return function(*values, **keywords)
         except Exception as error:
             if is_told(error):
-                raise error.with_traceback(None)  # noqa: B904  # it is the same error
+                error.__traceback__ = None
+                raise error
             raise
 
     return cast(Function, call)

@@ -187,9 +187,6 @@ TYPED = [
     ),
     ("Communicator()", TypeError, "Communicator() makes none", "create_communicator()"),
     ("SharedRegion()", TypeError, "SharedRegion() makes none", "comm.create_shared_region(shape)"),
-    ("HeapRegion()", TypeError, "HeapRegion() makes none", "comm.create_shared_region(shape)"),
-    ("Work()", TypeError, "Work() makes none", "comm.create_work(n)"),
-    ("ShmBackend()", TypeError, "ShmBackend() makes none", "create_communicator()"),
     (
         "create_communicator('shm')",
         MissingConfiguration,

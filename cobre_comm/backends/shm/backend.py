@@ -63,7 +63,6 @@ class ShmBackend(KernelBackend):
     """
 
     __slots__ = ()
-    _made_by = "create_communicator()"
     _config: ShmConfig
 
     def __init__(self, config: ShmConfig, group: Group | None = None, leader: int = 0) -> None:

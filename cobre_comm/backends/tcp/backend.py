@@ -70,7 +70,6 @@ class TcpBackend(KernelBackend):
     """
 
     __slots__ = ("_peers_are_proven",)
-    _made_by = "create_communicator()"
     _config: TcpConfig
 
     def __init__(

@@ -82,7 +82,9 @@ def main(words: Sequence[str]) -> int:
             titles = textwrap.indent("\n".join(naming), "  ")
             print(f"no title has the word {name!r}; it stands in the text of:\n{titles}")
             return 0
-        meant = did_you_mean(wanted, sorted(_words(*known, *known.values())))
+        # The names of errors come last, and so are told as they are written.
+        names = [*sorted(_words(*known, *known.values())), *re.findall(r"\w+", " ".join(errors))]
+        meant = did_you_mean(wanted, names)
         parser.error(
             f"there is no error {name!r}; choose from {', '.join(errors)}, or a word of a mistake "
             f"that `cobre-comm explain` lists{meant}"

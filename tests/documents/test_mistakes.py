@@ -96,8 +96,9 @@ def test_two_communicators_in_a_different_order():
     said = said.replace("60 s", "5 s")
     late = [lines for (lines,) in raised if {said, said.replace("rank 1", "rank 0")} & {*lines}]
     assert late, raised
-    for lines in late:
-        assert re.search(r"in communicator \d+, of 2 ranks: #\d+ barrier\(\) ", lines[-1])
+    # On a busy machine the other rank may have left its call when the journals are read.
+    where = r"in communicator \d+, of 2 ranks: #\d+ barrier\(\) "
+    assert any(re.search(where, lines[-1]) for lines in late), late
 
 
 def test_a_function_that_launch_cannot_send(monkeypatch):

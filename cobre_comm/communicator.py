@@ -191,6 +191,7 @@ class Communicator(Closing, SharedMemoryProvider):
     """
 
     __slots__ = ()
+    _made_by = "create_communicator(), which finds the backend"
 
     @property
     @abc.abstractmethod

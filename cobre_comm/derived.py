@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre_comm.common.arguments import as_integer
+from cobre_comm.common.arrays import plain_array
 from cobre_comm.common.mistakes import LIST, explained
 from cobre_comm.errors import InvalidBufferSize
 from cobre_comm.reduce_op import ReduceOp
@@ -55,7 +56,8 @@ def reduced(comm: _Core, name: str, x: Int | Float) -> int | float:
 
 def allgather(comm: _Core, send: NDArray[Any], recv: NDArray[Any]) -> None:
     """Gather blocks of one length from all ranks, on all ranks; collective."""
-    count, room = _size(send), _size(recv)
+    count = plain_array("allgather", "send", send).size
+    room = plain_array("allgather", "recv", recv).size
     if room != comm.size * count:
         raise InvalidBufferSize("allgather", comm.size * count, room, RECV_HINT)
     comm.allgatherv(send, recv, *_equal_blocks(comm.size, count))
@@ -124,11 +126,6 @@ def _array_of(name: str, x: object) -> NDArray[Any]:
         hint = f"; {ARRAY_HINT.format(name.upper())}"
     got = f"{type(x).__name__} {x!r}"
     raise explained(TypeError(f"{name}: x must be an int or a float, got {got}"[:120] + hint), LIST)
-
-
-def _size(array: NDArray[Any]) -> int:
-    """Return the number of elements, also of a list, which ``allgatherv`` then refuses."""
-    return array.size if isinstance(array, np.ndarray) else int(np.size(array))
 
 
 @functools.lru_cache(maxsize=64)

@@ -22,7 +22,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {names[near[0]]}?" if near else ""
 
 
-class _Explained(Exception):  # a base; its subclasses have the contract's names
+class Explained(Exception):  # a base; its subclasses have the contract's names
     """An exception with a section of its own in the page of errors.
 
     A traceback names the command that prints the section; the message itself stays short.
@@ -45,7 +45,7 @@ class _Explained(Exception):  # a base; its subclasses have the contract's names
         return f"{PAGE}#{type(self).__name__.lower()}"
 
 
-class CommError(_Explained):
+class CommError(Explained):
     """A collective or a shared region failed. Each subclass is one cause, and can be pickled.
 
     Examples
@@ -227,7 +227,7 @@ class AllocationFailed(CommError):
         return f"cannot allocate {self.requested_bytes} bytes: {self.message}"
 
 
-class BackendError(_Explained):
+class BackendError(Explained):
     """No communicator could be made; each subclass is one cause, and can be pickled.
 
     Examples
@@ -248,7 +248,7 @@ class BackendError(_Explained):
         --------
         >>> from cobre_comm import MissingConfiguration
         >>> MissingConfiguration("shm", ["COBRE_SHM_NAME"]).suggestion
-        'set COBRE_SHM_NAME, or start the ranks with `cobre-comm run -n 4 --backend shm script.py`'
+        'start the ranks with `cobre-comm run -n 4 --backend shm script.py`, or set COBRE_SHM_NAME'
         """
         return "start the ranks with `cobre-comm run`, or set COBRE_COMM_BACKEND"
 
@@ -318,6 +318,7 @@ class BackendNotAvailable(BackendError):
         self.requested = requested
         self.available = tuple(available)
         self.reason = reason
+        self.add_note(self.suggestion)
         super().__init__(requested, self.available, reason)
 
     def __str__(self) -> str:
@@ -449,6 +450,7 @@ class MissingConfiguration(BackendError):
     def __init__(self, backend: str, missing_vars: Iterable[str]) -> None:
         self.backend = backend
         self.missing_vars = tuple(missing_vars)
+        self.add_note(self.suggestion)
         super().__init__(backend, self.missing_vars)
 
     def __str__(self) -> str:
@@ -458,8 +460,8 @@ class MissingConfiguration(BackendError):
     def suggestion(self) -> str:
         """The variable to set, or the package to install."""
         return (
-            f"set {_joined(self.missing_vars)}, or start the ranks with "
-            f"`cobre-comm run -n 4 --backend {self.backend} script.py`"
+            f"start the ranks with `cobre-comm run -n 4 --backend {self.backend} script.py`, "
+            f"or set {_joined(self.missing_vars)}"
         )
 
     def context(self) -> dict[str, Any]:
@@ -467,7 +469,7 @@ class MissingConfiguration(BackendError):
         return {"backend": self.backend, "missing_vars": list(self.missing_vars)}
 
 
-class WorkerError(_Explained):
+class WorkerError(Explained):
     """A rank started by ``launch`` failed.
 
     Parameters

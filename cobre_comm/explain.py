@@ -46,6 +46,10 @@ def _indented(program: re.Match[str]) -> str:
     return textwrap.indent(program[1].rstrip(), "    ")
 
 
+def _words(*texts: str) -> set[str]:
+    return set(re.findall(r"\w+", " ".join(texts).lower()))
+
+
 def main(words: Sequence[str]) -> int:
     """Run the command; return the exit status."""
     parser = Parser(
@@ -71,10 +75,16 @@ def main(words: Sequence[str]) -> int:
         return 0
     wanted = name.rpartition(".")[2].lower()
     known = errors | mistakes
-    found = [title for title in known if wanted in re.findall(r"\w+", title.lower())]
+    found = [title for title in known if wanted in _words(title)]
     if not found:
-        names = [word for title in errors for word in title.split()]
-        meant = did_you_mean(name.rpartition(".")[2], names)
+        naming = [title for title, text in known.items() if wanted in _words(text)]
+        if naming:
+            titles = textwrap.indent("\n".join(naming), "  ")
+            print(f"no title has the word {name!r}; it stands in the text of:\n{titles}")
+            return 0
+        # The names of errors come last, and so are told as they are written.
+        names = [*sorted(_words(*known, *known.values())), *re.findall(r"\w+", " ".join(errors))]
+        meant = did_you_mean(wanted, names)
         parser.error(
             f"there is no error {name!r}; choose from {', '.join(errors)}, or a word of a mistake "
             f"that `cobre-comm explain` lists{meant}"

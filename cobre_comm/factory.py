@@ -13,6 +13,7 @@ from cobre_comm.backends.announced import announced
 from cobre_comm.backends.tcp.foreign import foreign_job
 from cobre_comm.common import report_pipe, seat
 from cobre_comm.common.graceful import VARIABLE, graceful_signals
+from cobre_comm.common.tracebacks import tells_callers
 from cobre_comm.config import BackendKind, Config
 from cobre_comm.errors import (
     BackendError,
@@ -53,6 +54,7 @@ def _plugins() -> dict[str, importlib.metadata.EntryPoint]:
     return {entry.name: entry for entry in group}
 
 
+@tells_callers
 def create_communicator(
     kind: BackendKind | Config | str | None = None,
     *,

@@ -386,6 +386,14 @@ def _disagreement(comm: View, operation: str) -> CollectiveFailed:
     return CollectiveFailed(operation, 0, f"ranks disagree{hint}: {told}", at_fault)
 
 
+# By op and dtype: the method that reduces one number by such an allreduce.
+_OF_NUMBERS = {
+    (op, dtype): f"comm.{op.lower()} of {noun}"
+    for op in ("SUM", "MIN", "MAX")
+    for dtype, noun in (("int64", "an int"), ("float64", "a float"))
+}
+
+
 def _describe_call(signature: int, compared: int, count: int) -> str:
     operation, dtype, argument = describe(signature)
     number = signature & 0xFF
@@ -393,11 +401,14 @@ def _describe_call(signature: int, compared: int, count: int) -> str:
         # That of an exact sum says nothing, nor does a hash.
         has_amount = compared and number not in DATA_CALLS and number != RESET
         return f"called {operation}" + (f" of {compared}" if has_amount else "")
-    amount = f"{compared} bytes" if number == BROADCAST else f"{count} elements"
+    nouns = "element" if count == 1 else "elements"
+    amount = f"{compared} bytes" if number == BROADCAST else f"{count} {nouns}"
     if number not in (BROADCAST, ALLREDUCE):
         amount = f"sends {amount}"
     called = f"called {operation}({', '.join(filter(None, [argument, dtype, amount]))})"
     own = own_call(signature)
+    if number == ALLREDUCE and count == 1 and not own and (argument, dtype) in _OF_NUMBERS:
+        return f"{called}, as {_OF_NUMBERS[argument, dtype]} does"
     return f"{called} of {own}" if own else called
 
 

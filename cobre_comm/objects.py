@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from cobre_comm.common.arguments import as_integer
 from cobre_comm.common.texts import text_of
+from cobre_comm.common.tracebacks import tells_callers
 from cobre_comm.communicator import Communicator
 from cobre_comm.errors import InvalidRoot
 
@@ -44,6 +45,7 @@ class _Packed(NamedTuple):
     problem: bool
 
 
+@tells_callers
 def broadcast(comm: Communicator, obj: Any, root: int = 0) -> Any:
     """Return the root's object on every rank; collective.
 
@@ -97,6 +99,7 @@ def broadcast(comm: Communicator, obj: Any, root: int = 0) -> Any:
     return obj if is_root else _unpack("broadcast", root, parts)
 
 
+@tells_callers
 def allgather(comm: Communicator, obj: Any) -> list[Any]:
     """Return the objects of all ranks, in rank order, on every rank; collective.
 
@@ -132,6 +135,7 @@ def allgather(comm: Communicator, obj: Any) -> list[Any]:
     return _unpack_all("allgather", _exchange("allgather", comm, obj))
 
 
+@tells_callers
 def gather(comm: Communicator, obj: Any, root: int = 0) -> list[Any] | None:
     """Return the objects of all ranks, in rank order, on the root; collective.
 

@@ -44,6 +44,8 @@ from numba import config, types
 from numpy.typing import NDArray
 
 from cobre_comm.common.arguments import as_integer
+from cobre_comm.common.arrays import plain_array
+from cobre_comm.common.tracebacks import tells_callers
 from cobre_comm.jit.draws import (
     BOUND_PROBLEM,
     INDEX_PROBLEM,
@@ -78,6 +80,7 @@ class Key(NamedTuple):
     high: int
 
 
+@tells_callers
 def stream(seed: Int, *names: Int) -> Key:
     """Return the key of what has these names.
 
@@ -117,6 +120,7 @@ def stream(seed: Int, *names: Int) -> Key:
 def uniform(key: Key, i: Int) -> float: ...
 @overload
 def uniform(key: Key, i: Indices) -> NDArray[np.float64]: ...
+@tells_callers
 def uniform(key: Key, i: Int | Indices) -> float | NDArray[np.float64]:
     """Return number ``i`` of the uniform distribution on [0, 1).
 
@@ -156,6 +160,7 @@ def uniform(key: Key, i: Int | Indices) -> float | NDArray[np.float64]:
 def normal(key: Key, i: Int) -> float: ...
 @overload
 def normal(key: Key, i: Indices) -> NDArray[np.float64]: ...
+@tells_callers
 def normal(key: Key, i: Int | Indices) -> float | NDArray[np.float64]:
     """Return number ``i`` of the normal distribution with mean 0 and standard deviation 1.
 
@@ -191,6 +196,7 @@ def normal(key: Key, i: Int | Indices) -> float | NDArray[np.float64]:
 def integers(key: Key, i: Int, bound: Int) -> int: ...
 @overload
 def integers(key: Key, i: Indices, bound: Int) -> NDArray[np.int64]: ...
+@tells_callers
 def integers(key: Key, i: Int | Indices, bound: Int) -> int | NDArray[np.int64]:
     """Return number ``i`` of the integers from 0 to ``bound - 1``, each as probable as any other.
 
@@ -237,6 +243,7 @@ def _draw(function: str, fill: Any, dtype: type, key: object, i: object, *bound:
     if not isinstance(key, Key):
         raise TypeError(KEY_PROBLEM.format(function, type(key).__name__))
     if isinstance(i, np.ndarray):
+        i = plain_array(function, "i", i)
         if i.dtype.kind not in "iu" or not np.can_cast(i.dtype, np.int64):
             raise TypeError(INDEX_PROBLEM.format(function, f"an array of {i.dtype}"))
         indices = np.ascontiguousarray(i, np.int64).reshape(-1)

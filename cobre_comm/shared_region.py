@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import math
-from typing import Any, Protocol, SupportsIndex
+from typing import Any, ClassVar, NoReturn, Protocol, SupportsIndex
 
 import numpy as np
 from cobre_kernels.collective.regions import REGION_STATE
@@ -12,9 +12,10 @@ from cobre_kernels.machine.access import Store, store_word_kernel
 from numpy.typing import NDArray
 
 from cobre_comm.common.arguments import as_integer, describe
+from cobre_comm.common.arrays import REGION_IS_NO_ARRAY
 from cobre_comm.common.call_forms import tells_forms
 from cobre_comm.common.closing import Closing
-from cobre_comm.common.mistakes import OBJECTS, explained
+from cobre_comm.common.mistakes import OBJECTS, REGION, explained
 from cobre_comm.errors import AllocationFailed, InvalidCommunicator
 
 Shape = SupportsIndex | tuple[SupportsIndex, ...]
@@ -38,7 +39,7 @@ class RegionOwner(Protocol):
         """Wait for the node's ranks at the fence of a region; it makes writes before it visible."""
 
 
-@tells_forms("region")
+@tells_forms("region", quick=["as_slice"])
 class SharedRegion(Closing):
     """One array shared by the ranks of a node.
 
@@ -80,6 +81,9 @@ class SharedRegion(Closing):
            [5., 5., 5.]])
     """
 
+    _made_by = "comm.create_shared_region(shape)"
+    _is_shared: ClassVar[bool]  # whether a fence waits for the other ranks of the node
+
     def __init__(self, comm: RegionOwner, memory: NDArray[Any], identity: int) -> None:
         readable = memory.view()
         readable.flags.writeable = False
@@ -119,8 +123,8 @@ class SharedRegion(Closing):
         >>> LocalBackend().create_shared_region(2).as_slice()
         array([0., 0.])
         """
-        self._open_memory()
-        assert self._readable is not None
+        if self._readable is None:
+            raise InvalidCommunicator(CLOSED)
         return self._readable
 
     def as_mut_slice(self) -> NDArray[Any]:
@@ -213,6 +217,21 @@ class SharedRegion(Closing):
         array([1.])
         """
 
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        """Raise where the region is used as an array, by Python or NumPy: a copy would be lost."""
+        raise explained(TypeError(REGION_IS_NO_ARRAY), REGION)
+
+    __getitem__ = __setitem__ = __iter__ = __len__ = __contains__ = __array__ = _refuse
+
+    def __bool__(self) -> bool:
+        return True  # Python would ask for the length
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a shared region cannot be pickled: send a copy of its elements, "
+            "region.as_slice().copy(), or let each rank read the region"
+        )
+
     def close(self) -> None:
         """Release the region on this rank; idempotent. Views of it stay valid.
 
@@ -234,6 +253,7 @@ class SharedRegion(Closing):
         return f"{type(self).__name__}(shape={self.shape}, dtype={self.dtype}{closed})"
 
 
+@tells_forms("region")
 class HeapRegion(SharedRegion):
     """A region on the heap of one process: each rank has its own copy.
 
@@ -244,14 +264,19 @@ class HeapRegion(SharedRegion):
     HeapRegion(shape=(3,), dtype=float64)
     """
 
+    _is_shared = False
+
     def fence(self) -> None:
         """Raise for a closed region or communicator; there is nothing to order in a heap copy."""
         self._open_memory()
         self._comm._check_usable()
 
 
+@tells_forms("region")
 class ShmRegion(SharedRegion):
     """A region in memory that all ranks of a node have mapped: they share one copy."""
+
+    _is_shared = True
 
     def fence(self) -> None:
         """Make writes of the node's ranks visible to all of them, by one step of shared memory."""

@@ -25,11 +25,11 @@ from cobre_kernels.collective.calls import (
 from numpy.typing import NDArray
 
 from cobre_comm.common.arguments import as_integer, describe
+from cobre_comm.common.arrays import OBJECT_FUNCTIONS, as_numbers, plain_array
 from cobre_comm.common.mistakes import (
     CONTIGUOUS,
     COUNTS,
     DTYPE,
-    LIST,
     OBJECTS,
     OP,
     OUTPUT,
@@ -41,24 +41,6 @@ Array = NDArray[Any]
 
 REDUCIBLE = "use bool, int8..int64, uint8..uint64, float32, float64, complex64 or complex128"
 
-# For Python objects: a function of cobre_comm.objects in place of a collective.
-_OBJECT_FUNCTIONS = {
-    "broadcast": "broadcast",
-    "allgatherv": "allgather",
-    "allgather": "allgather",
-    "gatherv": "gather",
-}
-
-
-def array_remedy(operation: str) -> str:
-    """Return what to pass to a collective in place of something that is no array."""
-    if operation in _OBJECT_FUNCTIONS:
-        function = f"cobre_comm.objects.{_OBJECT_FUNCTIONS[operation]}"
-        return f"numpy.array makes one of numbers, and {function} sends other objects"
-    if operation == "allreduce":
-        return "numpy.array makes one, and comm.sum, comm.min and comm.max reduce one number"
-    return "numpy.array makes one"
-
 
 def check_array(operation: str, name: str, value: object, *, writable: bool) -> Array:
     """Return ``value`` if it is an array whose bytes can be read (or written).
@@ -66,29 +48,27 @@ def check_array(operation: str, name: str, value: object, *, writable: bool) -> 
     Raises
     ------
     TypeError
-        If it is not an array, holds Python objects, or has elements of no size.
+        If it is not a plain array, holds Python objects, or has elements of no size.
     ValueError
         If it is not C-contiguous, or has to be writable and is not.
     """
-    if not isinstance(value, np.ndarray):
-        said = f"must be a NumPy array, got {describe(value)}; {array_remedy(operation)}"
-        raise explained(TypeError(f"{operation}: {name} {said}"), LIST)
-    if value.dtype.hasobject:
-        function = _OBJECT_FUNCTIONS.get(operation)
-        said = f"holds Python objects ({value.dtype}); use a fixed-size dtype"
+    array = plain_array(operation, name, value)
+    if array.dtype.hasobject:
+        function = OBJECT_FUNCTIONS.get(operation)
+        said = f"holds Python objects ({array.dtype}); use a fixed-size dtype"
         said += f", or cobre_comm.objects.{function}" if function else ""
         raise explained(TypeError(f"{operation}: {name} {said}"), OBJECTS)
-    if value.dtype.itemsize == 0:
-        wrong = TypeError(f"{operation}: {name} has elements of no size ({value.dtype!r})")
+    if array.dtype.itemsize == 0:
+        wrong = TypeError(f"{operation}: {name} has elements of no size ({array.dtype!r})")
         raise explained(wrong, DTYPE)
-    if not value.flags.c_contiguous:
-        said = f"is not C-contiguous (shape {value.shape}, strides {value.strides})"
+    if not array.flags.c_contiguous:
+        said = f"is not C-contiguous (shape {array.shape}, strides {array.strides})"
         remedy = f"pass numpy.ascontiguousarray({name})"
         raise explained(ValueError(f"{operation}: {name} {said}; {remedy}"), CONTIGUOUS)
-    if writable and not value.flags.writeable:
+    if writable and not array.flags.writeable:
         wrong_value = ValueError(f"{operation}: {name} is read-only; pass a writable array")
         raise explained(wrong_value, OUTPUT)
-    return value
+    return array
 
 
 def describe_dtype(dtype: np.dtype[Any]) -> str:
@@ -135,7 +115,7 @@ def as_reduce_op(value: object) -> ReduceOp:
 
 def as_table(operation: str, name: str, value: Any) -> NDArray[np.int64]:
     """Return counts or displacements as a contiguous int64 vector."""
-    array = np.asarray(value) if not isinstance(value, np.ndarray) else value
+    array = as_numbers(operation, name, value)
     if array.ndim != 1:
         said = f"must be one-dimensional, one integer per rank, got {describe(value)}"
         raise explained(ValueError(f"{operation}: {name} {said}"), COUNTS)

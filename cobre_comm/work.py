@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import logging
+import threading
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -15,14 +18,21 @@ from cobre_kernels.machine.access import Store, store_word_kernel
 from cobre_kernels.machine.record import WORD_BYTES, peek_now, poke_now
 from numpy.typing import NDArray
 
+from cobre_comm.common.arrays import as_numbers
 from cobre_comm.common.call_forms import tells_forms
 from cobre_comm.common.closing import Closing
 from cobre_comm.shared_region import SharedRegion
+
+logger = logging.getLogger("cobre_comm")
 
 CLOSED = "this work is closed; create another one"
 RESET_MEANWHILE = (
     "another thread of this rank resets this work, or did during the claim; let all threads of the "
     "rank finish their claims before one resets"
+)
+SECOND_PASS = (
+    "a second loop over a work gets no item: each item is given out once in a round; begin another "
+    "round by work.reset() on all ranks before the loop"
 )
 LARGEST_COUNT = 2**48
 CLAIMS_WORDS = CLAIMS.size_bytes // WORD_BYTES
@@ -52,11 +62,14 @@ class WorkOwner(Protocol):
     def _raise(self, operation: int, outcome: int) -> NoReturn:
         """Raise what the outcome of an operation means."""
 
+    def _error(self, operation: int, outcome: int) -> BaseException:
+        """Return the exception of an outcome, to be raised now."""
+
     def _seconds(self, ticks: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return how long so many ticks are."""
 
 
-@tells_forms("work")
+@tells_forms("work", quick=["claim"])
 class Work(Closing):
     """Items 0 to n - 1, which ranks claim one by one; made by ``create_work``.
 
@@ -102,6 +115,8 @@ class Work(Closing):
         self.count = claimed.size
         self._order: NDArray[np.int64] | None = None  # no new one: threads may be reading
         self._claimed = claimed
+        self._passed: int | None = None  # the round of which the main thread has seen the end
+        self._has_warned = False
         self._words = WORK.array()
         self._address: int = self._words.ctypes.data  # where compiled code finds it
         self._state = state = WORK.of(self._words)
@@ -129,11 +144,24 @@ class Work(Closing):
         """
         item: int = work.claim_kernel.call(self._address)
         if item < NOTHING_LEFT:
-            self._comm._raise(CLAIM, -item)
+            raise self._comm._error(CLAIM, -item)
         return item
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self.claim, NOTHING_LEFT)
+        if self._passed == peek_now(self._state.round) and not self._has_warned:
+            self._has_warned = True
+            logger.warning(SECOND_PASS)
+        return itertools.chain(iter(self.claim, NOTHING_LEFT), self._end_of_pass())
+
+    def _end_of_pass(self) -> Iterator[int]:
+        """Note that the main thread has found nothing left; it gives no item.
+
+        Tasks of a pool of threads loop over the work one after the other, and later ones find
+        nothing.
+        """
+        if threading.current_thread() is threading.main_thread():
+            self._passed = peek_now(self._state.round)
+        yield from ()
 
     def reset(
         self,
@@ -287,6 +315,12 @@ class Work(Closing):
         # Pairs with the loads in work.claim. Memory stays, as other threads may be claiming.
         store_word_kernel.call(self._state.round, Store(work.CLOSED))
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a work cannot be pickled: send numbers of items, which are plain integers, or let "
+            "each rank claim its own by item = work.claim()"
+        )
+
     def __repr__(self) -> str:
         closed = ", closed" if peek_now(self._state.round) == work.CLOSED else ""
         return f"{type(self).__name__}(count={self.count}{closed})"
@@ -337,7 +371,7 @@ def _expected(costs: Any, count: int) -> NDArray[np.float64]:
 
 def _numbers(name: str, values: Any, kinds: str, what: str, count: int) -> NDArray[Any]:
     """Return an array of a number for each item, or raise."""
-    array = np.asarray(values)
+    array = as_numbers("reset", name, values)
     if array.ndim != 1 or array.size != count:
         raise ValueError(
             f"reset: {name} must have one number for each of {count} items, got shape {array.shape}"

@@ -72,10 +72,11 @@ from cobre_comm.common.arguments import as_integer
 from cobre_comm.common.call_forms import tells_forms
 from cobre_comm.common.cpus import place_of
 from cobre_comm.common.launcher import launcher_name
+from cobre_comm.common.tracebacks import tells_callers
 from cobre_comm.communicator import Array, Communicator, Counts
 from cobre_comm.config import Config, late_s, prints_stats
 from cobre_comm.errors import CommError, InvalidCommunicator, InvalidRoot
-from cobre_comm.jit.register import register_region, register_work
+from cobre_comm.jit.register import register_work
 from cobre_comm.journal.reading import Copied
 from cobre_comm.journal.stats import Stats
 from cobre_comm.loading import Bodies, load
@@ -359,8 +360,12 @@ class KernelBackend(Communicator):
             self._raise(signature & 0xFF, outcome)
 
     def _raise(self, operation: int, outcome: int, *values: Any) -> NoReturn:
+        raise self._error(operation, outcome, *values)
+
+    def _error(self, operation: int, outcome: int, *values: Any) -> BaseException:
+        """Return the exception of an outcome, to be raised now."""
         numbers = slow_path.numbers_of(operation, outcome, self._rank, *values)
-        raise failure.exception_for(self._address, operation, outcome, *numbers)
+        return failure.exception_for(self._address, operation, outcome, *numbers)
 
     def create_shared_region(
         self, shape: Shape, dtype: DTypeLike = np.float64, placement: str = OWNER
@@ -655,12 +660,13 @@ _SERVED_BY: dict[int, Callable[..., None]] = {
 }
 
 
+@tells_callers
 def serve_slowly(
     comm: KernelBackend, operation: int, outcome: int, names: tuple[str, ...] | None, *values: Any
 ) -> None:
     """Serve a call that the fast path has passed on, or raise the exception of its outcome."""
     if outcome > status.OK:  # then the values are in the order of the parameters
-        comm._raise(operation, outcome, *values)
+        raise comm._error(operation, outcome, *values)
     serve = _SERVED_BY[operation]
     if names is None:
         serve(comm, *values)
@@ -695,8 +701,6 @@ def _mark_forked() -> None:
         comm._mark_forked()
 
 
-register_region(HeapRegion, synchronises=False)
-register_region(ShmRegion, synchronises=True)
 register_work(Work)
 os.register_at_fork(after_in_child=_mark_forked)
 atexit.register(raised.end_all_at_exit)

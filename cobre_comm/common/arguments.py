@@ -12,7 +12,8 @@ from cobre_comm.common.mistakes import INTEGER, explained
 def describe(value: object) -> str:
     """Return an argument in a few words, for a message about it."""
     if isinstance(value, np.ndarray):
-        return f"an array of shape {value.shape} and dtype {value.dtype}"
+        what = "an array" if type(value) is np.ndarray else f"a {type(value).__name__}"
+        return f"{what} of shape {value.shape} and dtype {value.dtype}"
     return f"{type(value).__name__} {value!r}"[:120]
 
 

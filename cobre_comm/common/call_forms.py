@@ -12,6 +12,8 @@ import inspect
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
+from cobre_comm.common.tracebacks import is_told
+
 Class = TypeVar("Class", bound=type)
 
 
@@ -73,16 +75,17 @@ def _written(parameter: inspect.Parameter) -> str:
     return f"{parameter.name}={text}"
 
 
-def tells_forms(owner: str) -> Callable[[Class], Class]:
-    """Let the public methods of a class name their form, where the arguments of a call do not fit.
+def tells_forms(owner: str, *, quick: Collection[str] = ()) -> Callable[[Class], Class]:
+    """Let errors of public methods speak of the call alone: its form, and the line of the user.
 
-    Python's own error would name a class that the user does not know.
+    Where the arguments do not fit, Python's own error would name a class that the user does not
+    know. The methods named ``quick`` take fewer nanoseconds, and see to the second by themselves.
     """
 
     def decorate(cls: Class) -> Class:
         for name, method in list(vars(cls).items()):
             is_public = inspect.isfunction(method) and not name.startswith("_")
-            if is_public and len(inspect.signature(method).parameters) > 1:
+            if is_public and name not in quick:
                 setattr(cls, name, _telling(owner, method))
         return cls
 
@@ -94,10 +97,14 @@ def _telling(owner: str, method: Callable[..., Any]) -> Callable[..., Any]:
     def call(self: Any, *values: Any, **keywords: Any) -> Any:
         try:
             return method(self, *values, **keywords)
-        except TypeError:
-            problem = form_problem(owner, method, len(values), keywords)
-            if problem:
-                raise TypeError(problem) from None
+        except Exception as error:
+            if isinstance(error, TypeError):
+                problem = form_problem(owner, method, len(values), keywords)
+                if problem:
+                    raise TypeError(problem) from None
+            if is_told(error):
+                error.__traceback__ = None
+                raise error
             raise
 
     return call

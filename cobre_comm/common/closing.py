@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import abc
-from typing import Self
+from typing import ClassVar, Self
 
 
 class Closing(abc.ABC):
     """A context manager that calls its own :meth:`close`."""
 
     __slots__ = ()
+    _made_by: ClassVar[str]  # of an abstract class: the call that makes an object
+
+    def __new__(cls, *given: object, **named: object) -> Self:
+        """Make an object; of an abstract class name the call to write instead."""
+        if "_made_by" in vars(cls):
+            raise TypeError(f"{cls.__name__}() makes none: call {vars(cls)['_made_by']}")
+        return super().__new__(cls)
 
     @abc.abstractmethod
     def close(self) -> None:

@@ -9,6 +9,9 @@ from __future__ import annotations
 from typing import TypeVar
 
 LIST = "list"  # each is a word of one title of docs/howto/mistakes.md
+SUBCLASS = "subclass"
+REGION = "region"  # in place of an array
+WORK = "work"  # that compiled code loops over
 OBJECTS = "objects"
 CONTIGUOUS = "contiguous"
 DTYPE = "dtype"
@@ -17,7 +20,20 @@ COUNTS = "counts"
 INTEGER = "integer"
 OP = "ReduceOp"
 LAUNCH = "launch"  # and what it cannot send
-WORDS = (LIST, OBJECTS, CONTIGUOUS, DTYPE, OUTPUT, COUNTS, INTEGER, OP, LAUNCH)
+WORDS = (
+    LIST,
+    SUBCLASS,
+    REGION,
+    WORK,
+    OBJECTS,
+    CONTIGUOUS,
+    DTYPE,
+    OUTPUT,
+    COUNTS,
+    INTEGER,
+    OP,
+    LAUNCH,
+)
 
 Mistake = TypeVar("Mistake", TypeError, ValueError)
 

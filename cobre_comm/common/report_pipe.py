@@ -3,6 +3,9 @@
 The launcher names the pipe in an environment variable. A rank claims it when it makes its first
 communicator; from then on neither its children nor programs that it becomes have the pipe.
 
+An exception before that is reported too, from the import of this package on: the pipe is claimed to
+report it.
+
 A rank sends ``Met`` when it has made its first communicator, and ``Aborts`` when it ends the whole
 job. A rank of ``cobre-comm run`` sends one
 ``Report``, when an exception is not caught, or when it exits after it has lost a rank. A worker of
@@ -40,6 +43,7 @@ _lost: tuple[int, ...] = ()  # the last that this process has learnt
 _lost_run = False  # whether their processes run
 _is_heard = False  # whether a launcher gets the report
 _reporter: _Reporter | None = None  # of this process, until it has met its peers
+_listens_in = 0  # the process whose exceptions are reported before its first communicator
 _launcher = ""  # of ours, which has given this process its pipe
 _pipe: ReportPipe | None = None  # which it has claimed
 
@@ -217,9 +221,28 @@ def say_aborts() -> None:
             _pipe.send(pickle.dumps(Aborts()))
 
 
+def listen() -> None:
+    """Report an exception that comes before the first communicator; nothing is claimed yet."""
+    global _listens_in
+    if sys.excepthook is sys.__excepthook__:
+        _listens_in = os.getpid()
+        sys.excepthook = _uncaught_early
+
+
+def _uncaught_early(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    sys.excepthook = sys.__excepthook__
+    if os.getpid() == _listens_in:  # the failure of a forked child is not that of the rank
+        install()
+    sys.excepthook(kind, error, trace)
+
+
 def install() -> None:
     """Report the failure of this process from now on, if it has a pipe."""
     global _is_heard, _reporter
+    if sys.excepthook is _uncaught_early:
+        sys.excepthook = sys.__excepthook__
     pipe = claim("cobre-comm run")
     if pipe is not None:
         _is_heard = True

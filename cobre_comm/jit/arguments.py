@@ -14,9 +14,10 @@ from cobre_kernels.machine.numba_internals import as_dtype
 from numba import types
 from numba.extending import intrinsic, register_jitable
 
-from cobre_comm.common.mistakes import COUNTS, DTYPE, INTEGER, LIST, OUTPUT
+from cobre_comm.common.arrays import OF_MEMORY, OF_REGION, array_remedy
+from cobre_comm.common.mistakes import COUNTS, DTYPE, INTEGER, LIST, OUTPUT, REGION
 from cobre_comm.jit.problems import Problem, WrongValue
-from cobre_comm.slow_path import array_remedy
+from cobre_comm.jit.types import RegionType
 
 LARGEST = np.uint64(2**63 - 1)
 
@@ -25,8 +26,8 @@ def array_problem(operation: str, name: str, array: Any, *, writable: bool) -> P
     """Return the problem with the type of an argument, if there is one."""
     what = f"{operation}: {name}"
     if not isinstance(array, types.Array):
-        said = f"must be a NumPy array, got {array}; {array_remedy(operation)}"
-        return Problem(f"{what} {said}", LIST)
+        word = REGION if isinstance(array, RegionType) else LIST
+        return Problem(f"{what} must be a NumPy array, got {_instead(operation, array)}", word)
     try:
         dtype = as_dtype(array.dtype)
     except NotImplementedError:
@@ -36,6 +37,14 @@ def array_problem(operation: str, name: str, array: Any, *, writable: bool) -> P
     if writable and not array.mutable:
         return Problem(f"{what} is read-only; pass a writable array", OUTPUT, WrongValue)
     return None
+
+
+def _instead(operation: str, argument: Any) -> str:
+    """Return what an argument is that is no array, and what to pass."""
+    if isinstance(argument, RegionType):
+        return f"{argument.what}; {OF_REGION}"
+    has_memory = isinstance(argument, types.Buffer)
+    return f"{argument}; {OF_MEMORY if has_memory else array_remedy(operation)}"
 
 
 def pair_problem(operation: str, send: Any, recv: Any) -> Problem | None:
@@ -100,6 +109,8 @@ def contiguity(array: Any) -> Any:
 
 def table_problem(operation: str, name: str, argument: Any) -> Problem | None:
     """Return the problem with the type of counts or displacements, if there is one."""
+    if isinstance(argument, RegionType):
+        return array_problem(operation, name, argument, writable=False)
     elements = _elements(argument)
     if elements is None or any(_elements(e) is not None for e in elements):
         said = f"{name} must be one-dimensional, one integer per rank, got {argument}"

@@ -93,7 +93,7 @@ def _fence(region):
     def fence(region):
         _check_open(region)
         record = field_of(region, "comm")
-        if synchronises:
+        if synchronises and field_of(region, "is_shared"):
             call = Barrier(FENCE, field_of(region, "state").identity)
             outcome = run(record.collectives[BARRIER].entry, record, call)
         else:

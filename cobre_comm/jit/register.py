@@ -16,6 +16,7 @@ from cobre_comm.jit import regions  # noqa: F401  # isort: skip
 from cobre_comm.jit import values  # noqa: F401  # isort: skip
 from cobre_comm.jit import works  # noqa: F401  # isort: skip
 from cobre_comm.jit.types import CommType, LocalCommType, RegionType, WorkType
+from cobre_comm.shared_region import SharedRegion
 
 check_loads()
 
@@ -25,19 +26,18 @@ def register_backend(cls: Any, *, is_local: bool) -> None:
     cls._numba_type_ = LocalCommType() if is_local else CommType()  # numba's dispatcher reads it
 
 
-def register_region(cls: type, *, synchronises: bool) -> None:
-    """Make regions of ``cls`` usable as arguments of @njit functions."""
+@functools.cache  # numba asks before each call of a compiled function
+def _region_type(dtype: Any, ndim: int, synchronises: bool) -> RegionType:
+    return RegionType(from_dtype(dtype), ndim, synchronises)
 
-    @functools.cache  # numba asks before each call of a compiled function
-    def type_of(dtype: Any, ndim: int) -> RegionType:
-        return RegionType(from_dtype(dtype), ndim, synchronises)
 
-    @typeof_impl.register(cls)
-    def typeof_region(value: Any, context: Any) -> RegionType:
-        if not hasattr(value, "_memory"):
-            raise TypeError("this is not a shared region, or one whose __init__ has not run")
-        value.as_slice()  # a closed region is an error here
-        return type_of(value.dtype, len(value.shape))
+@typeof_impl.register(SharedRegion)
+def _typeof_region(value: Any, context: Any) -> RegionType:
+    if not hasattr(value, "_memory"):
+        raise TypeError("this is not a shared region, or one whose __init__ has not run")
+    value.as_slice()  # a closed region is an error here
+    synchronises = value._comm._numba_type_.synchronises
+    return _region_type(value.dtype, len(value.shape), synchronises)
 
 
 def register_work(cls: Any) -> None:

@@ -25,6 +25,8 @@ from cobre_kernels.machine.compiling.hashing import hash_of, kernel_sources
 from cobre_kernels.machine.record_types import RecordType
 from numba import types
 
+from cobre_comm.common import mistakes
+from cobre_comm.common.arrays import REGION_IS_NO_ARRAY
 from cobre_comm.common.other_names import SAID
 from cobre_comm.communicator import Communicator
 from cobre_comm.shared_region import SharedRegion
@@ -126,6 +128,9 @@ class ObjectType(types.Type):  # type: ignore[misc]  # numba is untyped
         Names that it lacks, each with the rest of a message about it.
     no_text, no_constant : str
         What to write in place of ``str``, and why a global or a closure cannot hold one.
+    no_sequence : tuple of str
+        What to write in place of an index, ``len`` or a ``for`` loop, and the section that says
+        more.
     members : dict
         By name of an attribute or method: whether it is a collective; filled by ``attributes``.
     of_one_thread : set of str
@@ -143,6 +148,7 @@ class ObjectType(types.Type):  # type: ignore[misc]  # numba is untyped
     said: ClassVar[Mapping[str, str]] = {}
     no_text: ClassVar[str] = ""
     no_constant: ClassVar[str] = ""
+    no_sequence: ClassVar[tuple[str, str] | None] = None
     members: ClassVar[dict[str, bool]]
     of_one_thread: ClassVar[set[str]]
     lent: ClassVar[type[Borrowed]]
@@ -236,7 +242,8 @@ class RegionType(ObjectType):
     ndim : int
         Number of its axes.
     synchronises : bool
-        Whether ``fence`` waits for other ranks.
+        Whether it is a region of a communicator that waits for other ranks. A region on the heap of
+        a rank that shares no memory has the same type as a shared one.
     """
 
     what, variable, python = "a shared region", "region", SharedRegion
@@ -244,12 +251,14 @@ class RegionType(ObjectType):
         Field("comm", "_comm._address", COMM_TYPE),
         Field("state", "_address", STATE_TYPE),
         Field("view", "_readable"),
+        Field("is_shared", "_is_shared", types.boolean),
     )
     no_text = 'f"{region.count} elements"'
     no_constant = (
         "a shared region cannot be a global or closure variable of @njit code; "
         "pass it as an argument"
     )
+    no_sequence = (REGION_IS_NO_ARRAY, mistakes.REGION)
 
     def __init__(self, dtype: Any, ndim: int, synchronises: bool) -> None:
         self.view = types.Array(dtype, ndim, "C", readonly=True)
@@ -267,6 +276,11 @@ class WorkType(ObjectType):
         Field("state", "_address", WORK_TYPE),
     )
     no_text = 'f"{work.count} items"'
+    no_sequence = (
+        "a work is no sequence in @njit code: let a while loop call item = work.claim(), until "
+        "that is -1; work.count is the number of items",
+        mistakes.WORK,
+    )
 
     def __init__(self) -> None:
         super().__init__(type(self).__name__)

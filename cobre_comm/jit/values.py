@@ -14,18 +14,25 @@ import contextlib
 import operator
 from typing import Any
 
-from cobre_kernels.machine.numba_internals import _nrt_python, cgutils, lower_constant
+from cobre_kernels.machine.numba_internals import (
+    AbstractTemplate,
+    _nrt_python,
+    cgutils,
+    lower_constant,
+)
 from cobre_kernels.machine.record_types import RecordType
 from numba import LoweringError, types
 from numba.extending import (
     NativeValue,
     box,
+    infer,
     lower_builtin,
     overload,
     register_model,
     unbox,
 )
 
+from cobre_comm.common.mistakes import explained
 from cobre_comm.jit.holding import HeldModel
 from cobre_comm.jit.types import OBJECT_TYPES, Field, ObjectType, carry_version
 
@@ -154,3 +161,34 @@ def _text(value):  # type: ignore[no-untyped-def]
         raise TypeError(
             f"{value.what} has no text in @njit code; write its numbers: {value.no_text}"
         )
+
+
+def _refuse_as_sequence(value: Any) -> None:
+    """Refuse an index, ``len`` or a ``for`` loop in one sentence, likewise."""
+    if isinstance(value, ObjectType) and value.no_sequence:
+        sentence, word = value.no_sequence
+        raise explained(TypeError(sentence), word)
+
+
+@overload(operator.getitem)
+def _element(value, index):  # type: ignore[no-untyped-def]
+    _refuse_as_sequence(value)
+
+
+@overload(operator.setitem)
+def _assigned(value, index, element):  # type: ignore[no-untyped-def]
+    _refuse_as_sequence(value)
+
+
+@overload(len)
+def _length(value):  # type: ignore[no-untyped-def]
+    _refuse_as_sequence(value)
+
+
+@infer
+class _Loop(AbstractTemplate):  # type: ignore[misc]  # numba is untyped
+    key = "getiter"
+
+    def generic(self, args: Any, kws: Any) -> None:
+        """Give no signature; the templates of numba have those of all sequences."""
+        _refuse_as_sequence(args[0])

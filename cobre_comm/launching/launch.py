@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, TypeVarTuple
 
 from cobre_comm.common.report_pipe import exit_code_of
+from cobre_comm.common.tracebacks import tells_callers
 from cobre_comm.config import BackendKind
 from cobre_comm.errors import WorkerError
 from cobre_comm.launching import reporting
@@ -142,6 +143,7 @@ def report_progress(payload: Any) -> None:
     reporting.report(payload)
 
 
+@tells_callers
 def launch(
     fn: Callable[[Communicator, *Args], Value],
     size: int,

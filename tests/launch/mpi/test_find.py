@@ -90,7 +90,7 @@ def test_the_user_may_choose_the_starter(pretend):
 @pytest.mark.parametrize(
     ("said", "advice"),
     [
-        ("ModuleNotFoundError: No module named 'mpi4py'", "pip install cobre-comm[mpi]"),
+        ("ModuleNotFoundError: No module named 'mpi4py'", "pip install 'cobre-comm[mpi]'"),
         ("ImportError: libmpi.so.40: cannot open shared object file", "LD_LIBRARY_PATH"),
         ("", "no reason was given"),
     ],

@@ -96,6 +96,32 @@ cobre-comm: the last words of ranks 0-3:
     assert done.returncode == 1
 
 
+EARLY = """
+import os, sys
+import cobre_comm
+if os.fork() == 0:
+    raise KeyError("of a child")
+os.wait()
+if sys.argv[1] == "case":
+    raise OSError("no such case")
+cobre_comm.create_communicator(sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"), [("case", "OSError: no such case"), ("smh", "there is no backend 'smh'")]
+)
+def test_a_mistake_before_the_communicator_is_printed_once(tmp_path, kind, said):
+    """A forked child prints its own traceback, and the rank still has its report."""
+    program = tmp_path / "early.py"
+    program.write_text(EARLY)
+    done = cobre("run", "-n", 3, program, kind)
+    assert done.stderr.count(said) == 1, done.stderr
+    assert "the last words of ranks 0-2:" in done.stderr
+    assert done.stderr.count("KeyError: 'of a child'") == 3
+    assert done.returncode == 1
+
+
 def test_each_mistake_is_printed_and_what_followed_before_it(program):
     done = cobre("run", "-n", 4, program, 0)
     *_, followed, cause = re.findall("the last words of (.*):\n", done.stderr)

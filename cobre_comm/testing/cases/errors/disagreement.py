@@ -44,14 +44,14 @@ PLANS = {
     "lengths of allreduce": odd("allreduce", "5 elements", "6 elements", length=6),
     "short and long allreduce": (
         [call("allreduce", 1), call("allreduce", 50_000), call("allreduce", 50_000)],
-        ["1 elements", "50000 elements"],
+        ["1 element,", "50000 elements"],
     ),
     "same bytes, other dtype": odd("allreduce", "float64", "int64", dtype="i8"),
     "ops": (
         [call("allreduce", op=ReduceOp.MIN), call("allreduce", op=ReduceOp.MAX), call("allreduce")],
         ["MIN", "MAX", "SUM"],
     ),
-    "numbers": odd("sum", "float64, 1 elements", "int64, 1 elements", dtype="i8"),
+    "numbers": odd("sum", "comm.sum of a float", "comm.sum of an int", dtype="i8"),
     "exact_sum and an allreduce of the same length": (
         [call("exact_sum"), call("allreduce", 70, dtype="i8"), call("allreduce", 70, dtype="i8")],
         ["rank 0 called exact_sum", "rank 1 and rank 2 called allreduce"],

@@ -1,0 +1,46 @@
+"""Tracebacks of errors that a user gets: the line of the user stands next to the sentence.
+
+Where an error leaves this package, it drops the frames that found the mistake. They say nothing to
+the user. Causes keep theirs.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from cobre_comm.errors import Explained
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+PACKAGE = __name__.partition(".")[0] + "."
+
+
+def is_told(error: Exception) -> bool:
+    """Tell whether this package has raised an error that its sentence explains.
+
+    An error of another kind is a fault of this package, and one that a function of the user has
+    raised is explained by the frames of that function.
+    """
+    trace = error.__traceback__
+    if trace is None or not isinstance(error, (Explained, TypeError, ValueError, PermissionError)):
+        return False
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    return str(trace.tb_frame.f_globals.get("__name__")).startswith(PACKAGE)
+
+
+def tells_callers(function: Function) -> Function:
+    """Let the errors of a public function have no frames of this package but one."""
+
+    @functools.wraps(function)
+    def call(*values: Any, **keywords: Any) -> Any:
+        try:
+            return function(*values, **keywords)
+        except Exception as error:
+            if is_told(error):
+                error.__traceback__ = None
+                raise error
+            raise
+
+    return cast(Function, call)

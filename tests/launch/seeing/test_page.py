@@ -146,7 +146,7 @@ def test_nobody_else_can_make_it_speak_or_stop_it():
             assert used < 0.3 * (time.monotonic() - began), "it looks again and again"
             assert page.ask(page.path)[0] == 200
         page.running.process.send_signal(signal.SIGINT)
-        _, _, errors = page.running.finish(SOON_S)
+        _, _, errors = page.running.finish(DEADLINE_S)
         assert errors == ""
 
 

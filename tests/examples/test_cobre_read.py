@@ -229,7 +229,7 @@ def test_openings_that_do_not_fit_are_told(base):
     )  # fmt: skip
     with pytest.raises(
         CaseError,
-        match="opening_index, stage_id 0: found 1 openings, expected 3, as in stages.json",
+        match=r"opening_index, stage_id 0: found 1 openings, expected 3, as in stages\.json",
     ):
         read_folder(folder)
 

@@ -7,13 +7,13 @@ from typing import Any, NoReturn
 
 from case.fields import CaseError
 from training.run import StageInfeasible
-from training.share import UsageError
+from training.share import UnwrittenFile, UsageError
 
 from cobre_comm import CollectiveFailed, CommError, create_communicator
 
 EXIT_CODES = """\
-Exit codes: 0 done, 1 the case cannot be solved or ranks were lost, 2 wrong arguments or files,
-130 interrupted."""
+Exit codes: 0 done, 1 the case cannot be solved, a file could not be written or ranks were lost,
+2 wrong arguments or files, 130 interrupted."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -88,6 +88,8 @@ def run_program(
         code, text = 2, str(error)
     except StageInfeasible as error:
         code, text = 1, str(error)
+    except UnwrittenFile as error:  # of rank 0: the other ranks are not at fault
+        code, text = int(rank == 0), str(error)
     except CommError as error:
         code, text = 1, f"rank {rank}: {error}"
         rank = 0

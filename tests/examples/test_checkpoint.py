@@ -13,7 +13,7 @@ import train
 from checkpoint.header import MAGIC, VERSION
 from conftest import EXAMPLE
 from training.run import run_training
-from training.share import UsageError
+from training.share import UnwrittenFile, UsageError
 
 from cobre_comm.check import sddp
 
@@ -124,7 +124,7 @@ def test_a_full_disk_leaves_the_checkpoint_before(cases, comm, tmp_path):
     run_training(cases / f"{SMALL}.json", comm, iterations=3, checkpoint=path)
     before = path.read_bytes()
     (tmp_path / "small.ckpt.part").symlink_to("/dev/full")
-    with pytest.raises(UsageError, match=r"cannot write the checkpoint .*small\.ckpt: No space"):
+    with pytest.raises(UnwrittenFile, match=r"cannot write the checkpoint .*small\.ckpt: No space"):
         run_training(cases / f"{SMALL}.json", comm, iterations=5, checkpoint=path)
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["small.ckpt"]

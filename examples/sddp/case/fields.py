@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 Item = TypeVar("Item")
+HUGE = 1e30
+"""The largest number: products and sums of several such numbers are finite."""
 
 
 class CaseError(ValueError):
@@ -69,7 +71,7 @@ class Field:
         return [Field(self.file, f"{self.path}[{i}]", v) for i, v in enumerate(self.value)]
 
     def number(self, least: float = -math.inf, most: float = math.inf) -> float:
-        """Return this finite number between `least` and `most`."""
+        """Return this number between `least` and `most`, of at most `HUGE` in size."""
         if isinstance(self.value, bool) or not isinstance(self.value, (int, float)):
             raise self.error("a number")
         try:
@@ -78,6 +80,8 @@ class Field:
             value = math.inf
         if not math.isfinite(value):
             raise self.error("a finite number")
+        if abs(value) > HUGE:
+            raise self.error(f"a number of at most {HUGE:g} in size")
         if value < least:
             raise self.error(f"at least {least:g}")
         if value > most:

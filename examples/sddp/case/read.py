@@ -30,9 +30,10 @@ def parse_case(data: bytes, file: str) -> Case:
         raise CaseError(file, "the file", f"no valid JSON ({error})", "a JSON object") from None
     _refuse_unsupported(root)
     stages = root.get("stages").integer(1)
+    # The list comes first: without one entry per stage in the file, no list of stages is made.
+    probabilities = _read_probabilities(root.get("probabilities"), stages)
     buses = read_buses(root, stages)
     hydros = read_hydros(root.get("hydros"), stages, len(buses))
-    probabilities = _read_probabilities(root.get("probabilities"), stages)
     openings = [len(p) for p in probabilities]
     lines = []
     if root.has("lines"):

@@ -56,7 +56,8 @@ def work(comm: Any, arguments: argparse.Namespace) -> None:
     try:
         (write_ours if arguments.case.is_dir() else write_cobres)(arguments)
     except OSError as error:
-        raise UsageError(f"{error.filename}: {error.strerror}") from None
+        file, told = error.filename or arguments.target, error.strerror or str(error)
+        raise UsageError(f"{file}: {told}") from None
 
 
 def write_ours(arguments: argparse.Namespace) -> None:

@@ -36,6 +36,8 @@ NOISE = List(
 BLOCKS = List(Object({"block_id": COUNT, "factor": PRICE}), key=("block_id",))
 FACTOR = Object({"bus_id": BUS, "stage_id": STAGE, "block_factors": BLOCKS})
 FACTORS = Object({"load_factors": List(FACTOR, key=("bus_id", "stage_id"))})
+MOST_DRAWN = 10_000_000
+"""The numbers that are drawn for a case: as many take a minute to share."""
 DRAWN = "Openings of {name} are drawn here: Cobre would draw others from the same distribution."
 
 
@@ -100,6 +102,12 @@ class Scenario:
         if self.config.given:
             return _read_noise(self.study, width)
         self._check_drawn()
+        count = sum(stages.openings)
+        if count * width > MOST_DRAWN:
+            raise CaseError(
+                f"{self.study.folder.name}/stages.json", "the openings of all stages", str(count),
+                f"at most {MOST_DRAWN // width} to draw for {width} hydros and varying buses",
+            )  # fmt: skip
         self.drawn = True
         rng = np.random.default_rng(self.config.seed)
         return [rng.standard_normal((count, width)) for count in stages.openings]
@@ -157,19 +165,20 @@ def _read_noise(study: Study, width: int) -> list[np.ndarray]:
         if count != declared:
             told = f"{declared}, as in stages.json"
             raise _wrong(folder, f"opening_index, stage_id {stage}", f"{count} openings", told)
-    whole = [
+    keys = (
         (stage, k, entity)
         for stage, count in zip(ids, counts, strict=True)
         for k in range(count)
         for entity in range(width)
-    ]
-    for key in whole:
+    )
+    for key in keys:  # ends at the first one that is missing, however many there should be
         if key not in found:
-            told = f"a row for every stage and opening, and for {width} hydros and varying buses"
+            told = f"a row for every opening and each of {width} hydros and varying buses"
             raise _wrong(folder, _named(key), "no row", told)
-    for key in found.keys() - set(whole):
-        told = f"rows of the stages of the study, and of {width} hydros and varying buses"
-        raise _wrong(folder, _named(key), "a row", told)
+    if len(found) > sum(counts) * width:
+        extra = next(key for key in found if key[0] not in ids or key[2] >= width)
+        told = f"rows of stages of the study, and of {width} hydros and varying buses"
+        raise _wrong(folder, _named(extra), "a row", told)
     return [
         np.array([[found[stage, k, e] for e in range(width)] for k in range(count)])
         for stage, count in zip(ids, counts, strict=True)

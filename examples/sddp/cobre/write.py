@@ -3,11 +3,14 @@
 Both programs then solve the same stage problems.
 """
 
+import errno
 import json
+import os
 from collections.abc import Sequence
 from datetime import date
 from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -17,6 +20,9 @@ from case.data import Case
 
 from cobre.stages import YEAR
 from cobre.write_system import HOURS, bounds_by_stage, not_written, penalties, system
+
+LEAST = 1e-9
+"""A rate that discounts more between two stages has no number, or ends Cobre's precision."""
 
 
 class NotInCobre(Exception):
@@ -31,6 +37,9 @@ def check(case: Case) -> None:
             after > before for before, after in pairwise(case.discount)
         ),
         "costs of the first stage that are discounted": case.discount[0] != 1.0,
+        "costs that count next to nothing in a later stage": any(
+            after < before * LEAST for before, after in pairwise(case.discount)
+        ),
         **not_written(case),
     }
     told = [feature for feature, is_there in missing.items() if is_there]
@@ -152,7 +161,8 @@ def write_case(
     case : Case
         Any case that `check` lets pass.
     folder : Path
-        Is made if it is not there.
+        Is made whole or not at all. If it is there, then it must be empty: what was left of
+        another case would be read with this one.
     forward_passes, iterations : int
         What Cobre is to do: it has no options for these.
     selection : str, optional
@@ -162,13 +172,27 @@ def write_case(
     ------
     NotInCobre
         If the case has a feature that is not written.
+    OSError
+        If the folder cannot be written, or is not empty.
     """
     check(case)
+    folder = folder.resolve()
+    if folder.exists() and next(folder.iterdir(), None) is not None:
+        raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), str(folder))
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as scratch:
+        draft = Path(scratch) / folder.name
+        _write_files(case, draft, config(case, forward_passes, iterations, selection))
+        draft.replace(folder)
+
+
+def _write_files(case: Case, folder: Path, settings: dict[str, Any]) -> None:
+    """Write all files of a case."""
     for part in ("system", "scenarios", "constraints"):
-        (folder / part).mkdir(parents=True, exist_ok=True)
+        (folder / part).mkdir(parents=True)
     storage = [{"hydro_id": h, "value_hm3": plant.v0} for h, plant in enumerate(case.hydros)]
     files = {
-        "config": config(case, forward_passes, iterations, selection),
+        "config": settings,
         "stages": stages(case),
         "penalties": penalties(case),
         "initial_conditions": {"storage": storage, "filling_storage": []},

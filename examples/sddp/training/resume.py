@@ -13,7 +13,7 @@ from checkpoint.header import CheckpointError, Header, digest_of
 from training.cuts import SharedCuts, SharedPoints
 from training.loop.memory import TRACE
 from training.plan import Plan
-from training.share import Setting, UsageError, tell
+from training.share import Setting, UnwrittenFile, UsageError, tell
 
 NOTHING, FOUND, WRONG = 0, 1, 2
 """Rank 0's answer on a checkpoint: there is none, it serves, or it does not."""
@@ -109,7 +109,7 @@ def save_checkpoint(
 
     Raises
     ------
-    UsageError
+    UnwrittenFile
         On every rank the same, if the file cannot be written; the one before is still there.
     """
     text = b""
@@ -123,7 +123,9 @@ def save_checkpoint(
         try:
             write_checkpoint(path, header, [standing.trace, standing.reference, *rows])
         except OSError as error:
-            text = f"cannot write the checkpoint {path}: {error.strerror}; make room".encode()
+            text = (
+                f"cannot write the checkpoint {path}: {error.strerror or error}; make room".encode()
+            )
     kind, text = tell(setting.comm, WRONG if text else FOUND, text)
     if kind == WRONG:
-        raise UsageError(text.decode())
+        raise UnwrittenFile(text.decode())

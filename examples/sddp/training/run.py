@@ -152,7 +152,13 @@ class Run:
     def note(self, line: np.void, watch: Watch) -> None:
         """Add a finished iteration to the trace, and pass it to `watch` and the stopping rules."""
         self.trace = np.append(self.trace, line)
-        watch(len(self.trace), in_case_units(line, self.setting.units))
+        told = in_case_units(line, self.setting.units)
+        if not (np.isfinite(told["lower_bound"]) and np.isfinite(told["mean"])):
+            raise StageInfeasible(
+                f"{self.setting.case.name}: the bounds of iteration {len(self.trace)} are no "
+                f"finite numbers, as those of the case differ too much in size"
+            )
+        watch(len(self.trace), told)
         self.stopping.note(line)
 
     def advance(self, watch: Watch) -> None:

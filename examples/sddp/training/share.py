@@ -25,6 +25,10 @@ class UsageError(Exception):
     """The command line cannot be followed; the program ends with exit code 2."""
 
 
+class UnwrittenFile(Exception):
+    """A file cannot be written, though it could have been; the program ends with exit code 1."""
+
+
 def load_case(comm: Any, path: Path, problems: list[str] | None = None) -> Case:
     """Return the case in `path`, read by rank 0 and broadcast.
 

@@ -145,12 +145,14 @@ class SharedMemoryProvider(abc.ABC):
 class Communicator(Closing, SharedMemoryProvider):
     """A fixed group of ranks and the collectives among them.
 
-    Every rank calls the same collectives in the same order. Arrays are C-contiguous NumPy arrays
-    of any shape. If a rank can see by itself that an argument is wrong, it raises before it
-    communicates, and its communicator stays usable. If ranks disagree, or one is lost, all others
-    learn of it as soon as that happens. After such an error in a collective the contents of the
-    output buffers are unspecified, and the communicator is broken: every later collective on it
-    raises :class:`~cobre_comm.InvalidCommunicator`, which names the first cause.
+    Every rank calls the same collectives in the same order. Arrays are C-contiguous NumPy arrays of
+    any shape. Of the subclasses of ndarray, ``memmap``, ``recarray`` and ``matrix`` are taken.
+    Others are refused, because a mask or a unit would be lost. If a rank can see by itself that an
+    argument is wrong, it raises before it communicates, and its communicator stays usable. If ranks
+    disagree, or one is lost, all others learn of it as soon as that happens. After such an error in
+    a collective the contents of the output buffers are unspecified, and the communicator is broken:
+    every later collective on it raises :class:`~cobre_comm.InvalidCommunicator`, which names the
+    first cause.
 
     On a closed communicator every collective raises :class:`~cobre_comm.InvalidCommunicator`, and
     so do ``create_shared_region``, ``split``, ``split_local``, ``block``, ``layout``, ``stats``,

@@ -4,7 +4,8 @@ The server listens on loopback alone. Other users of the machine can reach that 
 answered but below a path of 128 random bits, which is printed to the one who has started it. A page
 of another site that a browser here shows may send requests as well, under a name that leads here
 (DNS rebinding); its requests carry that name as their ``Host``, and are refused. The page loads
-nothing from anywhere, and its policy forbids it to.
+nothing from anywhere, and its policy forbids it to. Whoever connects can neither make the server
+print, nor keep others out: the oldest connection ends where there would be too many.
 
 Sources: RFC 9110, section 7.2, on ``Host``; W3C, Content Security Policy Level 3.
 """

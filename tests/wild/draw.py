@@ -1,14 +1,23 @@
 """Draw the case of a number; it is the same on every machine."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from case.random_case import Shape, generate
 from case.read import parse_case
 from stage.columns import columns_of
 
-from tests.wild.oddities import FOR_COBRE, ODDITIES, deficits, limits, scale, turbines
+from tests.wild.oddities import (
+    FAR_APART,
+    FOR_COBRE,
+    ODDITIES,
+    cascades_in_other_units,
+    deficits,
+    scale,
+    spill_costs_more_than_all,
+    turbines,
+)
 
 ITERATIONS = 20
 MOST_COLUMNS = 20_000  # of an extensive form
@@ -19,7 +28,10 @@ ORDERS_FOR_COBRE = 0.5  # the penalties in a folder of Cobre's are absolute
 
 @dataclass(frozen=True)
 class Drawn:
-    """A case: `data` in units near one, and the units of water, energy and money in which it is."""
+    """A case: `data` in units near one, and the units of water, energy and money in which it is.
+
+    The unit of water is one number, or one of each hydro.
+    """
 
     number: int
     data: dict
@@ -66,7 +78,20 @@ def draw(number):
         shape = Shape(hydros, thermals, stages, openings, *optional, buses=buses)
         drawn = wild(rng, number, shape, ODDITIES, ORDERS)
         if drawn.is_small == small:
-            return drawn
+            return far_apart(np.random.default_rng([37, number]), drawn)
+
+
+def far_apart(rng, drawn):
+    """Return a drawn case, to some of which numbers are given that are far apart."""
+    data, (water, *others) = json.loads(json.dumps(drawn.data)), drawn.units
+    chosen = list(drawn.oddities)
+    if rng.random() < FAR_APART:
+        spill_costs_more_than_all(rng, data)
+        chosen.append(spill_costs_more_than_all.__name__)
+    if rng.random() < FAR_APART:
+        water = tuple(water * factor for factor in cascades_in_other_units(rng, data))
+        chosen.append(cascades_in_other_units.__name__)
+    return replace(drawn, data=data, units=(water, *others), oddities=chosen)
 
 
 def draw_for_cobre(number):
@@ -99,16 +124,17 @@ def wild(rng, number, shape, oddities, orders):
 
 
 def in_units(data, water, energy, money):
-    """Return `data` with every number in other units."""
+    """Return `data` in other units; `water` is one number, or one of each hydro."""
     data = json.loads(json.dumps(data))
-    hydros, lines, buses = data["hydros"], data.get("lines", []), data.get("buses", [])
-    scale(hydros, ("vmin", "vmax", "v0"), water)
-    scale(limits(data), ("least", "most"), water)
-    scale(hydros, ("spill_cost", "water_cost"), money / water)
-    scale(limits(data), ("below_cost", "above_cost"), money / water)
-    for hydro in hydros:
-        scale(turbines(hydro), ("qmax",), water)
-        scale(turbines(hydro), ("productivity",), energy / water)
+    lines, buses = data.get("lines", []), data.get("buses", [])
+    water = np.broadcast_to(water, len(data["hydros"]))
+    for hydro, unit in zip(data["hydros"], water, strict=True):
+        scale([hydro], ("vmin", "vmax", "v0"), unit)
+        scale([hydro], ("spill_cost", "water_cost"), money / unit)
+        scale(hydro.get("limits", []), ("least", "most"), unit)
+        scale(hydro.get("limits", []), ("below_cost", "above_cost"), money / unit)
+        scale(turbines(hydro), ("qmax",), unit)
+        scale(turbines(hydro), ("productivity",), energy / unit)
     scale(data["thermals"] + lines, ("capacity", "reverse", "least"), energy)
     scale(deficits(data), ("depth",), energy)
     prices = data["thermals"] + lines + buses + deficits(data)

@@ -25,6 +25,8 @@ def doing_nothing(case):
     steps = [step.cost for bus in case.buses for step in bus.deficit]
     price = max([*steps, *(cost for plant in case.thermals for cost in plant.cost)])
     spill = max(hydro.spill_cost for hydro in case.hydros)
+    if price > 0.0:  # a cost of spill that no dispatch pays would make every difference small
+        spill = min(spill, 100.0 * price)
     bought = sum(max(sum(by_bus) for by_bus in stage) for stage in case.demand) * price
     rain = sum(np.array(stage).sum(axis=1).max() for stage in case.inflows)
     return bought + spill * (rain + sum(hydro.v0 for hydro in case.hydros))
@@ -80,15 +82,18 @@ def compare(drawn, case, comm, found):
         runs["settled"], found["stopped"] = settle(case, comm)
     found["bounds"] = {name: bounds[-1] for name, bounds in runs.items()}
     found["iterations"] = len(runs.get("settled", ()))
-    found["fall"] = max(fall_of(bounds, case) for bounds in runs.values())
+    # In units near one: volumes in units of their own cannot be added, and HiGHS's tolerances are
+    # absolute.
+    plain, money = drawn.plain(), drawn.units[2]
+    bounds = {name: np.array(bounds) / money for name, bounds in runs.items()}
+    found["fall"] = max(fall_of(values, plain) for values in bounds.values())
     if drawn.is_small:
-        # In units near one: the tolerances of HiGHS are absolute.
-        optimum = extensive_form(drawn.plain()) * drawn.units[2]
-        found["optimum"] = optimum
-        above = max(max(bounds) for bounds in (selected, *runs.values())) - optimum
-        found["above"] = relative(above, optimum, case)
+        optimum = extensive_form(plain)
+        found["optimum"] = optimum * money
+        above = max(*(values.max() for values in bounds.values()), max(selected) / money) - optimum
+        found["above"] = relative(above, optimum, plain)
         if found["stopped"]:
-            found["below"] = relative(optimum - runs["settled"][-1], optimum, case)
+            found["below"] = relative(optimum - bounds["settled"][-1], optimum, plain)
     for kind, limit in LIMITS.items():
         if not found.get(kind, 0.0) <= limit:
             told = f"{found[kind]:.2e} where {limit:.0e} is allowed"

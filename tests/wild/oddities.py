@@ -260,6 +260,28 @@ def capacities_follow_the_seasons(rng, data):
     scale(some(rng, data.get("lines", [])), ("capacity",), seasons)
 
 
+# Numbers far apart. They are drawn after all else, so that a number keeps its case.
+
+
+def spill_costs_more_than_all(rng, data):
+    for hydro in some(rng, data["hydros"]):
+        hydro["spill_cost"] = float(10.0 ** rng.uniform(6.0, 10.0))
+
+
+def cascades_in_other_units(rng, data):
+    """Return a factor of all water of each hydro: one for each cascade, over many orders."""
+    orders = float(rng.uniform(0.0, 6.0))
+    factors = 10.0 ** rng.uniform(-orders, orders, len(data["hydros"]))
+    return [float(factors[last_of(data["hydros"], h)]) for h in range(len(data["hydros"]))]
+
+
+def last_of(hydros, h):
+    """Return the last hydro that the water of hydro `h` reaches."""
+    while hydros[h]["downstream"] >= 0:
+        h = hydros[h]["downstream"]
+    return h
+
+
 FOR_COBRE = {
     much_demand: 1.0,  # or else there is water enough, and the optimum is next to zero
     deficit_costs_no_more_than_plants: 0.08,
@@ -306,3 +328,6 @@ ODDITIES = FOR_COBRE | {
     capacities_follow_the_seasons: 0.1,
 }
 """The probability of each."""
+
+FAR_APART = 0.15
+"""The probability of `spill_costs_more_than_all`, and of `cascades_in_other_units`."""

@@ -116,10 +116,10 @@ def add_column(lp: Lp, var: int, factor: float, total: np.ndarray) -> None:
 @plain
 def size_of_column(lp: Lp, var: int) -> float:
     """Return the largest entry of the structural variable `var` in the program."""
-    first, _, value = lp.by_column
+    column = lp.by_column
     largest = 0.0
-    for e in range(first[var], first[var + 1]):
-        largest = max(largest, abs(value[e]))
+    for e in range(column.first[var], column.first[var + 1]):
+        largest = max(largest, abs(column.value[e]))
     if var < lp.cut.shape[1]:
         for s in range(lp.head[USED]):
             if lp.key[s] >= 0:

@@ -27,9 +27,9 @@ IMPOSSIBLE = 1e-9
 """A row is infeasible only if it misses its bound by more than this, times one plus its size."""
 SMALLEST = 1e-8
 """Entries of a row below this, times its largest one, do not make a pivot."""
-ROUNDED = 1e-11
-"""Where no larger entry is left, this makes one: an entry above this part of the largest of its
-column, times the largest factor of a row. Below are rounding errors of the sum that an entry is."""
+NOISE = 1e-11
+"""Where no larger entry is left, an entry counts that exceeds `NOISE` times the size of the terms
+of its sum. Smaller ones are rounding errors."""
 HARRIS = 1e-11
 """Reduced costs may pass zero by this much for the sake of a larger pivot."""
 
@@ -84,7 +84,7 @@ def list_small(lp: Lp, r: int, sign: float) -> int:
     for p in range(count):
         var = lp.mark[p]
         size = size_of_column(lp, var) if var < lp.cost.size else 1.0
-        if abs(lp.entry[var]) > ROUNDED * factor * size:
+        if abs(lp.entry[var]) > NOISE * factor * size:
             lp.mark[kept], lp.ratio[kept] = var, lp.ratio[p]
             kept += 1
     return kept

@@ -10,7 +10,7 @@ import math
 import numpy as np
 from compiled import plain
 from simplex.basis import cold_start
-from simplex.dual import FAILED, INFEASIBLE, OPTIMAL
+from simplex.dual import FAILED, FEASIBLE, INFEASIBLE, OPTIMAL
 from simplex.rows import add_row, drop_slack_rows
 from simplex.solve import reoptimise
 from simplex.state import RESULT, ROWS, Lp, allocate, copy_values, rows_of
@@ -21,12 +21,18 @@ from stage.problem import Problem
 VIOLATED, ZERO = 1e-9, 1e-12
 """A cut is added if it exceeds theta by more than `VIOLATED` times theta, plus `ZERO`."""
 
+LOOSE, LOOSEST = 1e-7, 1e-11
+"""A cut among the rows is tightened if it exceeds theta by `LOOSE` times theta, plus `LOOSEST`."""
+
 COARSER, COARSEST = 100.0, 1e-5
 """Where a solve fails, `VIOLATED` is multiplied by the first of these, up to the second."""
 
 FLAT = 1.0 / 64.0
 """A cut whose slopes are below this part of its intercept is scaled by that part instead."""
 
+
+BEYOND = 4.0 * FEASIBLE
+"""By so much, times one plus its size, the bound of a row is moved for a moment to tighten it."""
 
 SPARE = 40
 """Room for cuts that do not bind, besides the H + 1 that can."""
@@ -102,13 +108,36 @@ def solve_stage(lp: Lp, pool: Pool, t: int, row: np.ndarray) -> int:
 
 
 @plain
+def slot_of(lp: Lp, c: int) -> int:
+    """Return the slot of the row of cut `c`, -1 if it is none of the rows."""
+    for slot in range(lp.key.size):
+        if lp.key[slot] == c:
+            return slot
+    return -1
+
+
+@plain
+def tighten(lp: Lp, slot: int) -> None:
+    """Make the cut of `slot` bind, which is violated by less than the tolerance of a row.
+
+    Where its slopes are large, theta is a small part of its row, so that the tolerance is large
+    beside theta. A bound beyond the tolerance brings the row into the basis that follows.
+    """
+    var = lp.cost.size + rows_of(lp) + slot
+    low = lp.lower[var]
+    lp.lower[var] = low + BEYOND * (1.0 + abs(low))
+    reoptimise(lp)
+    lp.lower[var] = low
+
+
+@plain
 def add_violated(lp: Lp, pool: Pool, t: int, row: np.ndarray, violated: float) -> int:
     """Solve `lp`, adding the cut that exceeds theta most, until no cut does by `violated`.
 
     A larger theta keeps every cut, so only rows of the case can have no solution. Infeasible rows
     among which are cuts are therefore a failure of the solver.
     """
-    hydros = row.size - 1
+    hydros, tightened = row.size - 1, 0
     room = lp.basis.size
     if lp.head[ROWS] > rows_of(lp) + hydros + 8:
         drop_slack_rows(lp)
@@ -119,13 +148,17 @@ def add_violated(lp: Lp, pool: Pool, t: int, row: np.ndarray, violated: float) -
                 outcome = lp.head[RESULT] = FAILED
             return outcome
         theta = lp.x[hydros]
-        best, _ = highest_cut(pool, t, lp.x, theta + violated * abs(theta) + ZERO)
+        best, value = highest_cut(pool, t, lp.x, theta + violated * abs(theta) + ZERO)
         if best < 0:
             return OPTIMAL
-        for slot in range(lp.key.size):
-            if lp.key[slot] == best:
-                # Present and still violated: what is left is rounding.
-                return OPTIMAL
+        slot = slot_of(lp, best)
+        if slot >= 0:
+            is_loose = value - theta > LOOSE * abs(theta) + LOOSEST
+            if not is_loose or tightened == room:
+                return OPTIMAL  # what is left is rounding
+            tighten(lp, slot)
+            tightened += 1
+            continue
         if lp.head[ROWS] == room:
             drop_slack_rows(lp)
         add_row(lp, row, write_row(pool, t, best, row), best)

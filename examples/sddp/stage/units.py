@@ -17,6 +17,9 @@ from case.data import Case, Hydro
 APART = 10
 """Units of water differ by powers of 2**10: a unit fits sizes within a factor of 32, both ways."""
 
+MOST_APART = 1e8
+"""Sizes in a cascade may differ by this factor: with more, a stage's tolerances show in bounds."""
+
 
 class Units(NamedTuple):
     """One scaled unit of water of each hydro, of energy and of money, in the units of the case."""
@@ -37,30 +40,45 @@ def typical(values: list[float]) -> float:
     return float(np.exp(np.mean(np.log(positive)))) if positive else 1.0
 
 
-def cascades_of(case: Case) -> np.ndarray:
-    """Return the (H,) last hydro downstream of each: hydros of a cascade have the same."""
+def cascades_of(case: Case) -> list[np.ndarray]:
+    """Return the numbers of the hydros of each cascade: those from which water meets."""
     last = np.arange(len(case.hydros))
     for h in range(len(case.hydros)):
         while case.hydros[last[h]].downstream >= 0:
             last[h] = case.hydros[last[h]].downstream
-    return last
+    return [np.flatnonzero(last == end) for end in np.unique(last)]
 
 
-def sizes_of(hydros: list[Hydro]) -> list[float]:
-    """Return volumes, then turbined water."""
-    return [h.vmax for h in hydros] + [max(s.qmax) for h in hydros for s in h.segments]
+def size_of(hydros: list[Hydro]) -> float:
+    """Return a typical volume or turbined water of `hydros`, 0 if all are zero."""
+    sizes = [h.vmax for h in hydros] + [max(s.qmax) for h in hydros for s in h.segments]
+    return typical(sizes) if max(sizes, default=0.0) > 0.0 else 0.0
 
 
 def water_units(case: Case) -> tuple[float, np.ndarray]:
     """Return the unit of a typical cascade, and `Units.water`."""
-    common, cascade = power_of_two(typical(sizes_of(case.hydros))), cascades_of(case)
+    common = power_of_two(size_of(case.hydros))
     units = np.full(len(case.hydros), common)
-    for last in set(cascade):
-        sizes = sizes_of([h for h, c in zip(case.hydros, cascade, strict=True) if c == last])
-        if max(sizes) > 0.0:
-            steps = np.round(np.log2(typical(sizes) / common) / APART)
-            units[cascade == last] = common * 2.0 ** (APART * steps)
+    for members in cascades_of(case):
+        size = size_of([case.hydros[h] for h in members])
+        if size > 0.0:
+            steps = np.round(np.log2(size / common) / APART)
+            units[members] = common * 2.0 ** (APART * steps)
     return common, units
+
+
+def refuse_sizes(case: Case) -> str:
+    """Return why no unit fits the sizes in a cascade of `case`; an empty text if one does."""
+    for members in cascades_of(case):
+        sizes = [(size_of([case.hydros[h]]), case.hydros[h].name) for h in members]
+        sizes = [size for size in sizes if size[0] > 0.0]
+        if sizes and (factor := max(sizes)[0] / min(sizes)[0]) > MOST_APART:
+            return (
+                f"{case.name}: volumes and turbines of {min(sizes)[1]} and {max(sizes)[1]}, which "
+                f"are in one cascade, differ by a factor of {factor:.2g}; stage problems are "
+                f"accurate up to {MOST_APART:.0e}"
+            )
+    return ""
 
 
 def choose_units(case: Case) -> Units:

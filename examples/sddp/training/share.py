@@ -15,7 +15,7 @@ from cobre.folder import NotFromCobre
 from cobre.read import read_folder
 from stage.columns import rows_of_case
 from stage.problem import Problem, build_problem, opening_row
-from stage.units import Units, choose_units
+from stage.units import Units, choose_units, refuse_sizes
 
 CASE, CASE_ERROR, USAGE = 0, 1, 2
 """The messages of rank 0: a case, the error in it, or the reason why it cannot be read."""
@@ -115,7 +115,14 @@ def shared_setting(comm: Any, case: Case) -> Iterator[Setting]:
     """Give the problem of `case` with its openings in a shared region, while the block lasts.
 
     The ranks of a node hold one copy and fill it together, each its block of openings.
+
+    Raises
+    ------
+    UsageError
+        On every rank the same, if sizes differ so much that stage problems would not be accurate.
     """
+    if refused := refuse_sizes(case):
+        raise UsageError(refused)
     units = choose_units(case)
     total, width = sum(len(p) for p in case.probabilities), rows_of_case(case).limits
     with comm.split_local() as local:

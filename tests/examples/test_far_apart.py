@@ -1,0 +1,130 @@
+"""Cases whose numbers span many orders of magnitude: volumes, and costs of spill."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from case.random_case import Shape, generate
+from highs_reference import extensive_form
+from simplex.dual import INFEASIBLE, OPTIMAL
+from simplex.state import allocate
+from simplex_from_python import cold_start, rebuild, reoptimise, solve_dense
+from stage.units import choose_units
+from training.plan import Options
+from training.run import run_case
+from training.share import UsageError
+
+from tests.wild.draw import draw, in_units, parse
+
+HERE = Path(__file__).resolve().parent / "far_apart"
+
+
+def rivers(downstream, seed=3):
+    """Return a case of so many hydros, whose water flows as told, with limits and prices of water.
+
+    Its units are near one.
+    """
+    data = generate(Shape(len(downstream), 2, 3, 3, limits=True), seed)
+    for hydro, receiver in zip(data["hydros"], downstream, strict=True):
+        hydro["downstream"] = receiver
+    return data
+
+
+def train(case, comm):
+    """Return the bound of a training until the case is settled, and why it stopped."""
+    training = run_case(case, comm)
+    return training.lower_bound[-1], training.stopped
+
+
+def test_a_cascade_far_from_the_typical_one_has_its_own_unit():
+    near = parse(rivers([2, 3, -1, -1]))
+    far = parse(in_units(rivers([2, 3, -1, -1]), [1e-6, 1e6, 1e-6, 1e6], 1.0, 1.0))
+    assert len(set(choose_units(near).water)) == 1
+    small, large = choose_units(far).water[:2]
+    assert choose_units(far).water.tolist() == [small, large, small, large]
+    assert (small, large) == (2.0 ** np.log2(small), 2.0 ** np.log2(large))
+    assert large / small == pytest.approx(1e12, rel=0.3)
+
+
+def test_a_factor_of_thirty_between_cascades_changes_no_unit():
+    alike, other = (
+        parse(in_units(rivers([-1, -1, -1]), factors, 1.0, 1.0))
+        for factors in ([1.0, 1.0, 1.0], [1.0 / 8.0, 1.0, 8.0])
+    )
+    assert choose_units(alike).water.tolist() == choose_units(other).water.tolist()
+
+
+@pytest.mark.parametrize("orders", [2, 7, 8, 10, 12])
+def test_the_bound_does_not_depend_on_how_far_cascades_are_apart(comm, orders):
+    data = rivers([2, -1, -1, 4, -1])
+    optimum = extensive_form(parse(data))
+    low, high = 10.0 ** (-orders / 2), 10.0 ** (orders / 2)
+    case = parse(in_units(data, [low, high, low, 1.0, 1.0], 1.0, 1.0))
+    assert train(case, comm) == (pytest.approx(optimum, rel=1e-7), "every path settled")
+
+
+def test_two_rivers(comm):
+    """A unit for all water stopped 7e-5 below the optimum, with every path settled."""
+    case = parse(json.loads((HERE / "two_rivers.json").read_text()))
+    assert train(case, comm)[0] == pytest.approx(315150.923, rel=1e-8)
+
+
+@pytest.mark.parametrize("orders", [4, 7, 9, 12])
+def test_within_a_cascade_a_case_is_right_or_refused(comm, orders):
+    data = in_units(rivers([1, -1]), [1.0, 10.0**orders], 1.0, 1.0)
+    if orders > 8:
+        with pytest.raises(UsageError, match=r"H0 and H1, which are in one cascade, differ by"):
+            run_case(parse(data), comm)
+    else:
+        optimum = extensive_form(parse(data))
+        assert train(parse(data), comm)[0] == pytest.approx(optimum, rel=1e-6)
+
+
+def test_spill_that_costs_millions_of_deficits_makes_no_stage_infeasible(comm):
+    """The third iteration stopped with the error that a feasible stage has no dispatch."""
+    case = parse(json.loads((HERE / "dear_spill.json").read_text()))
+    bounds = run_case(case, comm, Options(iterations=12)).lower_bound
+    assert bounds[-1] == pytest.approx(3649227513259.8, rel=1e-9)
+
+
+def test_spill_that_never_comes_may_cost_anything(comm):
+    """The bound stopped 4 % below the optimum: theta was a millionth of the rows of cuts."""
+    case = parse(json.loads((HERE / "dear_spill_that_never_comes.json").read_text()))
+    assert train(case, comm)[0] == pytest.approx(extensive_form(case), rel=1e-6)
+
+
+def column_of_small_numbers():
+    """Return a program that only a variable with the entry 1e-10 makes feasible."""
+    cost, a = np.array([0.0, 1.0]), np.array([[1.0, 1e-10]])
+    rows = np.array([5.0]), np.array([np.inf])
+    return cost, a, rows, (np.zeros(2), np.array([1.0, np.inf]))
+
+
+def test_a_column_of_small_numbers_makes_a_program_feasible():
+    outcome, lp = solve_dense(*column_of_small_numbers())
+    assert outcome == OPTIMAL
+    assert lp.x[:2].tolist() == pytest.approx([1.0, 4e10])
+
+
+def test_a_basis_with_a_column_of_small_numbers_is_not_singular():
+    cost, a, rows, bounds = column_of_small_numbers()
+    lp = allocate(a, 0, 0)
+    lp.cost[:] = cost
+    lp.lower[:], lp.upper[:] = np.append(bounds[0], rows[0]), np.append(bounds[1], rows[1])
+    assert cold_start(lp)
+    assert reoptimise(lp) == OPTIMAL
+    assert rebuild(lp)
+    assert reoptimise(lp) == OPTIMAL
+
+
+def test_an_entry_of_zero_makes_no_program_feasible():
+    cost, a, rows, bounds = column_of_small_numbers()
+    a[0, 1] = 0.0
+    assert solve_dense(cost, a, rows, bounds)[0] == INFEASIBLE
+
+
+def test_the_numbers_of_wild_cases_are_far_apart():
+    oddities = [odd for number in range(40) for odd in draw(number).oddities]
+    assert "spill_costs_more_than_all" in oddities
+    assert "cascades_in_other_units" in oddities

@@ -445,7 +445,7 @@ MUTANTS = {
         part(*SPAN, end_stage_id=2), REFUSED,
         f"{MODELS}.json: hydro_id 0, stage_id 3: found no productivity_mw_per_m3s",
     ),
-    "most_cost_below_least": Mutant(
+    "most_power_of_thermal_below_least": Mutant(
         part(*THERMAL, "generation", min_mw=500.0), REFUSED,
         "system/thermals.json: thermals[1].generation.min_mw: found 500.0, expected at most",
     ),

@@ -4,7 +4,8 @@ import pytest
 import train
 from training.run import run_training
 
-from tests.examples.cobre_mutants import MUTANTS, PLAIN, REFUSED, make_mutant, write_base
+from tests.examples.cobre_changes import PLAIN, REFUSED
+from tests.examples.cobre_mutants import MUTANTS, make_mutant, write_base
 
 
 @pytest.fixture(scope="module")

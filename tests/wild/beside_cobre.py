@@ -12,7 +12,8 @@ from pathlib import Path
 from cobre.write import write_case
 from training.run import StageInfeasible
 
-from tests.examples.cobre_mutants import MUTANTS, REFUSED, make_mutant, write_base
+from tests.examples.cobre_changes import REFUSED
+from tests.examples.cobre_mutants import MUTANTS, make_mutant, write_base
 from tests.examples.highs_reference import extensive_form
 from tests.wild import ROOT
 from tests.wild.draw import draw_for_cobre

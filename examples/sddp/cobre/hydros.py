@@ -142,9 +142,9 @@ class Hydros:
         stages, key, generation = self.study.stages, field.value["id"], field.get("generation")
         for name in TURBINE:
             whole, part = generation.get(name).number(), group.get(name).number()
-            if name in LEAST and part < whole:
-                raise group.get(name).error(f"at least that of the hydro, {whole:g}")
             if name in LEAST:
+                if part < whole:
+                    raise group.get(name).error(f"at least that of the hydro, {whole:g}")
                 continue
             if part > whole:
                 raise group.get(name).error(f"at most that of the hydro, {whole:g}")

@@ -1,5 +1,7 @@
 """Read a folder of Cobre's as a case: of Cobre 0.5, or of 0.18 as `write.py` writes it.
 
+Every file is checked against a declaration (`schema.py`) before anything is taken from it.
+
 The stage problem of Cobre is that of `crates/cobre-sddp/src/lp_builder/matrix.rs`. What differs
 from ours is taken down while files are read, and then named in one sentence.
 """

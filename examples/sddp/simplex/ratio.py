@@ -70,17 +70,16 @@ def list_candidates(lp: Lp, sign: float, least: float) -> int:
 
 
 @plain
-def list_small(lp: Lp, r: int, sign: float) -> int:
-    """As `list_candidates`, of entries in row `r` that are small beside the largest of the row.
+def drop_noise(lp: Lp, r: int, count: int) -> int:
+    """Drop those of `count` candidates whose entries in row `r` are noise; return how many stay.
 
     An entry is a sum of a column of the program, times factors of its rows. If a column has small
     numbers alone, so has its entry, without being a rounding error.
     """
-    factor = 0.0
+    factor, kept = 0.0, 0
     for i in range(end_of(lp)):
         if has_row(lp, i):
             factor = max(factor, abs(lp.inverse[i, r]))
-    count, kept = list_candidates(lp, sign, 0.0), 0
     for p in range(count):
         var = lp.mark[p]
         size = size_of_column(lp, var) if var < lp.cost.size else 1.0
@@ -140,12 +139,16 @@ def choose_column(lp: Lp, r: int, miss: float, largest: float, bland: bool) -> t
     bound = lp.lower[lp.basis[r]] if miss > 0.0 else lp.upper[lp.basis[r]]
     rounding = IMPOSSIBLE * (1.0 + abs(bound))
     sign, slope = 1.0 if miss > 0.0 else -1.0, abs(miss)
-    count, is_small = list_candidates(lp, sign, SMALLEST * largest), False
+    count, lists = 0, 0
     while True:
         if count == 0:
-            if is_small or slope <= rounding:
+            # First those that are not small beside the largest entry, then all but noise.
+            if lists == 2 or (lists == 1 and slope <= rounding):
                 return -1, slope
-            count, is_small = list_small(lp, r, sign), True
+            count = list_candidates(lp, sign, SMALLEST * largest if lists == 0 else 0.0)
+            if lists == 1:
+                count = drop_noise(lp, r, count)
+            lists += 1
             continue
         p = pick(lp, count, bland)
         var = lp.mark[p]

@@ -22,7 +22,9 @@ VIOLATED, ZERO = 1e-9, 1e-12
 """A cut is added if it exceeds theta by more than `VIOLATED` times theta, plus `ZERO`."""
 
 LOOSE, LOOSEST = 1e-7, 1e-11
-"""A cut among the rows is tightened if it exceeds theta by `LOOSE` times theta, plus `LOOSEST`."""
+"""The bound of a cut among the rows is moved if the cut exceeds theta by `LOOSE` times theta, plus
+`LOOSEST`."""
+NOT_MOVED = -1
 
 COARSER, COARSEST = 100.0, 1e-5
 """Where a solve fails, `VIOLATED` is multiplied by the first of these, up to the second."""
@@ -32,7 +34,7 @@ FLAT = 1.0 / 64.0
 
 
 BEYOND = 4.0 * FEASIBLE
-"""By so much, times one plus its size, the bound of a row is moved for a moment to tighten it."""
+"""A bound is moved by this much, times one plus its size."""
 
 SPARE = 40
 """Room for cuts that do not bind, besides the H + 1 that can."""
@@ -117,32 +119,25 @@ def slot_of(lp: Lp, c: int) -> int:
 
 
 @plain
-def tighten(lp: Lp, slot: int) -> None:
-    """Make the cut of `slot` bind, which is violated by less than the tolerance of a row.
-
-    Where its slopes are large, theta is a small part of its row, so that the tolerance is large
-    beside theta. A bound beyond the tolerance brings the row into the basis that follows.
-    """
-    var = lp.cost.size + rows_of(lp) + slot
-    low = lp.lower[var]
-    lp.lower[var] = low + BEYOND * (1.0 + abs(low))
-    reoptimise(lp)
-    lp.lower[var] = low
-
-
-@plain
 def add_violated(lp: Lp, pool: Pool, t: int, row: np.ndarray, violated: float) -> int:
     """Solve `lp`, adding the cut that exceeds theta most, until no cut does by `violated`.
+
+    Where the slopes of a cut are large, theta is a small part of its row, and the tolerance of the
+    row is large beside theta. For one solve such a row then gets a bound beyond its tolerance. So
+    the row comes into the basis, from which the next solve begins.
 
     A larger theta keeps every cut, so only rows of the case can have no solution. Infeasible rows
     among which are cuts are therefore a failure of the solver.
     """
-    hydros, tightened = row.size - 1, 0
+    hydros, moves, moved, low = row.size - 1, 0, NOT_MOVED, 0.0
     room = lp.basis.size
     if lp.head[ROWS] > rows_of(lp) + hydros + 8:
         drop_slack_rows(lp)
     for _ in range(pool.count[t] + 1000):
         outcome = reoptimise(lp)
+        if moved != NOT_MOVED:
+            lp.lower[moved], moved = low, NOT_MOVED
+            continue
         if outcome != OPTIMAL:
             if outcome == INFEASIBLE and lp.head[ROWS] > rows_of(lp):
                 outcome = lp.head[RESULT] = FAILED
@@ -152,16 +147,16 @@ def add_violated(lp: Lp, pool: Pool, t: int, row: np.ndarray, violated: float) -
         if best < 0:
             return OPTIMAL
         slot = slot_of(lp, best)
-        if slot >= 0:
-            is_loose = value - theta > LOOSE * abs(theta) + LOOSEST
-            if not is_loose or tightened == room:
-                return OPTIMAL  # what is left is rounding
-            tighten(lp, slot)
-            tightened += 1
-            continue
-        if lp.head[ROWS] == room:
-            drop_slack_rows(lp)
-        add_row(lp, row, write_row(pool, t, best, row), best)
+        if slot < 0:
+            if lp.head[ROWS] == room:
+                drop_slack_rows(lp)
+            add_row(lp, row, write_row(pool, t, best, row), best)
+        elif moves < room and value - theta > LOOSE * abs(theta) + LOOSEST:
+            moves, moved = moves + 1, lp.cost.size + rows_of(lp) + slot
+            low = lp.lower[moved]
+            lp.lower[moved] = low + BEYOND * (1.0 + abs(low))
+        else:
+            return OPTIMAL  # present and still violated: what is left is rounding
     lp.head[RESULT] = FAILED
     return FAILED
 

@@ -44,7 +44,7 @@ PLANS = {
     "lengths of allreduce": odd("allreduce", "5 elements", "6 elements", length=6),
     "short and long allreduce": (
         [call("allreduce", 1), call("allreduce", 50_000), call("allreduce", 50_000)],
-        ["1 element,", "50000 elements"],
+        ["float64, 1 element)", "50000 elements"],
     ),
     "same bytes, other dtype": odd("allreduce", "float64", "int64", dtype="i8"),
     "ops": (

@@ -1,4 +1,8 @@
-"""Rank 0 repeats the lines of its stdin until one is "end"; other ranks sleep so long."""
+"""Rank 0 repeats the lines of its stdin until one is "end"; rank 1 sleeps so long.
+
+Each rank writes the number of its process to a file. Rank 0 reads once both files are there,
+because a job in the background is stopped then, and what ranks have printed may not be shown.
+"""
 
 import os
 import pathlib
@@ -6,7 +10,11 @@ import sys
 import time
 
 rank, over = int(os.environ["COBRE_SHM_RANK"]), pathlib.Path(sys.argv[1])
-print(f"ready {rank} {os.getpid()}.", flush=True)
+draft = over.with_name(f"draft-{rank}")
+draft.write_text(str(os.getpid()))
+draft.rename(over.with_name(f"ready-{rank}"))
+while not all(over.with_name(f"ready-{each}").exists() for each in (0, 1)):
+    time.sleep(0.02)
 if rank == 0 and sys.argv[2:] != ["sleep"]:
     while (line := sys.stdin.readline().strip()) != "end":
         print("got", line, flush=True)

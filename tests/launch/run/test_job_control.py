@@ -22,12 +22,14 @@ pytestmark = [
 CTRL_C, CTRL_Z = b"\x03", b"\x1a"
 READS = PROGRAMS / "reads.py"
 LAUNCHES = """
-import os, sys, time
+import os, pathlib, sys, time
 from cobre_comm import launch
 
 def work(comm):
-    print(f"ready {comm.rank} {os.getpid()}.", flush=True)
-    while not os.path.exists(sys.argv[1]):
+    over = pathlib.Path(sys.argv[1])
+    over.with_name(f"draft-{comm.rank}").write_text(str(os.getpid()))
+    over.with_name(f"draft-{comm.rank}").rename(over.with_name(f"ready-{comm.rank}"))
+    while not over.exists():
         time.sleep(0.02)
 
 if __name__ == "__main__":
@@ -61,11 +63,15 @@ class Shell:
         self._said = self._said[found.end() :]
         return found
 
-    def run(self, *words, end=""):
-        """Type a command of two ranks; return its ranks once they have said that they are ready."""
+    def run(self, folder, *words, end=""):
+        """Type a command of two ranks; return its ranks once both have said so by a file."""
         self.type(" ".join(map(str, words)) + end)
-        pids = [int(self.await_text(r"ready \d (\d+)\.")[1]) for _ in range(2)]
-        return [psutil.Process(pid) for pid in pids]
+        files = [folder / f"ready-{rank}" for rank in range(2)]
+        deadline = time.monotonic() + SOON_S
+        while not all(file.exists() for file in files):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        return [psutil.Process(int(file.read_text())) for file in files]
 
     def close(self):
         for process in psutil.Process(self.pid).children(recursive=True):
@@ -94,7 +100,7 @@ def test_ranks_stop_and_continue_with_the_launcher(launcher, shell, tmp_path):
     over, program = tmp_path / "over", tmp_path / "launches.py"
     program.write_text(LAUNCHES)
     run = *COMMAND, "run", "-n", 2, READS, over, "sleep"
-    ranks = shell.run(*(run if launcher == "run" else (COMMAND[0], program, over)))
+    ranks = shell.run(tmp_path, *(run if launcher == "run" else (COMMAND[0], program, over)))
     for continue_by in ("fg", "bg"):
         shell.type(CTRL_Z)
         shell.await_text("Stopped")
@@ -107,7 +113,7 @@ def test_ranks_stop_and_continue_with_the_launcher(launcher, shell, tmp_path):
 
 
 def test_a_job_in_the_background_takes_no_line_of_the_shell(shell, tmp_path):
-    ranks = shell.run(*COMMAND, "run", "-n", 2, READS, tmp_path / "over", end=" &")
+    ranks = shell.run(tmp_path, *COMMAND, "run", "-n", 2, READS, tmp_path / "over", end=" &")
     await_states(ranks, are_stopped=True)
     shell.type("echo the shell has $((40 + 2))")
     shell.await_text("the shell has 42")
@@ -129,7 +135,7 @@ def test_a_job_in_the_background_takes_no_line_of_the_shell(shell, tmp_path):
 
 
 def test_ctrl_c_while_rank_0_reads_ends_the_job(shell, tmp_path):
-    shell.run(*COMMAND, "run", "-n", 2, READS, tmp_path / "over")
+    shell.run(tmp_path, *COMMAND, "run", "-n", 2, READS, tmp_path / "over")
     shell.type("one")
     shell.await_text("got one")
     shell.type(CTRL_C)

@@ -35,7 +35,7 @@ def test_second_ctrl_c_kills_at_once():
         code, _, errors = job.finish(SOON_S)
         assert code == 130
         waited_s = re.search(r"still running after ([\d.]+) s, killed: ranks 0 and 1", errors)
-        assert 0.3 < float(waited_s[1]) < 60  # not the grace, which was cut short
+        assert float(waited_s[1]) < 60  # not the grace, which was cut short
         assert job.survivors() == []
 
 

@@ -45,9 +45,11 @@ class Tally:
         small = [found for found in wild if found.get("small")]
         settled = [found for found in small if found.get("stopped")]
         failed = [problem for problem in self.problems if problem[2] == "failed"]
+        refused = sum("refused" in found for found in wild)
         unfinished = sum("unfinished" in found for found in cobre)
         lines = [
-            f"{len(wild)} cases, {len(small)} of them with a small tree, {len(settled)} settled; "
+            f"{len(wild)} cases, {len(small)} of them with a small tree, {len(settled)} settled, "
+            f"{refused} refused; "
             f"{len(cobre)} with Cobre, of which it did not finish {unfinished}; "
             f"{len(mutants)} mutants with Cobre",
             f"{len(failed)} failures, {len(self.problems) - len(failed)} differences too large, "

@@ -10,7 +10,7 @@ from simplex.state import AGE, RESULT, Lp
 
 ACCURATE = 1e-9
 """Largest accepted entry of `Lp.measure`."""
-LAST_RESORT = 1e-5
+LAST_RESORT = 1e-7
 """The same in the last attempt, because the dual objective is a valid bound all the same."""
 PATIENCE = 4
 """Steps before pivots are chosen by least index, in numbers of variables."""

@@ -22,9 +22,12 @@ VIOLATED, ZERO = 1e-9, 1e-12
 """A cut is added if it exceeds theta by more than `VIOLATED` times theta, plus `ZERO`."""
 
 LOOSE, LOOSEST = 1e-7, 1e-11
-"""The bound of a cut among the rows is moved if the cut exceeds theta by `LOOSE` times theta, plus
-`LOOSEST`."""
-NOT_MOVED = -1
+"""A row is loose if its cut exceeds theta by more than `LOOSE` times theta, plus `LOOSEST`."""
+
+LOOSE_ROW = 4
+"""Added to the slot of a loose row, it is told from the outcomes of `simplex.dual`."""
+
+NONE = -1
 
 COARSER, COARSEST = 100.0, 1e-5
 """Where a solve fails, `VIOLATED` is multiplied by the first of these, up to the second."""
@@ -99,14 +102,37 @@ def solve_stage(lp: Lp, pool: Pool, t: int, row: np.ndarray) -> int:
     nearly alike can make every basis nearly singular. So a problem that fails is begun anew without
     cuts, and gets only cuts that exceed theta by more. A problem is infeasible only if it is so
     without cuts.
+
+    A loose row gets a bound beyond its tolerance, and is solved with it. So the row comes into the
+    basis, from which it is solved again with its own bound.
     """
-    outcome, violated = add_violated(lp, pool, t, row, VIOLATED), VIOLATED
-    while outcome != OPTIMAL and outcome != INFEASIBLE and violated < COARSEST:
-        violated *= COARSER
-        lp.key[:] = -1
-        if cold_start(lp):
-            outcome = add_violated(lp, pool, t, row, violated)
-    return outcome
+    violated, moves, slot, key, low = VIOLATED, 0, NONE, NONE, 0.0
+    while True:
+        outcome = add_violated(lp, pool, t, row, violated)
+        if slot != NONE:
+            if lp.key[slot] == key:  # the row may have been dropped
+                lp.lower[lp.cost.size + rows_of(lp) + slot] = low
+            slot = NONE
+        elif outcome >= LOOSE_ROW and moves < lp.key.size:
+            moves, slot = moves + 1, outcome - LOOSE_ROW
+            key, low = lp.key[slot], move_bound(lp, slot)
+        elif outcome == OPTIMAL or outcome >= LOOSE_ROW:
+            return OPTIMAL
+        elif outcome == INFEASIBLE or violated >= COARSEST:
+            return outcome
+        else:
+            violated *= COARSER
+            lp.key[:] = -1
+            cold_start(lp)
+
+
+@plain
+def move_bound(lp: Lp, slot: int) -> float:
+    """Move the bound of a row beyond its tolerance, and return what it was."""
+    var = lp.cost.size + rows_of(lp) + slot
+    low = lp.lower[var]
+    lp.lower[var] = low + BEYOND * (1.0 + abs(low))
+    return low
 
 
 @plain
@@ -119,44 +145,45 @@ def slot_of(lp: Lp, c: int) -> int:
 
 
 @plain
+def is_loose(lp: Lp, slot: int, hydros: int) -> bool:
+    """Tell whether a cut exceeds theta by much, although its row is kept within its tolerance.
+
+    Where its slopes are large, theta is a small part of the row.
+    """
+    var = lp.cost.size + rows_of(lp) + slot
+    miss = (lp.lower[var] - lp.x[var]) / lp.cut[slot, hydros]
+    return miss > LOOSE * abs(lp.x[hydros]) + LOOSEST
+
+
+@plain
 def add_violated(lp: Lp, pool: Pool, t: int, row: np.ndarray, violated: float) -> int:
     """Solve `lp`, adding the cut that exceeds theta most, until no cut does by `violated`.
 
-    Where the slopes of a cut are large, theta is a small part of its row, and the tolerance of the
-    row is large beside theta. For one solve such a row then gets a bound beyond its tolerance. So
-    the row comes into the basis, from which the next solve begins.
-
-    A larger theta keeps every cut, so only rows of the case can have no solution. Infeasible rows
-    among which are cuts are therefore a failure of the solver.
+    Returns an outcome, or `LOOSE_ROW` and the slot of a row. A larger theta keeps every cut, so
+    only rows of the case can have no solution. Infeasible rows among which are cuts are therefore
+    a failure of the solver.
     """
-    hydros, moves, moved, low = row.size - 1, 0, NOT_MOVED, 0.0
+    hydros = row.size - 1
     room = lp.basis.size
     if lp.head[ROWS] > rows_of(lp) + hydros + 8:
         drop_slack_rows(lp)
     for _ in range(pool.count[t] + 1000):
         outcome = reoptimise(lp)
-        if moved != NOT_MOVED:
-            lp.lower[moved], moved = low, NOT_MOVED
-            continue
         if outcome != OPTIMAL:
             if outcome == INFEASIBLE and lp.head[ROWS] > rows_of(lp):
                 outcome = lp.head[RESULT] = FAILED
             return outcome
         theta = lp.x[hydros]
-        best, value = highest_cut(pool, t, lp.x, theta + violated * abs(theta) + ZERO)
+        best, _ = highest_cut(pool, t, lp.x, theta + violated * abs(theta) + ZERO)
         if best < 0:
             return OPTIMAL
         slot = slot_of(lp, best)
-        if slot < 0:
-            if lp.head[ROWS] == room:
-                drop_slack_rows(lp)
-            add_row(lp, row, write_row(pool, t, best, row), best)
-        elif moves < room and value - theta > LOOSE * abs(theta) + LOOSEST:
-            moves, moved = moves + 1, lp.cost.size + rows_of(lp) + slot
-            low = lp.lower[moved]
-            lp.lower[moved] = low + BEYOND * (1.0 + abs(low))
-        else:
-            return OPTIMAL  # present and still violated: what is left is rounding
+        if slot >= 0:
+            # Present and still violated: what is left is rounding, or the row is loose.
+            return LOOSE_ROW + slot if is_loose(lp, slot, hydros) else OPTIMAL
+        if lp.head[ROWS] == room:
+            drop_slack_rows(lp)
+        add_row(lp, row, write_row(pool, t, best, row), best)
     lp.head[RESULT] = FAILED
     return FAILED
 

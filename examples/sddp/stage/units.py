@@ -75,7 +75,7 @@ def refuse_sizes(case: Case) -> str:
         if sizes and (factor := max(sizes)[0] / min(sizes)[0]) > MOST_APART:
             return (
                 f"{case.name}: volumes and turbines of {min(sizes)[1]} and {max(sizes)[1]}, which "
-                f"are in one cascade, differ by a factor of {factor:.2g}; stage problems are "
+                f"are in one cascade, differ by a factor of {factor:.3g}; stage problems are "
                 f"accurate up to {MOST_APART:.0e}"
             )
     return ""

@@ -21,8 +21,8 @@ def test_generated_cases_are_valid(hydros, thermals, options):
     assert case.stages == 5
     assert all(i >= 0.0 for stage in case.inflows for row in stage for i in row)
     assert all(h.downstream == -1 or h.downstream > j for j, h in enumerate(case.hydros))
-    units = choose_units(case)
-    for unit in (*units.water, units.energy, units.money):
+    water, energy, money = choose_units(case)
+    for unit in (*water, energy, money):
         assert unit == 2.0 ** round(math.log2(unit))
 
 

@@ -110,6 +110,7 @@ def test_pages_of_nodes_say_what_was_measured_and_is_computed():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)  # it simulates for minutes, on one core
 def test_the_page_of_nodes_says_what_other_algorithms_would_take():
     text = scale.PAGE.read_text()
     filled = scale.filled(text, scale.SLOW)

@@ -70,15 +70,17 @@ def test_two_rivers(comm):
     assert train(case, comm)[0] == pytest.approx(315150.923, rel=1e-8)
 
 
-@pytest.mark.parametrize("orders", [4, 7, 9, 12])
+@pytest.mark.parametrize("orders", [4, 7, 10, 12])
 def test_within_a_cascade_a_case_is_right_or_refused(comm, orders):
-    data = in_units(rivers([1, -1]), [1.0, 10.0**orders], 1.0, 1.0)
-    if orders > 8:
+    case, near = (
+        parse(in_units(rivers([1, -1]), [1.0, 10.0**order], 1.0, 1.0))
+        for order in (orders, min(orders, 8))
+    )
+    if orders > 11:
         with pytest.raises(UsageError, match=r"H0 and H1, which are in one cascade, differ by"):
-            run_case(parse(data), comm)
-    else:
-        optimum = extensive_form(parse(data))
-        assert train(parse(data), comm)[0] == pytest.approx(optimum, rel=1e-6)
+            run_case(case, comm)
+    else:  # from eight orders on the optimum hardly changes, and HiGHS fails at nine
+        assert train(case, comm)[0] == pytest.approx(extensive_form(near), rel=1e-6)
 
 
 def test_spill_that_costs_millions_of_deficits_makes_no_stage_infeasible(comm):

@@ -17,7 +17,7 @@ from case.data import Case, Hydro
 APART = 10
 """Units of water differ by powers of 2**10: a unit fits sizes within a factor of 32, both ways."""
 
-MOST_APART = 1e8
+MOST_APART = 1e11
 """Sizes in a cascade may differ by this factor: with more, a stage's tolerances show in bounds."""
 
 

@@ -23,18 +23,21 @@ CASES ?= 500
 
 .PHONY: demo demo-large quick test test-all campaign wild wild-cobre check docs docs-external release-check places model bench bench-short bench-full bench-tcp bench-mpi bench-cobre bench-stage clean
 
+# An editable install builds no wheel: it needs nothing of what makes the machine code of one.
+EDITABLE = $(BIN)/python -m pip install --quiet --no-build-isolation --editable
 $(VENV)/.examples: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "cobre_comm needs Python 3.11 or later: make PYTHON=python3.11 ...")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable '.[examples]'
+	$(BIN)/python -m pip install --quiet hatchling editables
+	$(EDITABLE) '.[examples]'
 	touch $@
 
 $(VENV)/.test: $(VENV)/.examples
-	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	$(EDITABLE) '.[test]'
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.test
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(EDITABLE) '.[dev]'
 	touch $@
 
 # What benchmarks measure beside ours. Files of Intel's wheel have the names of MPICH's: its own folder.
@@ -90,7 +93,8 @@ check: $(VENV)/.dev  ## formatting, lint, types, the direction of imports, and t
 # The environment of the site is its own. numba-mpi is what one tutorial moves a program away from.
 $(DOCS_VENV)/.docs: pyproject.toml
 	test -x $(DOCS)/python || $(PYTHON) -m venv $(DOCS_VENV)
-	$(DOCS)/python -m pip install --quiet --editable '.[docs]' numba-mpi
+	$(DOCS)/python -m pip install --quiet hatchling editables
+	$(DOCS)/python -m pip install --quiet --no-build-isolation --editable '.[docs]' numba-mpi
 	touch $@
 
 docs: $(DOCS_VENV)/.docs  ## the site in build/docs/html: tutorials are run, warnings are errors, links are checked

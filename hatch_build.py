@@ -1,15 +1,24 @@
-"""Metadata that depend on the repository from which a release is made: addresses and the README.
+"""What a release depends on besides its files: the repository it is made from, and machine code.
 
 The release workflow sets ``COBRE_REPOSITORY``, such as ``https://github.com/OWNER/NAME``. Then the
 README's relative links become whole addresses of the files of that version, and PyPI shows the
 addresses of the project. Where it is not set, a relative link becomes its text and a picture goes,
 because PyPI could not follow either.
+
+A wheel for Linux carries the machine code of the kernels, for each level of this machine's
+processors (``cobre_kernels/machine/build.py``). The same wheel serves every Python. An editable
+install carries none, because its sources change.
 """
 
+import importlib.util
 import os
+import platform
 import re
+import sys
+import tempfile
 from pathlib import Path
 
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 RELATIVE = re.compile(r"(!?)\[([^]]*)\]\((?!https?:|#)([^)]+)\)")
@@ -19,6 +28,9 @@ PAGES = {
     "Changelog": "/blob/v{}/CHANGELOG.md",
     "Issues": "/issues",
 }
+# Machine code names functions of the C library, all of which this glibc has; nothing is linked.
+GLIBC = "manylinux_2_17"
+MACHINES = ("x86_64", "aarch64")
 
 
 class RepositoryMetadata(MetadataHookInterface):
@@ -40,3 +52,40 @@ class RepositoryMetadata(MetadataHookInterface):
         metadata["readme"] = {"content-type": "text/markdown", "text": text}
         pages = {name: repository + path.format(version) for name, path in PAGES.items()}
         metadata["urls"] = pages if repository else {}
+
+
+class MachineCode(BuildHookInterface):
+    """Has the kernels compiled, and puts the files into the wheel."""
+
+    def initialize(self, version: str, build_data: dict) -> None:
+        """Name the files, and the tag of a wheel that has any."""
+        if version == "editable":
+            return
+        if reason := _missing():
+            self.app.display_warning(f"a wheel without machine code: {reason}")
+            return
+        sys.path.insert(0, str(Path(self.root, "kernels")))
+        from cobre_kernels.machine import build, target
+
+        self.folder = tempfile.TemporaryDirectory()
+        build.build(list(target.LEVELS[target.machine()]), self.folder.name)
+        for path in sorted(Path(self.folder.name).iterdir()):
+            build_data["force_include"][str(path)] = f"cobre_kernels/code/{path.name}"
+        build_data["pure_python"] = False
+        build_data["tag"] = f"py3-none-{GLIBC}_{target.machine()}"
+
+    def finalize(self, version: str, build_data: dict, artifact_path: str) -> None:
+        """Delete the files, which the wheel has now."""
+        if hasattr(self, "folder"):
+            self.folder.cleanup()
+
+
+def _missing() -> str:
+    """Return why no machine code can be made here, or ""."""
+    if sys.platform != "linux" or platform.libc_ver()[0] != "glibc":
+        return "it is made for Linux with glibc only"
+    if platform.machine() not in MACHINES:
+        return f"it is made for {' and '.join(MACHINES)} only"
+    if importlib.util.find_spec("numba") is None:
+        return "numba, which makes it, is not installed"
+    return ""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from cobre_comm.backends.mpi.backend import MpiBackend as MpiBackend
     from cobre_comm.backends.shm.backend import ShmBackend as ShmBackend
     from cobre_comm.backends.tcp.backend import TcpBackend as TcpBackend
+    from cobre_comm.clock import monotonic_ns as monotonic_ns
     from cobre_comm.communicator import Communicator as Communicator
     from cobre_comm.communicator import SharedMemoryProvider as SharedMemoryProvider
     from cobre_comm.config import BackendKind as BackendKind
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from cobre_comm.errors import WorkerError as WorkerError
     from cobre_comm.factory import available_backends as available_backends
     from cobre_comm.factory import create_communicator as create_communicator
-    from cobre_comm.jit.signals import check_signals as check_signals
     from cobre_comm.launching.launch import LaunchResult as LaunchResult
     from cobre_comm.launching.launch import WorkerInfo as WorkerInfo
     from cobre_comm.launching.launch import launch as launch
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from cobre_comm.reduce_op import ReduceOp as ReduceOp
     from cobre_comm.shared_region import HeapRegion as HeapRegion
     from cobre_comm.shared_region import SharedRegion as SharedRegion
+    from cobre_comm.signals import check_signals as check_signals
     from cobre_comm.work import Work as Work
 
     CommBackend = LocalBackend | ShmBackend | TcpBackend | MpiBackend
@@ -80,9 +81,10 @@ _HOME_OF = {
     "WorkerError": "errors",
     "WorkerInfo": "launching.launch",
     "available_backends": "factory",
-    "check_signals": "jit.signals",
+    "check_signals": "signals",
     "create_communicator": "factory",
     "launch": "launching.launch",
+    "monotonic_ns": "clock",
     "report_progress": "launching.launch",
 }
 
@@ -96,8 +98,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"{__name__}.{name}")
     if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name == "create_communicator":  # from now on a rank may load kernels that other ranks save
-        importlib.import_module("cobre_kernels.machine.compiling.checked_cache").check_loads()
+    if name == "create_communicator":
         importlib.import_module("cobre_comm.common.seat").claim()
     value = getattr(importlib.import_module(f"{__name__}.{_HOME_OF[name]}"), name)
     globals()[name] = value

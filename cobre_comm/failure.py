@@ -37,7 +37,6 @@ from cobre_comm.errors import (
 )
 from cobre_comm.journal.reading import describe
 from cobre_comm.journal.telling import raised_by, tell
-from cobre_comm.loading import load
 from cobre_comm.reduce_op import ReduceOp
 from cobre_comm.shared_region import CLOSED, outside_region
 from cobre_comm.work import CLOSED as WORK_CLOSED
@@ -120,15 +119,10 @@ def explain(address: int, operation: int, outcome: int, a: int, b: int, pending:
     Where a block is outside recv, ``a`` is the address of four numbers. ``pending`` is the
     exception that an earlier element of a ``@vectorize`` has raised, or 0. On a communicator that
     is broken it is raised again, because numba raises the exception of the last element.
-
-    If a kernel is missing, this loads it. Compiled code then calls the entry again, and raises only
-    if the loading has failed.
     """
     _explained.is_made = False
     try:
-        if outcome == status.NOT_LOADED:
-            load(address, operation)
-        elif outcome == status.BLOCK_OUTSIDE and operation in (ALLGATHERV, GATHERV):
+        if outcome == status.BLOCK_OUTSIDE and operation in (ALLGATHERV, GATHERV):
             numbers = (peek_now(a + word) for word in range(0, 32, 8))
             _explained.worded = _word(address, operation, outcome, *numbers)
         elif outcome == status.IS_BROKEN and operation != REGION_BLOCK and pending:

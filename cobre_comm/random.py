@@ -33,29 +33,24 @@ them can find the key.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from typing import Any, NamedTuple, overload
 
 import numpy as np
-from cobre_kernels.machine.kernel import compile_cached
+from cobre_kernels.machine.kernel import Kernel
 from cobre_kernels.random import draws
-from numba import config, types
 from numpy.typing import NDArray
 
+from cobre_comm.common import numba_types
 from cobre_comm.common.arguments import as_integer
 from cobre_comm.common.arrays import plain_array
 from cobre_comm.common.tracebacks import tells_callers
-from cobre_comm.jit.draws import (
-    BOUND_PROBLEM,
-    INDEX_PROBLEM,
-    KEY_PROBLEM,
-    UNFIT,
-    register_draw,
-    register_stream,
-)
 
 __all__ = ["Key", "integers", "normal", "stream", "uniform"]
+
+BOUND_PROBLEM = "integers: bound must be at least 1"
+INDEX_PROBLEM = "{}: i must be an integer, or an array of integers that fit int64, got {}"
+KEY_PROBLEM = "{}: key must be what random.stream returns, got {}"
+UNFIT = "random: names, i and bound must fit 64-bit signed integers"
 
 Int = int | np.integer[Any]
 Indices = NDArray[np.integer[Any]]
@@ -110,9 +105,9 @@ def stream(seed: Int, *names: Int) -> Key:
     >>> random.uniform(key, 0)
     0.7891125271341172
     """
-    given = [_word("stream", "a name", name) for name in (seed, *names)]
+    given = np.array([_word("stream", "a name", name) for name in (seed, *names)], np.int64)
     key = np.empty(2, np.int64)
-    _compiled(draws.fill_key)(np.array(given, np.int64), key)
+    draws.key_kernel.call(key.ctypes.data, given.ctypes.data, given.size)
     return Key(*key.tolist())
 
 
@@ -152,7 +147,7 @@ def uniform(key: Key, i: Int | Indices) -> float | NDArray[np.float64]:
     >>> random.uniform(key, np.arange(3))
     array([0.65922986, 0.74392166, 0.42248051])
     """
-    drawn: float | NDArray[np.float64] = _draw("uniform", draws.fill_uniform, np.float64, key, i)
+    drawn: float | NDArray[np.float64] = _draw("uniform", draws.uniform_kernel, np.float64, key, i)
     return drawn
 
 
@@ -188,7 +183,7 @@ def normal(key: Key, i: Int | Indices) -> float | NDArray[np.float64]:
     >>> random.normal(random.stream(2026, 5), 0)
     0.3304021731555479
     """
-    drawn: float | NDArray[np.float64] = _draw("normal", draws.fill_normal, np.float64, key, i)
+    drawn: float | NDArray[np.float64] = _draw("normal", draws.normal_kernel, np.float64, key, i)
     return drawn
 
 
@@ -226,7 +221,9 @@ def integers(key: Key, i: Int | Indices, bound: Int) -> int | NDArray[np.int64]:
     limit = _word("integers", "bound", bound)
     if limit < 1:
         raise ValueError(BOUND_PROBLEM)
-    drawn: int | NDArray[np.int64] = _draw("integers", draws.fill_integers, np.int64, key, i, limit)
+    drawn: int | NDArray[np.int64] = _draw(
+        "integers", draws.integers_kernel, np.int64, key, i, limit
+    )
     return drawn
 
 
@@ -238,8 +235,10 @@ def _word(function: str, name: str, value: object) -> int:
     return number
 
 
-def _draw(function: str, fill: Any, dtype: type, key: object, i: object, *bound: int) -> Any:
-    """Have the compiled function draw a number for each index."""
+def _draw(
+    function: str, kernel: Kernel, dtype: type, key: object, i: object, bound: int = 0
+) -> Any:
+    """Have the kernel draw a number for each index."""
     if not isinstance(key, Key):
         raise TypeError(KEY_PROBLEM.format(function, type(key).__name__))
     if isinstance(i, np.ndarray):
@@ -250,27 +249,8 @@ def _draw(function: str, fill: Any, dtype: type, key: object, i: object, *bound:
     else:
         indices = np.array([_word(function, "i", i)])
     drawn: NDArray[Any] = np.empty(indices.size, dtype)
-    _compiled(fill)(*key, indices, drawn, *bound)
+    kernel.call(drawn.ctypes.data, *key, indices.ctypes.data, indices.size, bound)
     return drawn.reshape(i.shape) if isinstance(i, np.ndarray) else drawn.item()
 
 
-@functools.cache
-def _compiled(fill: Any) -> Callable[..., None]:
-    """Return one of the functions of ``draws`` that fill an array, for Python."""
-    if config.DISABLE_JIT:
-        return fill  # type: ignore[no-any-return]  # kernels are untyped
-    words, numbers = types.int64[::1], types.float64[::1]
-    arguments = {
-        draws.fill_key: (words, words),
-        draws.fill_uniform: (types.int64, types.int64, words, numbers),
-        draws.fill_normal: (types.int64, types.int64, words, numbers),
-        draws.fill_integers: (types.int64, types.int64, words, words, types.int64),
-    }
-    compiled = compile_cached(types.void(*arguments[fill]), fill)
-    return compiled.entry_point  # type: ignore[no-any-return]
-
-
-register_stream(stream, Key)
-register_draw(uniform, Key, draws.draw_uniform, draws.fill_uniform, np.float64)
-register_draw(normal, Key, draws.draw_normal, draws.fill_normal, np.float64)
-register_draw(integers, Key, draws.draw_integer, draws.fill_integers, np.int64)
+numba_types.register()

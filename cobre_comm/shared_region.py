@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NoReturn, Protocol, SupportsIndex
 
 import numpy as np
 from cobre_kernels.collective.regions import REGION_STATE
-from cobre_kernels.machine.access import Store, store_word_kernel
+from cobre_kernels.machine.access import store_word_kernel
 from numpy.typing import NDArray
 
 from cobre_comm.common.arguments import as_integer, describe
@@ -16,6 +16,7 @@ from cobre_comm.common.arrays import REGION_IS_NO_ARRAY
 from cobre_comm.common.call_forms import tells_forms
 from cobre_comm.common.closing import Closing
 from cobre_comm.common.mistakes import OBJECTS, REGION, explained
+from cobre_comm.common.numba_types import LateType
 from cobre_comm.errors import AllocationFailed, InvalidCommunicator
 
 Shape = SupportsIndex | tuple[SupportsIndex, ...]
@@ -80,6 +81,8 @@ class SharedRegion(Closing):
     array([[0., 0., 0.],
            [5., 5., 5.]])
     """
+
+    _numba_type_: Any = LateType("region")
 
     _made_by = "comm.create_shared_region(shape)"
     _is_shared: ClassVar[bool]  # whether a fence waits for the other ranks of the node
@@ -246,7 +249,7 @@ class SharedRegion(Closing):
         """
         self._memory = self._readable = None
         # Pairs with the load in regions.is_closed, of a thread in compiled code.
-        store_word_kernel.call(REGION_STATE.of(self._state).closed, Store(1))
+        store_word_kernel.call(REGION_STATE.of(self._state).closed, 1)
 
     def __repr__(self) -> str:
         closed = ", closed" if self._memory is None else ""

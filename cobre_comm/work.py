@@ -13,14 +13,15 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 from cobre_kernels.collective import status, work
 from cobre_kernels.collective.calls import CLAIM, COSTS, RESET
-from cobre_kernels.collective.work import CLAIMS, NOTHING_LEFT, WORK, Turn
-from cobre_kernels.machine.access import Store, store_word_kernel
+from cobre_kernels.collective.work import CLAIMS, NOTHING_LEFT, WORK
+from cobre_kernels.machine.access import store_word_kernel
 from cobre_kernels.machine.record import WORD_BYTES, peek_now, poke_now
 from numpy.typing import NDArray
 
 from cobre_comm.common.arrays import as_numbers
 from cobre_comm.common.call_forms import tells_forms
 from cobre_comm.common.closing import Closing
+from cobre_comm.common.numba_types import LateType
 from cobre_comm.shared_region import SharedRegion
 
 logger = logging.getLogger("cobre_comm")
@@ -100,6 +101,8 @@ class Work(Closing):
     >>> squares.as_slice()
     array([0, 1, 4, 9])
     """
+
+    _numba_type_: Any = LateType("work")
 
     def __init__(
         self,
@@ -217,7 +220,7 @@ class Work(Closing):
             if self._comm.is_leader:
                 parity = 1 - (held >> 1 & 1)
                 # Pairs with the addition of a claim, which comes after the collective below.
-                store_word_kernel.call(self._state.claims[parity].made, Store(0))
+                store_word_kernel.call(self._state.claims[parity].made, 0)
             self._comm._agree_on(RESET, digest)
             self._begin(block, items)
             following = held + 2
@@ -234,7 +237,7 @@ class Work(Closing):
 
     def _turn(self, held: int, following: int) -> int:
         """Change the word of the round if it holds what it must; return what it held."""
-        found: int = work.turn_kernel.call(self._address, Turn(held, following))
+        found: int = work.turn_kernel.call(self._address, held, following)
         return found
 
     def _block(self, costs: NDArray[np.float64] | None) -> tuple[int, int]:
@@ -313,7 +316,7 @@ class Work(Closing):
         Work(count=3, closed)
         """
         # Pairs with the loads in work.claim. Memory stays, as other threads may be claiming.
-        store_word_kernel.call(self._state.round, Store(work.CLOSED))
+        store_word_kernel.call(self._state.round, work.CLOSED)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

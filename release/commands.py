@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 BUILD = ROOT / "build" / "release"
 DIST = ROOT / "dist"
-TOOLS = ("build", "check-wheel-contents", "hatchling", "twine")
+TOOLS = ("build", "check-wheel-contents", "twine")
+TAG = f"py3-none-manylinux_2_17_{platform.machine()}"  # machine code for one instruction set
 # Variables on caches and backends come from the steps, not from the surroundings.
 DECIDED = ("COBRE_", "NUMBA_", "PYTHON", "PIP_CONSTRAINT", "XDG_CACHE_HOME")
 
@@ -23,8 +26,18 @@ class StepFailed(SystemExit):
 
 def project() -> dict[str, object]:
     """Return the table ``project`` of pyproject.toml."""
-    table: dict[str, object] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    table: dict[str, object] = _tables()["project"]
     return table
+
+
+def build_requirements() -> list[str]:
+    """Return what pyproject.toml asks for in order to build."""
+    asked: list[str] = _tables()["build-system"]["requires"]
+    return asked
+
+
+def _tables() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
 def fresh(name: str) -> Path:
@@ -62,8 +75,10 @@ def environment(name: str, *requirements: object) -> Path:
 
 def tools() -> Path:
     """Return the programs that build and check, in an environment that is kept."""
-    folder = BUILD / "tools"
-    return folder / "bin" if (folder / "bin" / "twine").exists() else environment("tools", *TOOLS)
+    programs = BUILD / "tools" / "bin"
+    if all((programs / name).exists() for name in ("hatchling", "numba", "twine")):
+        return programs
+    return environment("tools", *TOOLS, *build_requirements())
 
 
 def artefacts() -> tuple[Path, Path]:
@@ -71,7 +86,7 @@ def artefacts() -> tuple[Path, Path]:
     version = project()["version"]
     sdist, wheel = (
         DIST / f"cobre_comm-{version}.tar.gz",
-        DIST / f"cobre_comm-{version}-py3-none-any.whl",
+        DIST / f"cobre_comm-{version}-{TAG}.whl",
     )
     if not (sdist.exists() and wheel.exists()):
         raise StepFailed("build first: python -m release build")

@@ -10,9 +10,9 @@ import hashlib
 import sys
 from pathlib import Path
 
-from release.commands import ROOT, artefacts, environment, fresh, project, run
+from release.commands import ROOT, artefacts, build_requirements, environment, fresh, run
 
-NEEDED = ("pip", "hatchling>=1.24", "packaging")  # by the recipe's build, and by channel.py
+NEEDED = ("pip", "packaging")  # by the recipe's build, and by channel.py
 RATTLER = ("py-rattler", "py-rattler-build")
 TOLD = ("environment.yml: ", "built ", "tested ")  # of the lines of channel.py
 
@@ -20,8 +20,8 @@ TOLD = ("environment.yml: ", "built ", "tested ")  # of the lines of channel.py
 def check_conda() -> None:
     """Build the recipe of the sdist with rattler-build, and run the tests that it names."""
     sdist, _ = artefacts()
-    asked = [str(each) for each in project()["dependencies"]]  # type: ignore[attr-defined]
-    python = environment("conda-packages", *NEEDED, *asked) / "python"
+    # What builds the package includes what it needs to run.
+    python = environment("conda-packages", *NEEDED, *build_requirements()) / "python"
     rattler = environment("conda-tools", *RATTLER) / "python"
     folder, script = fresh("conda"), Path(__file__).with_name("channel.py")
     (folder / "packages.json").write_text(run(python, script, "list"))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import re
 import shutil
 import zipfile
 from pathlib import Path
 
 from release.commands import DIST, StepFailed, artefacts, fresh, run, tools
+
+LEVELS = {"x86_64": ("x86-64", "x86-64-v3", "x86-64-v4"), "aarch64": ("generic",)}
 
 
 def export(folder: Path) -> Path:
@@ -56,9 +59,23 @@ def check_metadata() -> None:
     # W009: two packages, cobre_comm and cobre_kernels, are meant.
     print(run(tools() / "check-wheel-contents", "--ignore", "W009", wheel).strip())
     with zipfile.ZipFile(wheel) as archive:
+        _check_machine_code(archive)
         [metadata] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
         text = archive.read(metadata).decode()
     addresses = re.findall(r"\]\(([^)]+)\)", text)
     broken = [address for address in addresses if not address.startswith(("https://", "#"))]
     if broken:
         raise StepFailed(f"PyPI cannot follow {broken}")
+
+
+def _check_machine_code(wheel: zipfile.ZipFile) -> None:
+    """The wheel has a file for each level of this machine's instruction set, and no other one."""
+    machine = platform.machine()
+    wanted = {f"cobre_kernels/code/{level}.{machine}-linux.kernels" for level in LEVELS[machine]}
+    files = {
+        file.filename: file.file_size for file in wheel.infolist() if "/code/" in file.filename
+    }
+    if set(files) != wanted:
+        raise StepFailed(f"the wheel should have {sorted(wanted)}, and has {sorted(files)}")
+    for name, size in sorted(files.items()):
+        print(f"   {name}: {size / 1000:.0f} kB")

@@ -70,8 +70,7 @@ def check() -> None:
             said = run(
                 programs / "cobre-comm", "run", "-n", 2, "program.py", cwd=folder, **variables
             )
-            lines = sorted(line for line in said.splitlines() if "cobre-comm:" not in line)
-            if "\n".join(lines) != SAID[name]:
+            # Each wheel carries its own kernels, so that nothing is said of compiling them.
+            if "\n".join(sorted(said.splitlines())) != SAID[name]:
                 raise StepFailed(f"{name}, {caches}: expected {SAID[name]}, got {said}")
-            compiled = "compiled" if "compiling" in said else "found in the cache"
-            print(f"   {name} version, {next(iter(caches))}: right; kernels {compiled}", flush=True)
+            print(f"   {name} version, {next(iter(caches))}: right", flush=True)

@@ -1,13 +1,11 @@
 """Hooks and fixtures of all test functions; the classes of the suite get theirs from their grid."""
 
-import os
 import re
 import signal
 
 import pytest
+from cobre_kernels.machine.made import prepare
 
-from cobre_comm.backends import NAMES
-from cobre_comm.compile.warm import kernel_sets, warm_up
 from tests.grid import OUR_GRID, skip_unless_here, usual_and_slow
 
 TABLE = "tests/conformance/test_table.py"
@@ -28,7 +26,7 @@ def pytest_sessionstart(session):
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, usual)
     if not session.config.option.collectonly:
-        warm_up(kernel_sets(NAMES, os.environ, machines=2), os.environ)
+        prepare()
 
 
 def group_of(nodeid):

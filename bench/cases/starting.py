@@ -130,10 +130,9 @@ def demo_s() -> float:
         return process_s(["make", "-C", clone, "demo", f"PYTHON={python}"], environ, "demo took")
 
 
-def cold_compile(backends: str) -> dict[str, float]:
-    """Return wall clock and CPU seconds of compiling into empty caches; for "", all backends."""
+def cold_compile() -> dict[str, float]:
+    """Return wall clock and CPU seconds of a checkout's compilation of the kernels."""
     words = [sys.executable, "-m", "cobre_comm", "compile"]
-    words += ["--backends", backends] if backends else []
     with tempfile.TemporaryDirectory(prefix="cobre-bench-") as cache:
         environ = with_empty_caches(os.environ, cache)
         before = resource.getrusage(resource.RUSAGE_CHILDREN)

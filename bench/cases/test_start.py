@@ -143,23 +143,15 @@ def test_demo(record) -> None:
     )
 
 
-def pytest_generate_tests(metafunc):
-    if metafunc.function.__name__ == "test_cold_compile":
-        full = metafunc.config.getoption("full")
-        metafunc.parametrize("compiled", ["everything", *(available_backends() if full else [])])
-
-
-def test_cold_compile(record, compiled: str) -> None:
-    """For all backends together, and with --full for each alone."""
+def test_cold_compile(record) -> None:
+    """In a checkout, whose machine code is not in the package."""
     faulthandler.cancel_dump_traceback_later()  # it takes longer than a test may
-    alone = compiled != "everything"
-    taken = starting.cold_compile(compiled if alone else "")
+    taken = starting.cold_compile()
     record(
         [taken["wall_s"]],
-        label=f"compile {compiled}, cold",
+        label="compile everything, cold",
         operation="start",
         ranks=1,
         side=OURS,
-        backend=compiled if alone else None,
         cpu_s=taken["cpu_s"],
     )

@@ -20,8 +20,8 @@ from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.guard import acquire, release
 from cobre_kernels.collective.reduction import fold
 from cobre_kernels.collective.status import OK
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.kernel import kernel, run
-from cobre_kernels.machine.routine import routine
 from numba import njit
 
 from cobre_comm.jit.records import record_of

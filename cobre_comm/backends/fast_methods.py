@@ -10,42 +10,24 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from cobre_kernels.collective import dtypes
-from cobre_kernels.collective.from_python.fast_path import FAST_PATHS, fast_path, slow_kernel
+from cobre_kernels.collective.from_python.fast_path import METHODS, slow_kernel
 from cobre_kernels.collective.from_python.objects import PYTHON, layout_is_known
-from cobre_kernels.machine.kernel import Kernel
+from cobre_kernels.machine.code import METH_FASTCALL, MethodDef, kept
 from numpy.typing import NDArray
 
 from cobre_comm.reduce_op import ReduceOp
 
-METH_NOARGS, METH_FASTCALL, METH_KEYWORDS = 0x4, 0x80, 0x2  # of CPython's methodobject.h
+METH_NOARGS, METH_KEYWORDS = 0x4, 0x2  # of CPython's methodobject.h
 SIGNATURES = {
     "barrier": "($self, /)",
     "broadcast": "($self, /, buf, root=0)",
     "allreduce": "($self, /, send, recv, op=0)",
     "allgatherv": "($self, /, send, recv, counts, displs)",
 }
-
-
-class _MethodDef(ctypes.Structure):
-    """CPython's ``PyMethodDef``."""
-
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("function", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    )
-
-
-def _kept(value: Any) -> Any:
-    """Let a value live as long as the process: a method may run while Python shuts down."""
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(value))
-    return value
 
 
 def install(backend: type, slow_path: Callable[..., None]) -> int:
@@ -65,36 +47,27 @@ def install(backend: type, slow_path: Callable[..., None]) -> int:
     return int(_python_words(slow_path).ctypes.data)
 
 
-def load(kernels: Iterable[Kernel]) -> None:
-    """Compile kernels and the fast methods, or find them in numba's cache."""
-    for kernel in kernels:
-        kernel.address  # noqa: B018  # compiles it
-    if layout_is_known():
-        for name in FAST_PATHS:
-            fast_path(name)
-
-
 @functools.cache
 def _install_methods(backend: type) -> None:
     make_descriptor = ctypes.pythonapi.PyDescr_NewMethod
     make_descriptor.restype = ctypes.py_object
-    make_descriptor.argtypes = [ctypes.py_object, ctypes.POINTER(_MethodDef)]
-    for name in FAST_PATHS:
+    make_descriptor.argtypes = [ctypes.py_object, ctypes.POINTER(MethodDef)]
+    for name, kernel in METHODS.items():
         if name not in vars(backend):
             doc = f"{name}{SIGNATURES[name]}\n--\n\n{getattr(backend, name).__doc__}"
             flags = METH_NOARGS if name == "barrier" else METH_FASTCALL | METH_KEYWORDS
-            definition = _kept(_MethodDef(name.encode(), fast_path(name), flags, doc.encode()))
+            definition = kept(MethodDef(name.encode(), kernel.address, flags, doc.encode()))
             setattr(backend, name, make_descriptor(backend, definition))
 
 
 @functools.cache
 def _python_words(slow_path: Callable[..., None]) -> NDArray[np.int64]:
-    words: NDArray[np.int64] = _kept(PYTHON.array())
+    words: NDArray[np.int64] = kept(PYTHON.array())
     python = PYTHON.of(words)
     python.none, python.array_type, python.int_type = id(None), id(np.ndarray), id(int)
-    python.op_type, python.slow_path = id(ReduceOp), id(_kept(slow_path))
+    python.op_type, python.slow_path = id(ReduceOp), id(kept(slow_path))
     python.slow_kernel = slow_kernel.address
-    python.dtypes = _kept(np.array(dtypes.BY_TYPE_NUMBER)).ctypes.data
+    python.dtypes = kept(np.array(dtypes.BY_TYPE_NUMBER)).ctypes.data
     python.broadcast_names = _names("buf", "root")
     python.allreduce_names = _names("send", "recv", "op")
     python.allgatherv_names = _names("send", "recv", "counts", "displs")
@@ -103,5 +76,5 @@ def _python_words(slow_path: Callable[..., None]) -> NDArray[np.int64]:
 
 def _names(*names: str) -> int:
     """Return the address of the addresses that these names have in compiled calls of Python."""
-    words = _kept(np.array([id(_kept(sys.intern(name))) for name in names]))
+    words = kept(np.array([id(kept(sys.intern(name))) for name in names]))
     return int(words.ctypes.data)

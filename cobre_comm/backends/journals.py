@@ -20,7 +20,6 @@ from cobre_kernels.collective.seeing.journal import (
     JOURNAL,
     WAITED,
     Owner,
-    Raised,
     note_raised_kernel,
     open_journal_kernel,
 )
@@ -119,7 +118,7 @@ class Journals:
         name = job_name().encode()[:JOB_BYTES]
         job.view(np.uint8)[: len(name)] = list(name)
         owner = Owner(comm.rank, comm.size, comm.backend, os.getpid(), self.number, job.ctypes.data)
-        open_journal_kernel.call(address, owner)
+        open_journal_kernel.call(address, *owner)
         self._addresses[comm.rank] = address
         comm.journal = address
 
@@ -146,7 +145,7 @@ class Journals:
         words = np.zeros(journal.RAISED_WORDS, dtype=np.int64)
         letters = np.frombuffer(cut(line, journal.RAISED_BYTES), dtype=np.uint8)
         words.view(np.uint8)[: letters.size] = letters
-        self._note_raised(self._comm.journal.address, Raised(self._comm.rank, words.ctypes.data))
+        self._note_raised(self._comm.journal.address, self._comm.rank, words.ctypes.data)
 
     def stats(self) -> Stats:
         """Return the statistics of this rank."""

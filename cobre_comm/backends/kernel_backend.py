@@ -9,7 +9,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import dataclasses
-import functools
 import itertools
 import logging
 import math
@@ -38,20 +37,14 @@ from cobre_kernels.collective.calls import (
     PHASE_NUMBER,
     SPLIT_COLOR,
     STOP,
-    Barrier,
     ExactSum,
     Gatherv,
-    Outcome,
     own_mark,
 )
 from cobre_kernels.collective.comm import COMM
-from cobre_kernels.collective.from_python import fast_path
-from cobre_kernels.collective.phases import Entering, Naming
 from cobre_kernels.collective.reduction import exact_sum, fold
-from cobre_kernels.collective.seeing import journal, trace
+from cobre_kernels.collective.seeing import journal
 from cobre_kernels.machine import libc
-from cobre_kernels.machine.compiling.cache_folder import refusal
-from cobre_kernels.machine.compiling.progress import progress
 from cobre_kernels.machine.record import WORD_BYTES, peek_now, poke_now
 from numpy.typing import DTypeLike, NDArray
 
@@ -72,14 +65,14 @@ from cobre_comm.common.arguments import as_integer
 from cobre_comm.common.call_forms import tells_forms
 from cobre_comm.common.cpus import place_of
 from cobre_comm.common.launcher import launcher_name
+from cobre_comm.common.numba_types import LateType
 from cobre_comm.common.tracebacks import tells_callers
 from cobre_comm.communicator import Array, Communicator, Counts
 from cobre_comm.config import Config, late_s, prints_stats
 from cobre_comm.errors import CommError, InvalidCommunicator, InvalidRoot
-from cobre_comm.jit.register import register_work
 from cobre_comm.journal.reading import Copied
 from cobre_comm.journal.stats import Stats
-from cobre_comm.loading import Bodies, load
+from cobre_comm.loading import Bodies
 from cobre_comm.phases import letters_of
 from cobre_comm.reduce_op import ReduceOp
 from cobre_comm.shared_region import (
@@ -102,19 +95,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("cobre_comm")
 
 
-# Every backend runs the entries, and the kernels that they share.
-COMMON_KERNELS = (
-    *entry.ENTRIES.values(),
-    *exact_sum.KERNELS,
-    *fast_path.KERNELS,
-    *fold.KERNELS,
-    *guard.KERNELS,
-    *journal.KERNELS,
-    *phases.KERNELS,
-    *trace.KERNELS,
-)
-
-
 # Loaded when a communicator is made: later an error or a region may find no descriptor left.
 _FOR_ERRORS = (guard.give_up_kernel, journal.copy_journal_kernel, phases.resume_kernel)
 
@@ -134,7 +114,7 @@ class KernelBackend(Communicator):
     config : Config or None
         The configuration, from which ``split`` makes those of the parts.
     bodies : Bodies
-        The kernels that are expected before the ranks meet; they are compiled now.
+        The kernels that are expected before the ranks meet.
     rank, size : int
         This rank, and the number of ranks. It is alone until it joins them by :meth:`_join`.
     """
@@ -147,6 +127,7 @@ class KernelBackend(Communicator):
         "_regions", "_sends", "_shrunk", "_shut", "_size", "_stop_signals", "_trace",
     )  # fmt: skip
     _config: Config | None
+    _numba_type_: Any = LateType("communicator")
 
     def __init__(
         self, spec: BackendSpec, config: Config | None, bodies: Bodies, rank: int, size: int
@@ -171,19 +152,16 @@ class KernelBackend(Communicator):
         self._sends = np.zeros(size, dtype=np.int64)
         comm.sends = self._sends.ctypes.data
         failure.TIMEOUT_VARIABLES[spec.number] = spec.timeout_variable
-        if rank == 0 and (refused := refusal(os.environ)):
-            _warn_once(refused)
-        with progress() if rank == 0 else contextlib.nullcontext():
-            # First, because ``close`` writes into the journal, also of a half-made communicator.
-            self._journals = Journals(comm)
-            self._late_lines = prepare_late_lines(comm, self.__words, self._journals)
-            self._trace = start_trace(comm, self._journals.number, spec.name)
-            self._compile(bodies)
+        # First, because ``close`` writes into the journal, also of a half-made communicator.
+        self._journals = Journals(comm)
+        self._late_lines = prepare_late_lines(comm, self.__words, self._journals)
+        self._trace = start_trace(comm, self._journals.number, spec.name)
+        self._take_kernels(bodies)
         self._handled = id(sys.exception())
         raised.living.add(self)
 
-    def _compile(self, bodies: Bodies) -> None:
-        """Note the addresses of the kernels, which are compiled now or found in numba's cache."""
+    def _take_kernels(self, bodies: Bodies) -> None:
+        """Note the addresses of the kernels."""
         comm = self._comm
         comm.python = fast_methods.install(_backend_class(type(self)), serve_slowly)
         for operation, kernel in entry.ENTRIES.items():
@@ -246,7 +224,7 @@ class KernelBackend(Communicator):
         root = as_integer("broadcast", "root", root)
         call = slow_path.broadcast_call(buf, root, self._rank)
         try:
-            outcome = entry.broadcast_entry.call(self._address, call)
+            outcome = entry.broadcast_entry.call(self._address, *call)
         except OverflowError:  # the integer does not fit into 64 bits
             raise InvalidRoot(root, self._size) from None
         if outcome:
@@ -256,9 +234,7 @@ class KernelBackend(Communicator):
         """Reduce element by element over all ranks, in rank order; every rank gets the result."""
         op = slow_path.as_reduce_op(op)
         call = slow_path.allreduce_call(send, recv, op)
-        if op > ReduceOp.MAX:
-            load(self._address, ALLREDUCE)
-        outcome = entry.allreduce_entry.call(self._address, call)
+        outcome = entry.allreduce_entry.call(self._address, *call)
         if outcome:
             self._raise(ALLREDUCE, outcome, send, recv)
 
@@ -267,7 +243,7 @@ class KernelBackend(Communicator):
         counts = slow_path.as_table("allgatherv", "counts", counts)
         displs = slow_path.as_table("allgatherv", "displs", displs)
         call = slow_path.blocks_call("allgatherv", send, recv, counts, displs)
-        outcome = entry.allgatherv_entry.call(self._address, call)
+        outcome = entry.allgatherv_entry.call(self._address, *call)
         if outcome:
             self._raise(ALLGATHERV, outcome, send, recv, counts, displs)
 
@@ -289,9 +265,8 @@ class KernelBackend(Communicator):
         else:
             counts = displs = None
             call = slow_path.sender_call(send, root)
-        load(self._address, GATHERV)
         try:
-            outcome = entry.gatherv_entry.call(self._address, call)
+            outcome = entry.gatherv_entry.call(self._address, *call)
         except OverflowError:  # the integer does not fit into 64 bits
             raise InvalidRoot(root, self._size) from None
         if outcome == status.BAD_ROOT:
@@ -304,7 +279,7 @@ class KernelBackend(Communicator):
         array, dtype = slow_path.exact_sum_values(values)
         digits = np.zeros(exact_sum.WORDS, dtype=np.int64)
         call = ExactSum(array.ctypes.data, array.size, dtype, digits.ctypes.data)
-        outcome = exact_sum.exact_sum_entry.call(self._address, call)
+        outcome = exact_sum.exact_sum_entry.call(self._address, *call)
         if outcome:
             self._raise(EXACT_SUM, outcome)
         return float(digits.view(np.float64)[0])
@@ -325,8 +300,7 @@ class KernelBackend(Communicator):
                     "one more"
                 )
             words = np.frombuffer(letters.ljust(journal.NAME_BYTES, b"\0"), dtype=np.int64)
-            naming = Naming(words.ctypes.data)
-            number = phases.name_phase_kernel.call(self._address, naming)
+            number = phases.name_phase_kernel.call(self._address, words.ctypes.data)
             if number < 0:
                 self._raise(PHASE_NUMBER, -number)
             self._phases[name] = number
@@ -334,9 +308,9 @@ class KernelBackend(Communicator):
 
     def enter(self, number: int) -> int:
         """Enter a phase, and return the number of the one before, to which to go back."""
-        entering = Entering(as_integer("enter", "number", number))
+        number = as_integer("enter", "number", number)
         try:
-            before: int = phases.enter_kernel.call(self._address, entering)
+            before: int = phases.enter_kernel.call(self._address, number)
         except OverflowError:  # the integer does not fit into 64 bits
             before = -status.BAD_PHASE
         if before < 0:
@@ -345,7 +319,7 @@ class KernelBackend(Communicator):
 
     def _resume(self, number: int) -> int:
         """Go back to a phase; if that cannot be, the result is below zero."""
-        before: int = phases.resume_kernel.call(self._address, Entering(number))
+        before: int = phases.resume_kernel.call(self._address, number)
         return before
 
     def _take_signals(self, numbers: Iterable[int]) -> None:
@@ -355,7 +329,7 @@ class KernelBackend(Communicator):
 
     def _agree_on(self, signature: int, compared: int) -> None:
         """Wait for the other ranks, which must give the same two words."""
-        outcome = entry.barrier_entry.call(self._address, Barrier(signature, compared))
+        outcome = entry.barrier_entry.call(self._address, signature, compared)
         if outcome:
             self._raise(signature & 0xFF, outcome)
 
@@ -633,7 +607,7 @@ class KernelBackend(Communicator):
 
     def _give_up(self, why: int) -> int:
         """Break this communicator by a status, unless it is in use or ended; return the guard."""
-        found: int = guard.give_up_kernel.call(self._address, Outcome(why))
+        found: int = guard.give_up_kernel.call(self._address, why)
         return found
 
     def _mark_forked(self) -> None:
@@ -676,11 +650,6 @@ def serve_slowly(
         serve(comm, *values[:first_named], **keywords)
 
 
-@functools.cache
-def _warn_once(sentence: str) -> None:
-    logger.warning(sentence)
-
-
 def _backend_class(cls: type) -> type:
     """Return the backend's own class, where ``cls`` may be a user's subclass of it."""
     return next((each for each in cls.__mro__ if "_numba_type_" in each.__dict__), cls)
@@ -701,6 +670,5 @@ def _mark_forked() -> None:
         comm._mark_forked()
 
 
-register_work(Work)
 os.register_at_fork(after_in_child=_mark_forked)
 atexit.register(raised.end_all_at_exit)

@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 from cobre_kernels.collective.regions import NO_REGION, REGIONS, ROWS
 from cobre_kernels.machine import access
-from cobre_kernels.machine.access import Store
 
 
 def draw_number() -> int:
@@ -42,7 +41,7 @@ class RegionTable:
     def add(self, number: int, begin: int, nbytes: int) -> Callable[[], None]:
         """List a region; return the function that strikes it off, to be called before unmapping."""
         store: Callable[..., int] = access.store_word_kernel.call  # loaded now: may run at exit
-        regions = self._regions
+        regions, rows, no_region = self._regions, ROWS, NO_REGION  # likewise
         with self._lock:
             row = self._free.pop() if self._free else ROWS
             if row == ROWS:
@@ -51,20 +50,20 @@ class RegionTable:
                 region = regions.rows[row]
                 # Releases: pair with the loads in regions.locate. Bounds that a thread has read
                 # while they changed, it does not believe: the number is another one by then.
-                store(region.begin, Store(begin))
-                store(region.end, Store(begin + nbytes))
-                store(region.number, Store(number))
+                store(region.begin, begin)
+                store(region.end, begin + nbytes)
+                store(region.number, number)
                 self._used = max(self._used, row + 1)
             # Releases: pair with the loads in regions.may_be_shared and regions.locate.
-            store(regions.unlisted, Store(int(bool(self._unlisted))))
-            store(regions.used, Store(self._used))
+            store(regions.unlisted, int(bool(self._unlisted)))
+            store(regions.used, self._used)
 
         def strike_off() -> None:
             """Take no lock: the collector may run this within :meth:`add`."""
-            if row == ROWS:
+            if row == rows:
                 self._unlisted.discard(number)
             else:
-                store(region.number, Store(NO_REGION))
+                store(region.number, no_region)
                 self._free.append(row)
 
         return strike_off

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 if TYPE_CHECKING:
-    from cobre_kernels.machine.kernel import Kernel
-
     from cobre_comm.communicator import Communicator
 
 
@@ -69,9 +67,7 @@ class BackendSpec:
     about : str
         One line for help texts.
     module, class_name : str
-        Where its communicator is; the module also has ``kernels()``, what ranks of one machine
-        need, and, if ranks can be on several nodes, ``kernels_between_nodes()``, what these need
-        besides.
+        Where its communicator is.
     config : type or None
         The configuration that implies this backend; None where there is nothing to configure.
     configured : callable or None
@@ -124,15 +120,6 @@ class BackendSpec:
                 return cast("Communicator", cls(config=told))
         chosen = self.config.from_env() if config is None else config  # type: ignore[attr-defined]
         return cast("Communicator", cls(config=chosen))
-
-    def kernels(self) -> Sequence[Kernel]:
-        """Return the kernels that ranks of one machine need."""
-        return cast("Sequence[Kernel]", importlib.import_module(self.module).kernels())
-
-    def kernels_between_nodes(self) -> Sequence[Kernel]:
-        """Return the kernels that ranks of several nodes need besides."""
-        found = importlib.import_module(self.module).kernels_between_nodes()
-        return cast("Sequence[Kernel]", found)
 
     def may_part(self, environ: Mapping[str, str]) -> bool:
         """Tell whether an environment may make several nodes of the ranks of one machine."""

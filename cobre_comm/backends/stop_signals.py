@@ -14,9 +14,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from cobre_kernels.collective.stop import STOP_FLAG, compile_handler
+from cobre_kernels.collective.stop import STOP_FLAG, handle_signal_kernel, stop_flag_place
+from cobre_kernels.machine.compiled import NOTHING_IS_COMPILED
 from cobre_kernels.machine.record import poke_now
-from numba import config
 
 ACTION_BYTES = 512  # more than any struct sigaction; the handler comes first in it
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -79,13 +79,13 @@ class StopSignals:
 
     @functools.cached_property
     def _handler(self) -> int:
-        if config.DISABLE_JIT:
+        if NOTHING_IS_COMPILED:
             raise ValueError(
                 "a signal asks to stop by a compiled handler: unset NUMBA_DISABLE_JIT, or take no "
                 "signals (COBRE_COMM_GRACEFUL)"
             )
-        self._function = compile_handler(self._requested)
-        return int(self._function.address)
+        poke_now(stop_flag_place(), self._requested)
+        return int(handle_signal_kernel.address)
 
 
 def _action_of(number: int) -> Any:

@@ -19,7 +19,6 @@ import numpy as np
 from cobre_kernels.collective.seeing.trace import (
     TRACE,
     TRACED_CALL,
-    Left,
     trace_call_kernel,
     trace_name_kernel,
     trace_phase_kernel,
@@ -100,7 +99,7 @@ class Trace:
         self._comm.trace_call = 0
         address, found = self._words.ctypes.data, Copied.at(int(self._comm.journal))
         if found is not None:
-            trace_phase_kernel.call(address, Left(value(found.view.phase), found.ticks))
+            trace_phase_kernel.call(address, value(found.view.phase), found.ticks)
         write_trace_kernel.call(address)
         self._file.close()
         lost = f"{self._record.lost} calls are missing, for which there was no room"

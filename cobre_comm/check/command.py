@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
+from cobre_kernels.machine.made import prepare
+
 from cobre_comm.common.command_line import Parser
 from cobre_comm.common.streams import write_error
 
@@ -126,7 +128,7 @@ def _check(sizes: Sequence[int], names: Sequence[str], *, quick: bool, as_table:
     witness = Witness(quick=quick)
     points = plan.points(backends, sizes, quick=quick)
     planned = {point: plan.checks(point, witness, quick=quick) for point in points}
-    _compile(backends)
+    prepare()
     results = _run(planned)
     seconds = time.monotonic() - began
     if as_table:
@@ -136,19 +138,6 @@ def _check(sizes: Sequence[int], names: Sequence[str], *, quick: bool, as_table:
         told = document.document(facts, missing, results, quick=quick, seconds=seconds)
         print(json.dumps(told, indent=1))
     return 0 if document.is_right(missing, results) else 1
-
-
-def _compile(backends: Sequence[str]) -> None:
-    """Compile the kernels beforehand, and say so, so that no check's time includes it."""
-    from cobre_comm.backends import NAMES
-    from cobre_comm.compile.warm import kernel_sets, warm_up
-    from cobre_comm.testing.backend_name import BackendName
-    from cobre_comm.testing.ranks.surroundings import inherited_environment
-
-    kinds = dict.fromkeys(BackendName.parse(backend).kind for backend in backends)
-    environ = inherited_environment()
-    built_in = [kind for kind in kinds if kind in NAMES]
-    warm_up(kernel_sets(built_in, environ, machines=2), environ)
 
 
 def _run(planned: Mapping[Point, Sequence[Check]]) -> list[Result]:

@@ -1,1 +1,1 @@
-"""Fill numba's cache before ranks need it, for ``cobre-comm compile`` and each launcher."""
+"""``cobre-comm compile``: a job then waits for no compilation of ours."""

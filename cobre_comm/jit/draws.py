@@ -8,19 +8,25 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from cobre_kernels.machine.routine import routine
+from cobre_kernels.machine.compiled import routine
+from cobre_kernels.random import draws
 from cobre_kernels.random.philox import fold_names
-from cobre_kernels.random.quantile import EXACT
 from numba import types
 from numba.extending import intrinsic, overload, register_jitable
 
 from cobre_comm.jit.arguments import as_int64
 from cobre_comm.jit.types import carry_version
-
-BOUND_PROBLEM = "integers: bound must be at least 1"
-INDEX_PROBLEM = "{}: i must be an integer, or an array of integers that fit int64, got {}"
-KEY_PROBLEM = "{}: key must be what random.stream returns, got {}"
-UNFIT = "random: names, i and bound must fit 64-bit signed integers"
+from cobre_comm.random import (
+    BOUND_PROBLEM,
+    INDEX_PROBLEM,
+    KEY_PROBLEM,
+    UNFIT,
+    Key,
+    integers,
+    normal,
+    stream,
+    uniform,
+)
 
 
 @intrinsic
@@ -104,7 +110,7 @@ def register_draw(function: Any, key_class: Any, draw: Any, fill: Any, dtype: An
     dtype : type
         Of the numbers.
     """
-    name, draw_all = function.__name__, routine(fill, **EXACT)
+    name, draw_all = function.__name__, routine(fill)
 
     def problem_of(key, i):
         if getattr(key, "instance_class", None) is not key_class:
@@ -164,3 +170,9 @@ def register_draw(function: Any, key_class: Any, draw: Any, fill: Any, dtype: An
         return many
 
     overload(function)(typed_with_bound if dtype is np.int64 else typed)
+
+
+register_stream(stream, Key)
+register_draw(uniform, Key, draws.draw_uniform, draws.fill_uniform, np.float64)
+register_draw(normal, Key, draws.draw_normal, draws.fill_normal, np.float64)
+register_draw(integers, Key, draws.draw_integer, draws.fill_integers, np.int64)

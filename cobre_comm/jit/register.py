@@ -1,11 +1,11 @@
-"""Classes whose objects may be arguments of ``@njit`` functions."""
+"""Makes our objects and functions known to numba; ``numba_types.py`` says who imports this."""
 
 from __future__ import annotations
 
 import functools
 from typing import Any
 
-from cobre_kernels.machine.compiling.checked_cache import check_loads
+from cobre_kernels.machine.checked_cache import check_loads
 from numba import from_dtype
 from numba.extending import typeof_impl
 
@@ -15,15 +15,21 @@ from cobre_comm.jit import methods  # noqa: F401  # isort: skip
 from cobre_comm.jit import regions  # noqa: F401  # isort: skip
 from cobre_comm.jit import values  # noqa: F401  # isort: skip
 from cobre_comm.jit import works  # noqa: F401  # isort: skip
+from cobre_comm.jit import draws, signals  # noqa: F401  # isort: skip
 from cobre_comm.jit.types import CommType, LocalCommType, RegionType, WorkType
 from cobre_comm.shared_region import SharedRegion
 
 check_loads()
 
+TYPES = {"communicator": CommType(), "local": LocalCommType(), "work": WorkType()}
 
-def register_backend(cls: Any, *, is_local: bool) -> None:
-    """Make objects of ``cls`` usable as arguments of @njit functions."""
-    cls._numba_type_ = LocalCommType() if is_local else CommType()  # numba's dispatcher reads it
+
+def give_type(kind: str, owner: Any, value: Any) -> Any:
+    """Return the type of an object, and leave it to its class: numba reads it at each call."""
+    if kind == "region":  # there are many types of them
+        return _typeof_region(value, None)
+    owner._numba_type_ = TYPES[kind]
+    return owner._numba_type_
 
 
 @functools.cache  # numba asks before each call of a compiled function
@@ -38,8 +44,3 @@ def _typeof_region(value: Any, context: Any) -> RegionType:
     value.as_slice()  # a closed region is an error here
     synchronises = value._comm._numba_type_.synchronises
     return _region_type(value.dtype, len(value.shape), synchronises)
-
-
-def register_work(cls: Any) -> None:
-    """Make works of ``cls`` usable as arguments of @njit functions."""
-    cls._numba_type_ = WorkType()

@@ -1,4 +1,4 @@
-"""``check_signals``: Ctrl-C in a user's own long loop of ``@njit`` code.
+"""``check_signals`` and ``monotonic_ns`` in ``@njit`` code.
 
 The exception of a handler is kept in CPython's dictionary of the thread, where :class:`Interrupted`
 finds it. So compiled code holds no address, and numba can cache it.
@@ -15,39 +15,15 @@ from cobre_kernels.machine.atomics import load_relaxed, peek, store_relaxed
 from cobre_kernels.machine.numba_internals import AbstractTemplate, cgutils
 from llvmlite import ir
 from numba import TypingError, types
-from numba.extending import intrinsic, lower_builtin, register_jitable
+from numba.extending import intrinsic, lower_builtin, overload, register_jitable
 
+from cobre_comm.clock import monotonic_ns
 from cobre_comm.jit.attributes import is_in_parallel_loop
 from cobre_comm.jit.records import in_frame
 from cobre_comm.jit.types import carry_version
+from cobre_comm.signals import check_signals
 
 KEY = "cobre_comm.check_signals"
-
-
-def check_signals() -> None:
-    """Run the handlers of signals that have come; for long loops of ``@njit`` code.
-
-    Python runs no handler while compiled code runs, so Ctrl-C would wait for the end of the loop.
-    Collectives look by themselves. A call takes some nanoseconds: without the GIL (``nogil=True``)
-    it reads the clock, and looks every 50 ms. In another thread than the main one it does nothing,
-    as Python runs handlers in the main one alone.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        After Ctrl-C; or else what the handler of a signal raised. In ``@njit`` code
-        ``except Exception`` catches that too.
-
-    Examples
-    --------
-    >>> from numba import njit
-    >>> from cobre_comm import check_signals
-    >>> @njit(nogil=True)
-    ... def solve(steps):
-    ...     for _ in range(steps):
-    ...         check_signals()
-    >>> solve(1000)
-    """
 
 
 class Interrupted(Exception):
@@ -151,5 +127,9 @@ def _lower(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     return context.compile_internal(builder, _compiled, signature, args)
 
 
-# numba asks a global for it, also one that is loaded while the caller is typed.
 check_signals._numba_type_ = types.Function(_CheckSignals)  # type: ignore[attr-defined]
+
+
+@overload(monotonic_ns)
+def _monotonic_ns():  # type: ignore[no-untyped-def]
+    return lambda: libc.monotonic_ns()

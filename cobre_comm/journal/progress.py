@@ -26,7 +26,6 @@ from cobre_kernels.collective.seeing.progress import (
     SERIES_ROWS,
 )
 from cobre_kernels.machine import access
-from cobre_kernels.machine.access import Store
 from cobre_kernels.machine.record import WORD_BYTES
 from numpy.typing import NDArray
 
@@ -140,7 +139,7 @@ class Notes:
 
 
 def _store(address: int, value: int) -> None:
-    access.store_word_kernel.call(address, Store(value))
+    access.store_word_kernel.call(address, value)
 
 
 def read_reports(memory: NDArray[np.uint8]) -> Reports | None:

@@ -23,7 +23,6 @@ from cobre_kernels.collective.seeing.journal import (
     JOURNAL,
     NOTED_CALL,
     OUTSIDE,
-    Copy,
     copy_journal_kernel,
 )
 from cobre_kernels.machine.record import WORD_BYTES, View, peek_now
@@ -160,7 +159,7 @@ class Copied:
     def at(cls, address: int) -> Copied | None:
         """Copy the journal at an address; None if there is none."""
         words, now = JOURNAL.array(), np.zeros(2, dtype=np.int64)
-        copy_journal_kernel.call(address, Copy(words.ctypes.data, now.ctypes.data))
+        copy_journal_kernel.call(address, words.ctypes.data, now.ctypes.data)
         if value(JOURNAL.of(words).magic) != journal.JOURNAL_MAGIC:
             return None
         return cls(words, *now.tolist())

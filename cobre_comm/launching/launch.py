@@ -319,10 +319,11 @@ def _call_on(
 def _call_in_workers(
     job: Job, order: Order, on_progress: OnProgress | None, restarts: Restarts
 ) -> LaunchResult[Any]:
-    from cobre_comm.compile.warm import kernel_sets, warm_up
+    from cobre_kernels.machine.made import prepare
+
     from cobre_comm.launching.attempts import call_in_attempts
 
-    warm_up(kernel_sets([job.backend], os.environ), os.environ)
+    prepare()
     try:
         workers = call_in_attempts(job, order, on_progress, restarts)
     except KeyboardInterrupt:

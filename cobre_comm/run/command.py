@@ -203,8 +203,9 @@ def main(words: Sequence[str]) -> int:
 
 
 def _main(words: Sequence[str]) -> int:
+    from cobre_kernels.machine.made import prepare
+
     from cobre_comm.common.streams import open_standard
-    from cobre_comm.compile.warm import kernel_sets, warm_up
     from cobre_comm.processes.binding import auto_ranks
     from cobre_comm.processes.interpreter import interpreter_command
     from cobre_comm.processes.restarts import check_restarts
@@ -235,8 +236,7 @@ def _main(words: Sequence[str]) -> int:
         return 130
     try:
         if job.size > 1:
-            environ = os.environ if mpiexec is None else mpiexec.environment
-            warm_up(kernel_sets([job.backend], environ, job.nodes), environ)
+            prepare()
         everything = [*interpreter_command(), *program]
         if job.nodes > 1 and restarts.most:
             from cobre_comm.run.machines import run_on_machines
@@ -245,6 +245,9 @@ def _main(words: Sequence[str]) -> int:
         return run_job(job, everything, options, restarts, mpiexec)
     except KeyboardInterrupt:  # before or after the ranks; while they run, it is theirs
         return 130
+    except ImportError as error:  # there is no machine code, and none can be made
+        write_error(f"cobre-comm run: error: {error}")
+        return 1
     except OSError as error:  # no processes, descriptors or ports left
         write_error(f"cobre-comm run: error: cannot start the ranks: {error}")
         return 1

@@ -6,7 +6,6 @@ for ranks.
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -83,12 +82,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Compile the kernels once, into the cache, before any test's time runs."""
+    """Have the kernels' machine code made, if need be, before any test's time runs."""
     backends = set(_backends(session.items))
     if backends and not session.config.option.collectonly:
-        from cobre_comm.compile.warm import kernel_sets, warm_up
+        from cobre_kernels.machine.made import prepare
 
-        warm_up(kernel_sets(sorted(backends), os.environ, machines=2), os.environ)
+        prepare()
 
 
 def _backends(items: Iterable[pytest.Item]) -> Iterable[str]:

@@ -19,7 +19,8 @@ def _check(app, env):
             if f"{module}.{name}" not in documented:
                 logger.warning("the reference has no %s.%s", module, name)
     root = Path(env.srcdir).parent
-    source = "".join(path.read_text() for path in (root / "cobre_comm").rglob("*.py"))
+    packages = root / "cobre_comm", root / "kernels"
+    source = "".join(path.read_text() for one in packages for path in one.rglob("*.py"))
     page = Path(env.doc2path("reference/variables")).read_text()
     for name in sorted(set(VARIABLE.findall(source)) ^ set(VARIABLE.findall(page))):
         logger.warning("%s stands in the sources or in the reference, not in both", name)

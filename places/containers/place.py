@@ -29,7 +29,7 @@ def run_place(place, folder, stack):
         "an image with compiled kernels", "podman build -f examples/Containerfile"
     ) as seen:
         done = engine.build()
-        seen.append(re.findall(r"kernels compiled in .*", done.output)[-1])
+        seen.append(re.findall(r"machine code: .*/(\S+)", done.output)[-1])
     small(engine, place)
     endings(engine, place)
     process_1(engine, place)

@@ -92,13 +92,14 @@ PROMISED = {
     "check_signals",
     "create_communicator",
     "launch",
+    "monotonic_ns",
     "report_progress",
 }
 
 
 def test_all_is_sorted_and_complete():
     assert sorted(cobre_comm.__all__) == list(cobre_comm.__all__)
-    assert set(cobre_comm.__all__) <= PROMISED | {"LaunchResult", "MpiConfig"}
+    assert set(cobre_comm.__all__) <= PROMISED | {"LaunchResult", "MpiConfig", "monotonic_ns"}
     assert set(cobre_comm.__all__) >= PROMISED
 
 

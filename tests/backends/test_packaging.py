@@ -45,10 +45,13 @@ def test_the_recipe_asks_for_the_same():
     assert asked["run"] == {python, *map(normalised, project["dependencies"])}
     assert asked["host"] == {python, "pip", *map(normalised, table["build-system"]["requires"])}
     assert asked["run_constraints"] == {*project["optional-dependencies"]["mpi"]}
-    [(command, function)] = project["scripts"].items()
-    assert f"- {command} = {function}\n" in recipe
     assert f"summary: {project['description']}\n" in recipe
     assert f"license: {project['license']}\n" in recipe
+
+
+def test_what_makes_the_machine_code_has_the_bounds_of_what_runs_beside_it():
+    table = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert table["build-system"]["requires"][1:] == table["project"]["dependencies"]
 
 
 def test_the_version_is_the_same_in_each_place():

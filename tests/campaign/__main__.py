@@ -79,22 +79,15 @@ def traits(fault):
 def warm():
     """Load all modules of a rank, so that a fork of this process is a rank at once."""
     import numpy as np
+    from cobre_kernels.machine.code import library
     from numba import from_dtype, typeof, types
 
     from cobre_comm import ReduceOp
-    from cobre_comm.backends import SPECS
-    from cobre_comm.backends.fast_methods import load
-    from cobre_comm.compile.warm import kernel_sets, warm_up
     from cobre_comm.jit import types as jit_types
     from cobre_comm.testing.cases import calls
     from tests.campaign import job, work  # noqa: F401  # imports all else
 
-    warm_up(kernel_sets([spec.name for spec in SPECS], os.environ, machines=2), os.environ)
-    for spec in SPECS:
-        if spec.name in ("shm", "tcp"):
-            load(spec.kernels())
-            if spec.name == "tcp":
-                load(spec.kernels_between_nodes())
+    library()
     typeof(np.zeros(1))  # looks at everything that an argument might be
     comm, table = jit_types.CommType(), types.int64[::1]
     for dtype in ("f8", "i8", "f4", "i4"):

@@ -10,8 +10,7 @@ import sys
 import cobre_kernels
 import numpy as np
 import pytest
-from cobre_kernels.machine import record_types
-from cobre_kernels.machine.compiling import hashing
+from cobre_kernels.machine import hashing, record_types
 from numba import TypingError, guvectorize, njit, prange, types, vectorize
 
 from cobre_comm import CollectiveFailed, InvalidCommunicator, InvalidRoot, LocalBackend

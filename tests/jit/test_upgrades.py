@@ -12,31 +12,6 @@ from cobre_comm import jit
 from cobre_comm.jit import types
 from tests.command import python
 
-PROGRAM = """
-from cobre_kernels.collective.comm import COMM
-from cobre_kernels.machine.kernel import kernel
-from old_calls import {name}
-
-def add(comm, call):
-    return call.x + 1
-
-print(kernel(COMM, {name})(add).call(0, {name}(41)))
-"""
-
-
-def run(path, **values):
-    path.write_text(PROGRAM.format(**values))
-    return python(path).stdout.strip()
-
-
-def test_a_kernels_index_that_names_a_class_of_another_version(tmp_path):
-    program, calls = tmp_path / "kernels.py", tmp_path / "old_calls.py"
-    for name in ("Old", "Newer"):  # sources of one age, but of two sizes: Python compiles both
-        calls.write_text(f"from typing import NamedTuple\nclass {name}(NamedTuple):\n    x: int\n")
-        assert run(program, name=name) == "42"
-        assert [*(tmp_path / "__pycache__").glob("kernels.add-*.nbi")]
-
-
 TYPES = [
     (types.CommType, ()),
     (types.LocalCommType, ()),

@@ -17,5 +17,5 @@ def test_a_rank_that_gives_up_leaves_what_has_failed_or_is_in_use(state):
     comm = COMM.of(words)
     comm.failure = FAILURE
     poke_now(comm.guard, state)
-    assert give_up_kernel.call(comm.address, Outcome(INTERRUPTED)) == state
+    assert give_up_kernel.call(comm.address, *Outcome(INTERRUPTED)) == state
     assert (peek_now(comm.guard), comm.failure, comm.node.generation) == (state, FAILURE, 0)

@@ -112,7 +112,7 @@ def test_an_exception_is_noted_once_and_where_a_row_is_free():
     words = JOURNAL.array()
     for number, rank in enumerate((2, 0, 2, 1, 0, 3, 4)):
         told = np.full(RAISED_WORDS, number)
-        journal.note_raised_kernel.call(words.ctypes.data, Raised(rank, told.ctypes.data))
+        journal.note_raised_kernel.call(words.ctypes.data, *Raised(rank, told.ctypes.data))
     rows = [JOURNAL.of(words).raised[row] for row in range(RAISED_ROWS)]
     assert [peek_now(row.rank) - 1 for row in rows] == [2, 0, 1, 3]
     assert [peek_now(row.words[RAISED_WORDS - 1].value) for row in rows] == [0, 1, 3, 5]

@@ -100,7 +100,7 @@ class Peer:
         )
 
     def exchange(self):
-        return VERBS.exchange.call(self.comm.address, Exchange(round.LEADER_HEADER_BYTES, 0, 0))
+        return VERBS.exchange.call(self.comm.address, *Exchange(round.LEADER_HEADER_BYTES, 0, 0))
 
     def reasons(self):
         return [self.comm.failures[rank].reason for rank in range(2)]
@@ -191,7 +191,7 @@ def test_the_end_of_a_link_adds_nothing_to_a_goodbye(peer):
 
 
 def test_who_has_reported_says_no_goodbye(peer):
-    report_kernel.call(peer.comm.address, Outcome(LOST_PEER))
+    report_kernel.call(peer.comm.address, *Outcome(LOST_PEER))
     goodbye_kernel.call(peer.comm.address)
     report = control_frame(REPORT, 0, struct.pack(">qq", PRESENT, PRESENT))
     assert peer.control.recv(1000) == report
@@ -224,7 +224,7 @@ def test_what_wakes_a_leader_that_blocks(peer, what):
         peer.sockets += [reader, writer]
         writer.sendall(b"ended")
         peer.record.process_fd = reader.fileno()
-    assert VERBS.block.call(comm.address, Patience(NS_PER_MS)) == OK
+    assert VERBS.block.call(comm.address, *Patience(NS_PER_MS)) == OK
     assert comm.wait.looked_ns == (0 if what in ("room", "bytes") else LONG_AGO_NS)
     assert comm.nodes.leaders[1].heard_ns == 0
 
@@ -258,7 +258,7 @@ def gather(peer, nbytes):
     nodes.state = MOVING
     for node in range(2):
         nodes.block_bytes[node], nodes.block_at[node] = nbytes, node * nbytes
-    return VERBS.allgatherv.call(peer.comm.address, Gather(address(buffer), 1)), buffer
+    return VERBS.allgatherv.call(peer.comm.address, *Gather(address(buffer), 1)), buffer
 
 
 def reduce(peer, values):
@@ -266,7 +266,7 @@ def reduce(peer, values):
     result = np.zeros_like(values)
     peer.comm.nodes.state = MOVING
     call = Chain(address(values), 0, 1, address(result), values.nbytes, dtypes.FLOAT64, MAX)
-    return VERBS.chain.call(peer.comm.address, call), result
+    return VERBS.chain.call(peer.comm.address, *call), result
 
 
 @pytest.mark.parametrize(
@@ -301,7 +301,7 @@ def test_a_data_link_that_ends_before_a_frame_has_come(peer):
 
 def scatter(peer):
     peer.comm.nodes.state = MOVING
-    return VERBS.alltoallv.call(peer.comm.address, Scatter(0, 0))
+    return VERBS.alltoallv.call(peer.comm.address, *Scatter(0, 0))
 
 
 @pytest.mark.parametrize(
@@ -410,7 +410,7 @@ DATA = np.arange(4 * 2**20, dtype=np.uint32).view(np.uint8)
 
 def run(transfer, peer, array, patience_ms):
     call = Bytes(peer.record.control_fd, address(array), array.nbytes, patience_ms)
-    return transfer.call(peer.comm.address, call)
+    return transfer.call(peer.comm.address, *call)
 
 
 def test_more_than_a_socket_takes_is_sent_as_it_is_read(peer):

@@ -17,7 +17,9 @@ FILE = Path(numba_internals.__file__)
 REFUSED = {
     "older": ("version('0.60.0', (0, 60))", "numba 0.60.0 does not fit"),
     "newer": ("version('0.69.0', (0, 69))", "numba 0.69.0 does not fit"),
-    "a module that moved": ("del caching.FunctionCache", "cannot import name 'FunctionCache'"),
+    "a module that moved": (
+        "del caching.IndexDataCacheFile", "cannot import name 'IndexDataCacheFile'"
+    ),
     "a method that went": (
         "del caching.IndexDataCacheFile._load_index", "no IndexDataCacheFile._load_index(self)."
     ),
@@ -38,8 +40,10 @@ def version(text, short):
 
 {change}
 import cobre_comm
+comm = cobre_comm.create_communicator("local")
+comm.barrier()  # Python needs no numba
 try:
-    cobre_comm.create_communicator("local").barrier()
+    numba.njit(lambda comm: comm.barrier())(comm)
 except ImportError as error:
     print(error)
 """

@@ -43,7 +43,7 @@ class Rank:
         self.comm.node.control, self.comm.node.liveness_fd = self.control.ctypes.data, NO_FILE
 
     def run(self, look, call):
-        return look.call(self.comm.address, call)
+        return look.call(self.comm.address, *call)
 
 
 @pytest.fixture

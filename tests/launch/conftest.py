@@ -6,20 +6,12 @@ import psutil
 import pytest
 
 from cobre_comm import cli
-from cobre_comm.compile import warm
-from tests.launch.command import SOON_S, environment
+from tests.launch.command import SOON_S
 
 
 def names():
     folder = pathlib.Path("/dev/shm")
     return {path.name for path in folder.glob(f"cobre-{os.getuid()}-*")}
-
-
-@pytest.fixture(scope="package", autouse=True)
-def launcher_finds_all_compiled():
-    """Have the kernels compiled now, so that no launcher in a test says that it compiles."""
-    warm.warm_up(warm.kernel_sets(["shm", "tcp"], {}, machines=2), environment())
-    # For MPI, tests do it where they find one: see tests/launch/mpi.py.
 
 
 @pytest.fixture

@@ -6,16 +6,15 @@ from typing import overload
 
 import numpy as np
 from cobre_kernels import local
-from cobre_kernels.machine.kernel import Kernel
 from cobre_kernels.machine.record import peek_now
 from numpy.typing import DTypeLike
 
-from cobre_comm.backends.kernel_backend import COMMON_KERNELS, KernelBackend
+from cobre_comm.backends.kernel_backend import KernelBackend
 from cobre_comm.backends.local.spec import LOCAL
 from cobre_comm.backends.membership import alone
 from cobre_comm.backends.split import check_color
 from cobre_comm.common.call_forms import tells_forms
-from cobre_comm.jit.register import register_backend
+from cobre_comm.common.numba_types import LateType
 from cobre_comm.loading import Bodies
 from cobre_comm.shared_region import OWNER, HeapRegion, Shape, heap_zeros, region_layout
 
@@ -39,6 +38,7 @@ class LocalBackend(KernelBackend):
     """
 
     __slots__ = ()
+    _numba_type_ = LateType("local")
 
     def __init__(self) -> None:
         super().__init__(LOCAL, None, BODIES, 0, 1)
@@ -75,11 +75,3 @@ class LocalBackend(KernelBackend):
         """Return another communicator of this rank alone."""
         self._check_usable()
         return LocalBackend()
-
-
-def kernels() -> list[Kernel]:
-    """Return the kernels that are compiled before ranks start."""
-    return [*COMMON_KERNELS, *BODIES.all()]
-
-
-register_backend(LocalBackend, is_local=True)

@@ -8,23 +8,19 @@ from typing import TYPE_CHECKING, NoReturn
 
 from cobre_kernels.collective import comm as states
 from cobre_kernels.collective.calls import SPLIT
-from cobre_kernels.machine.kernel import Kernel
 
 from cobre_comm.backends.kernel_backend import KernelBackend
 from cobre_comm.backends.mpi import abort, library, owned
 from cobre_comm.backends.mpi.meet import MpiTransport, meet
-from cobre_comm.backends.mpi.memory import VERBS
 from cobre_comm.backends.mpi.spec import MPI as SPEC
 from cobre_comm.backends.mpi.split import beside, config_of_part, split_off
-from cobre_comm.backends.nodes.memory import BODIES
-from cobre_comm.backends.shm.backend import kernels as node_kernels
 from cobre_comm.backends.shrink import SHRINK
 from cobre_comm.backends.split import Part, make_in_step
 from cobre_comm.common import aborting
 from cobre_comm.common.agreement import Group
+from cobre_comm.common.numba_types import LateType
 from cobre_comm.config import MpiConfig
 from cobre_comm.errors import CollectiveFailed, InvalidCommunicator
-from cobre_comm.jit.register import register_backend
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -72,6 +68,7 @@ class MpiBackend(KernelBackend):
     """
 
     __slots__ = ("_owned",)
+    _numba_type_ = LateType("communicator")
     _config: MpiConfig
 
     def __init__(self, comm: MPI.Intracomm | None = None, config: MpiConfig | None = None) -> None:
@@ -137,17 +134,3 @@ class MpiBackend(KernelBackend):
             self.close()
         if self._guard in (states.CLOSED, states.BROKEN):
             self._guard = states.FINALIZED
-
-
-def kernels() -> list[Kernel]:
-    """Return the kernels that ranks of one machine need."""
-    return node_kernels()
-
-
-def kernels_between_nodes() -> list[Kernel]:
-    """Return the kernels that ranks of several nodes need besides, without loading an MPI."""
-    library.make_known(pretend=True)
-    return [*BODIES.all(), *VERBS.all()]
-
-
-register_backend(MpiBackend, is_local=False)

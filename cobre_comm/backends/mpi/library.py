@@ -169,28 +169,16 @@ def check_world(world: MPI.Intracomm, environ: Mapping[str, str] | None = None) 
         )
 
 
-def make_known(*, pretend: bool = False) -> None:
-    """Tell the compiler where MPI's functions are, by the names that kernels use.
+def functions() -> list[int]:
+    """Return the addresses of MPI's functions, in the order of the kernels' table.
 
-    Parameters
-    ----------
-    pretend : bool
-        Give another function's address instead; enough for a process that only compiles kernels.
+    The large-count functions came with MPI 4; where they are missing they are not called.
     """
-    from cobre_kernels.mpi import calls
-
-    if pretend:
-        calls.make_known(dict.fromkeys(calls.SIGNATURES, _any_function()))
-        return
+    from cobre_kernels.mpi.calls import SIGNATURES
     from mpi4py import MPI
 
-    functions = ctypes.CDLL(MPI.__file__)
-    found = {}
-    for name in calls.SIGNATURES:
-        # The large-count functions came with MPI 4; where they are missing they are not called.
-        function = getattr(functions, name, None)
-        found[name] = _any_function() if function is None else _address(function)
-    calls.make_known(found)
+    library = ctypes.CDLL(MPI.__file__)
+    return [_address(getattr(library, name, None)) for name in SIGNATURES]
 
 
 def has_large_counts() -> bool:
@@ -202,7 +190,3 @@ def has_large_counts() -> bool:
 
 def _address(function: Any) -> int:
     return int(ctypes.cast(function, ctypes.c_void_p).value or 0)
-
-
-def _any_function() -> int:
-    return _address(ctypes.CDLL(None).abort)

@@ -7,24 +7,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from cobre_kernels.collective import comm as states
-from cobre_kernels.machine import access
-from cobre_kernels.machine.kernel import Kernel
 from cobre_kernels.machine.record import View
 from numpy.typing import NDArray
 
-from cobre_comm.backends.kernel_backend import COMMON_KERNELS
 from cobre_comm.backends.membership import Attachment, Membership
-from cobre_comm.backends.mpi import library
-from cobre_comm.backends.mpi.memory import VERBS, MpiMemory
+from cobre_comm.backends.mpi.memory import MpiMemory
 from cobre_comm.backends.mpi.node_order import order_over, split_by_node
 from cobre_comm.backends.mpi.owned import OwnedObjects, register
-from cobre_comm.backends.mpi.rendezvous import MpiGroup, await_all, compile_in_turn, share_node
+from cobre_comm.backends.mpi.rendezvous import MpiGroup, await_all, share_node
 from cobre_comm.backends.nodes.configs import with_staging_buffer
 from cobre_comm.backends.nodes.lanes import with_lanes
 from cobre_comm.backends.nodes.memory import BODIES, half_bytes_of
 from cobre_comm.backends.nodes.node_order import NodeOrder, name_nodes
 from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES
-from cobre_comm.backends.shm.backend import kernels as node_kernels
 from cobre_comm.common.cores import choose_spin_us
 from cobre_comm.config import MpiConfig
 
@@ -80,7 +75,6 @@ def meet(parent: MPI.Intracomm, config: MpiConfig) -> Membership:
     config = dataclasses.replace(config, spin_us=choose_spin_us(config.spin_us, has_cores))
     order = with_lanes(MpiGroup(world), order_over(world, node), config.leaders)
     is_alone = order.nodes == 1
-    compile_in_turn(node, node_kernels() if is_alone else _kernels_of_several_nodes())
     every_node = () if is_alone else name_nodes(MpiGroup(world), order)
     objects = OwnedObjects(world, node)
     register(objects, parent)
@@ -114,9 +108,3 @@ def _attach(transport: MpiTransport, order: NodeOrder) -> Attachment:
     own_half_bytes = half_bytes_of(order, attachment.buffer_bytes)
     transport.half_bytes = MpiGroup(world).agree(own_half_bytes)
     return attachment
-
-
-def _kernels_of_several_nodes() -> list[Kernel]:
-    """Return the kernels of several nodes, after making MPI's functions known to the compiler."""
-    library.make_known()
-    return [*COMMON_KERNELS, *BODIES.all(), *VERBS.all(), *access.KERNELS]

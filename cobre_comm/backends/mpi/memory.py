@@ -70,6 +70,10 @@ class MpiMemory(NodesMemory):
 
         mpi, world = self._mpi, owned.world
         mpi.handle_bytes = MPI._sizeof(MPI.Comm)
+        addresses = library.functions()
+        mpi.functions = self.room(len(addresses) * WORD_BYTES)
+        for number, address in enumerate(addresses):
+            mpi.functions[number] = address
         mpi.world = _handle(world)
         mpi.byte = _handle(MPI.BYTE)
         mpi.in_place = int(MPI.IN_PLACE)

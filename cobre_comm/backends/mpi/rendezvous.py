@@ -7,14 +7,11 @@ barrier that is polled. The blocking calls that follow find every rank there.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from cobre_kernels.machine.kernel import Kernel
 from numpy.typing import NDArray
 
-from cobre_comm.backends.fast_methods import load
 from cobre_comm.backends.nodes.configs import within_node
 from cobre_comm.backends.shm.attachment import Attachment, attach_group
 from cobre_comm.backends.shm.rendezvous import START_TIMEOUT_S
@@ -27,7 +24,6 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 LOOK_S = 0.0005
-COMPILE_S = 900.0  # all kernels, on a slow machine under emulation
 
 
 def all_come(comm: MPI.Intracomm, limit_s: float) -> bool:
@@ -55,27 +51,6 @@ def await_all(parent: MPI.Intracomm, timeout_s: float) -> None:
             "mpi",
             f"only some of the {parent.size} ranks have come within {limit_s:g} s; let every rank "
             "create the communicator, or raise COBRE_MPI_TIMEOUT_SECS",
-        )
-
-
-def compile_in_turn(node: MPI.Intracomm, kernels: Sequence[Kernel]) -> None:
-    """Let the first rank of a node compile the kernels that numba's cache lacks.
-
-    The others sleep, and then load the kernels from the cache. mpiexec starts all ranks at once, so
-    each would compile the same kernels. `cobre-comm run` fills the cache before it starts ranks.
-
-    Raises
-    ------
-    InitializationFailed
-        If the first rank has compiled for ``COMPILE_S`` seconds.
-    """
-    if node.rank == 0:
-        load(kernels)
-    if not all_come(node, COMPILE_S):
-        raise InitializationFailed(
-            "mpi",
-            f"the first rank of this node has compiled for {COMPILE_S:g} s; run "
-            "`cobre-comm compile` before the job",
         )
 
 

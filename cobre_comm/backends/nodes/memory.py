@@ -7,31 +7,21 @@ from dataclasses import dataclass
 import numpy as np
 from cobre_kernels.collective.comm import FAILURE, LEADERS, RANKS
 from cobre_kernels.collective.seeing.journal import RAISED_BYTES
-from cobre_kernels.collective.waiting.patience import pause_kernel
 from cobre_kernels.machine.kernel import Kernel
 from cobre_kernels.machine.record import LINE_BYTES, WORD_BYTES, Record, View
 from cobre_kernels.nodes import messages, outcome, records, round, waiting
 from cobre_kernels.nodes.failing import abandon_body
-from cobre_kernels.shm.step import announce_closed_kernel, node_step_kernel
+from cobre_kernels.shm.step import node_step_kernel
 from numpy.typing import NDArray
 
 from cobre_comm.backends.comm_memory import give_way
 from cobre_comm.backends.nodes.node_order import NodeOrder
-from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES
 from cobre_comm.loading import Bodies
 
 LARGEST_HALF_BYTES = 2**30  # MPI counts it in a C int
 UNLIMITED = 2**63 - 1
 
-BODIES = Bodies(
-    "cobre_kernels.nodes",
-    abandon_body,
-    helpers=(
-        round.enter_round_kernel, outcome.hand_out_kernel,
-        messages.report_kernel, messages.goodbye_kernel, pause_kernel, waiting.look_around_kernel,
-        node_step_kernel, announce_closed_kernel, *NODE_BODIES.helpers,
-    ),
-)  # fmt: skip
+BODIES = Bodies("cobre_kernels.nodes", abandon_body)
 
 
 @dataclass(frozen=True)
@@ -48,8 +38,6 @@ class Verbs:
         Whether a wait begins anew when bytes move.
     followers_post : bool
         Whether ``post`` works on followers too.
-    helpers : tuple of Kernel
-        Other kernels that the verbs need.
     """
 
     exchange: Kernel
@@ -62,15 +50,6 @@ class Verbs:
     chain: Kernel | None = None
     sees_bytes: bool = False
     followers_post: bool = False
-    helpers: tuple[Kernel, ...] = ()
-
-    def all(self) -> tuple[Kernel, ...]:
-        """Return the kernels, to be compiled before ranks start."""
-        kernels = (
-            self.exchange, self.allgatherv, self.broadcast, self.alltoallv,
-            self.post, self.read, self.block, self.chain, *self.helpers,
-        )  # fmt: skip
-        return tuple(one for one in kernels if one is not None)
 
 
 class NodesMemory:

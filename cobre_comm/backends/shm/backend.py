@@ -6,21 +6,19 @@ import dataclasses
 
 from cobre_kernels.collective.calls import SPLIT
 from cobre_kernels.collective.comm import RANKS
-from cobre_kernels.machine import access
-from cobre_kernels.machine.kernel import Kernel
-from cobre_kernels.shm import step, wait
+from cobre_kernels.shm import step
 
-from cobre_comm.backends.kernel_backend import COMMON_KERNELS, KernelBackend
+from cobre_comm.backends.kernel_backend import KernelBackend
 from cobre_comm.backends.membership import Membership
 from cobre_comm.backends.shm.attachment import attach, attach_group, attach_nowhere
 from cobre_comm.backends.shm.spec import SHM
 from cobre_comm.backends.split import Part
 from cobre_comm.common.agreement import Group
+from cobre_comm.common.numba_types import LateType
 from cobre_comm.config import ShmConfig
-from cobre_comm.jit.register import register_backend
 from cobre_comm.loading import Bodies
 
-BODIES = Bodies("cobre_kernels.shm", step.abandon_body, wait.KERNELS)
+BODIES = Bodies("cobre_kernels.shm", step.abandon_body)
 
 
 def meet(config: ShmConfig, group: Group | None = None, leader: int = 0) -> Membership:
@@ -63,6 +61,7 @@ class ShmBackend(KernelBackend):
     """
 
     __slots__ = ()
+    _numba_type_ = LateType("communicator")
     _config: ShmConfig
 
     def __init__(self, config: ShmConfig, group: Group | None = None, leader: int = 0) -> None:
@@ -88,11 +87,3 @@ class ShmBackend(KernelBackend):
             spin_us=self._comm.ways[RANKS].spin_ns / 1000,
         )
         return ShmBackend(config, group, part.leader), None
-
-
-def kernels() -> list[Kernel]:
-    """Return the kernels that ranks of one machine need."""
-    return [*COMMON_KERNELS, *BODIES.all(), *step.KERNELS, *access.KERNELS]
-
-
-register_backend(ShmBackend, is_local=False)

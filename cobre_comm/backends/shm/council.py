@@ -108,8 +108,7 @@ class ShmCouncil(Council):
         time_over = control.TIME_OVER if late else 0
         decision = self.call << control.DECISION_BITS | time_over | self.rank
         # Releases the roll: pairs with the load in _decision, and with a later exchange.
-        call = access.Exchange(before, decision)
-        access.exchange_word_kernel.call(self._council.decision, call)
+        access.exchange_word_kernel.call(self._council.decision, before, decision)
 
     def _decision(self) -> int:
         # Acquire: pairs with the exchange in _propose.

@@ -28,7 +28,7 @@ def load(address: int) -> int:
 
 def store(address: int, value: int) -> None:
     """Store a shared word, with release; the caller names the load that it pairs with."""
-    access.store_word_kernel.call(address, access.Store(value))
+    access.store_word_kernel.call(address, value)
 
 
 def segment_bytes(size: int, buffer_bytes: int) -> int:

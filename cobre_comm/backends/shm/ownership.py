@@ -25,7 +25,7 @@ def is_locked(fd: int, rank: int) -> bool:
     """Whether a live process, not this one, has attached as ``rank``."""
     scratch = np.zeros(libc.SCRATCH_WORDS, dtype=np.int64)
     at = scratch.ctypes.data
-    return bool(access.lock_is_held_kernel.call(at, access.Lock(fd, rank, at)))
+    return bool(access.lock_is_held_kernel.call(at, fd, rank, at))
 
 
 def process_of(fd: int, rank: int) -> int:
@@ -35,7 +35,7 @@ def process_of(fd: int, rank: int) -> int:
     """
     scratch = np.zeros(libc.SCRATCH_WORDS, dtype=np.int64)
     at = scratch.ctypes.data
-    if not access.lock_is_held_kernel.call(at, access.Lock(fd, rank, at)):
+    if not access.lock_is_held_kernel.call(at, fd, rank, at):
         return 0
     return int(scratch[libc.FLOCK_PID_WORD]) & 0xFFFFFFFF
 

@@ -7,18 +7,15 @@ from collections.abc import Callable
 
 from cobre_kernels.collective.calls import SPLIT
 from cobre_kernels.collective.comm import LEADERS, RANKS
-from cobre_kernels.machine.kernel import Kernel
 
 from cobre_comm.backends.kernel_backend import KernelBackend
 from cobre_comm.backends.local import backend as local
-from cobre_comm.backends.nodes.memory import BODIES
 from cobre_comm.backends.shm.attachment import attach_nowhere
-from cobre_comm.backends.shm.backend import kernels as node_kernels
 from cobre_comm.backends.shrink import Council
 from cobre_comm.backends.split import Part, make_in_step
 from cobre_comm.backends.tcp.council import TcpCouncil
 from cobre_comm.backends.tcp.meet import expected_bodies, meet
-from cobre_comm.backends.tcp.memory import VERBS, SocketTransport
+from cobre_comm.backends.tcp.memory import SocketTransport
 from cobre_comm.backends.tcp.spec import TCP
 from cobre_comm.backends.tcp.split import (
     NEW_JOB,
@@ -28,9 +25,9 @@ from cobre_comm.backends.tcp.split import (
     opened_listener,
 )
 from cobre_comm.common.agreement import Group
+from cobre_comm.common.numba_types import LateType
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
-from cobre_comm.jit.register import register_backend
 
 
 class TcpBackend(KernelBackend):
@@ -70,6 +67,7 @@ class TcpBackend(KernelBackend):
     """
 
     __slots__ = ("_peers_are_proven",)
+    _numba_type_ = LateType("communicator")
     _config: TcpConfig
 
     def __init__(
@@ -129,16 +127,3 @@ class TcpBackend(KernelBackend):
                 return self._as_proven(made)
 
             return make_in_step(group, "tcp", make)
-
-
-def kernels() -> list[Kernel]:
-    """Return the kernels that ranks of one machine need."""
-    return [*node_kernels(), *local.BODIES.all()]
-
-
-def kernels_between_nodes() -> list[Kernel]:
-    """Return the kernels that ranks of several nodes need besides."""
-    return [*BODIES.all(), *VERBS.all()]
-
-
-register_backend(TcpBackend, is_local=False)

@@ -6,7 +6,6 @@ import contextlib
 
 import numpy as np
 
-from cobre_comm.backends.fast_methods import load
 from cobre_comm.backends.local.backend import BODIES as LOCAL_BODIES
 from cobre_comm.backends.membership import Membership, alone
 from cobre_comm.backends.nodes.configs import with_staging_buffer, within_node
@@ -17,7 +16,7 @@ from cobre_comm.backends.nodes.sharing import find_nodes
 from cobre_comm.backends.shm.attachment import attach_group
 from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES
 from cobre_comm.backends.tcp.callers import Callers
-from cobre_comm.backends.tcp.memory import VERBS, SocketTransport
+from cobre_comm.backends.tcp.memory import SocketTransport
 from cobre_comm.backends.tcp.rendezvous import Participant
 from cobre_comm.backends.tcp.rendezvous import meet as rendezvous
 from cobre_comm.backends.tcp.rendezvous.addresses import same_host
@@ -26,8 +25,6 @@ from cobre_comm.common.agreement import Group
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import AllocationFailed, InitializationFailed
 from cobre_comm.loading import Bodies
-
-COMPILE_S = 300.0  # for kernels that no rank expected to run, on a slow machine
 
 
 def meet(
@@ -59,10 +56,7 @@ def meet(
 
 
 def expected_bodies(config: TcpConfig) -> Bodies:
-    """Return the bodies that run if the ranks are placed as the configuration suggests.
-
-    They are compiled before the ranks meet, so that no rank waits there for a compilation.
-    """
+    """Return the bodies that run if the ranks are placed as the configuration suggests."""
     if config.size == 1:
         return LOCAL_BODIES
     return NODE_BODIES if config.share and len(set(config.pretend_nodes)) < 2 else BODIES
@@ -71,7 +65,6 @@ def expected_bodies(config: TcpConfig) -> Bodies:
 def as_one_node(config: TcpConfig, group: Group, leader: int = 0) -> Membership:
     """Let all ranks share memory."""
     rank, size = config.rank, config.size
-    load(NODE_BODIES.all())
     attachment = attach_group(within_node(config, rank, size), group, leader)
     shares = size > 1
     return Membership(rank, size, range(size), 1, NODE_BODIES, shares, attachment)
@@ -79,8 +72,6 @@ def as_one_node(config: TcpConfig, group: Group, leader: int = 0) -> Membership:
 
 def _as_several_nodes(config: TcpConfig, participant: Participant, order: NodeOrder) -> Membership:
     """Let the ranks of each node share memory, and their leaders link."""
-    with participant.extended(0.0 if expected_bodies(config) is BODIES else COMPILE_S):
-        load([*BODIES.all(), *VERBS.all()])
     order = with_lanes(participant, order, config.leaders)
     rank, here = config.rank, order.here.tolist()
     within = within_node(with_staging_buffer(config, order), here.index(rank), len(here))

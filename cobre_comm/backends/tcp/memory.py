@@ -37,7 +37,6 @@ VERBS = Verbs(
     block=waiting.block_kernel,
     chain=chain.chain_kernel,
     sees_bytes=True,
-    helpers=(exchange.transfer_kernel, neighbours.advance_kernel),
 )
 
 

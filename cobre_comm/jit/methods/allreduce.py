@@ -69,12 +69,8 @@ def _allreduce(comm, send, recv, op=0):
                 copy_bytes(target, source, send.size * itemsize)
         if outcome != status.OK:
             outcome = run(record.collectives[ALLREDUCE].entry, record, call)
-        if outcome == status.NOT_LOADED:
-            explain(record, ALLREDUCE, outcome, 0, 0)
-            outcome = run(record.collectives[ALLREDUCE].entry, record, call)
         if outcome != status.OK:
-            if outcome != status.NOT_LOADED:
-                explain(record, ALLREDUCE, outcome, send.size, recv.size)
+            explain(record, ALLREDUCE, outcome, send.size, recv.size)
             raise Failure
 
     return allreduce

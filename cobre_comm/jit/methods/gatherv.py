@@ -6,7 +6,6 @@ from cobre_kernels.collective import status
 from cobre_kernels.collective.calls import GATHERV, Gatherv
 from cobre_kernels.machine.kernel import run
 from cobre_kernels.machine.numba_internals import as_dtype
-from numba.extending import register_jitable
 
 from cobre_comm.failure import Failure
 from cobre_comm.jit.arguments import (
@@ -22,16 +21,6 @@ from cobre_comm.jit.attributes import collective_method
 from cobre_comm.jit.methods.allgatherv import blocks_numbers
 from cobre_comm.jit.records import explain, in_frame, record_of
 from cobre_comm.slow_path import dtype_word
-
-
-@register_jitable
-def _gather(record, call):
-    """Run the entry, which is loaded on first use."""
-    if record.collectives[GATHERV].entry == 0:
-        explain(record, GATHERV, status.NOT_LOADED, 0, 0)
-    if record.collectives[GATHERV].entry == 0:
-        return status.NOT_LOADED
-    return run(record.collectives[GATHERV].entry, record, call)
 
 
 @collective_method("gatherv")
@@ -65,13 +54,10 @@ def _as_sender(send, root, problem):
             refused(record, GATHERV, status.REFUSED)
             raise error(sentence, word)
         send_count = send.size if is_contiguous(send) else -status.NOT_CONTIGUOUS
-        outcome = _gather(
-            record,
-            Gatherv(send.ctypes.data, send_count, 0, 0, itemsize, dtype, 0, 0, 0, 0, target),
-        )
+        call = Gatherv(send.ctypes.data, send_count, 0, 0, itemsize, dtype, 0, 0, 0, 0, target)
+        outcome = run(record.collectives[GATHERV].entry, record, call)
         if outcome != status.OK:
-            if outcome != status.NOT_LOADED:
-                explain(record, GATHERV, outcome, target, 0)
+            explain(record, GATHERV, outcome, target, 0)
             raise Failure
 
     return gatherv
@@ -96,7 +82,7 @@ def _as_any_rank(send, recv, tables, root):
             send.ctypes.data, send_count, recv.ctypes.data, recv.size, itemsize, dtype,
             lengths.ctypes.data, displacements.ctypes.data, counts_len, displacements.size, target,
         )  # fmt: skip
-        outcome = _gather(record, call)
+        outcome = run(record.collectives[GATHERV].entry, record, call)
         a, b = target, 0
         if is_root:  # reading the tables here also keeps them alive until the entry is done
             sizes = (send.size, recv.size)
@@ -105,8 +91,7 @@ def _as_any_rank(send, recv, tables, root):
             if outcome == status.BLOCK_OUTSIDE:
                 a = in_frame(numbers)
         if outcome != status.OK:
-            if outcome != status.NOT_LOADED:
-                explain(record, GATHERV, outcome, a, b)
+            explain(record, GATHERV, outcome, a, b)
             raise Failure
 
     return gatherv

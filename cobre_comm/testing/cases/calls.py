@@ -6,8 +6,6 @@ A collective is a function that calls it, and arguments that are right by themse
 from types import SimpleNamespace
 
 import numpy as np
-from cobre_kernels.collective import calls as kernels
-from cobre_kernels.collective.entry import RARE_ENTRIES
 from numba import njit
 
 from cobre_comm import ReduceOp
@@ -35,9 +33,9 @@ for _name, _body in _BODIES.items():
 _COMPILED = {name: njit(cache=True, nogil=True)(body) for name, body in _BODIES.items()}
 
 
-# What most cases call; and what is compiled on first use.
+# What most cases call; the collectives that move data have one more.
 OPERATIONS = ["allgatherv", "allreduce", "broadcast", "barrier"]
-RARE = [kernels.OPERATIONS[number] for number in RARE_ENTRIES]
+COLLECTIVES = [*OPERATIONS, "gatherv"]
 
 
 def arguments(comm, operation, length=5, *, dtype="f8", op=ReduceOp.SUM, root=0):

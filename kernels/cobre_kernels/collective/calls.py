@@ -18,7 +18,7 @@ A signature is a word that says what a rank called, so that ranks compare it in 
 from typing import NamedTuple
 
 from cobre_kernels.collective.dtypes import EXACT
-from cobre_kernels.machine.routine import routine
+from cobre_kernels.machine.compiled import routine
 
 BARRIER = 1
 BROADCAST = 2

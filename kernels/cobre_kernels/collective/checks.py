@@ -4,7 +4,7 @@ from cobre_kernels.collective import dtypes, status
 from cobre_kernels.collective.calls import contribution_bytes
 from cobre_kernels.collective.reduction import fold
 from cobre_kernels.machine.atomics import peek
-from cobre_kernels.machine.routine import routine
+from cobre_kernels.machine.compiled import routine
 
 LOW_63 = 2**63 - 1  # the same hash with compilation and without
 GOLDEN = -7046029254386353131  # 2**64 / golden ratio, as in Knuth's multiplicative hashing

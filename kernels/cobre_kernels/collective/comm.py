@@ -54,7 +54,7 @@ FILLS = Record(
 COLLECTIVE = Record(
     "Collective",
     "How one collective runs on this communicator: kernels, by address.",
-    entry=word("the kernel that callers run; 0: it is not compiled, or loaded, yet"),
+    entry=word("the kernel that callers run"),
     body=word("the backend's algorithm, which the entry runs"),
 )
 
@@ -126,13 +126,11 @@ COMM = Record(
     python=pointer("Python", "objects that the fast path from Python needs; 0: it has none"),
     # Kernels, by address.
     collectives=own_rows(COLLECTIVE, "one for each operation, by its number", max(OPERATIONS) + 1),
-    bodies=word("number of the backend's bodies, by which rare ones are loaded later (loading.py)"),
     abandon_body=word("tells the other ranks that this one has failed"),
     explain=word("C function that keeps the exception which @njit code raises next"),
     fail=word("kernel that ends a failed collective"),
     refuse=word("kernel that ends a refused call, also in a thread that cannot raise"),
     fold_kernel=word("the fold of fold.py"),
-    rare_fold_kernel=word("the fold of rare operations; 0: not compiled, or loaded, yet"),
     # The call under way; after a failure, the call that failed.
     stop=pointer("StopFlag", "of this process"),
     signature=word("signature of this rank's call (calls.py); ranks compare it"),

@@ -26,13 +26,13 @@ from cobre_kernels.collective.calls import (
 )
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.guard import acquire, release
-from cobre_kernels.collective.reduction.fold import LAND, MAX, fold
+from cobre_kernels.collective.reduction.fold import LAND, fold
 from cobre_kernels.collective.seeing.journal import note_call, note_left
-from cobre_kernels.collective.status import NOT_LOADED, OK
+from cobre_kernels.collective.status import OK
 from cobre_kernels.collective.stop import mark_of
 from cobre_kernels.machine import libc
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.kernel import kernel, run, run_alone
-from cobre_kernels.machine.routine import routine
 
 
 class Amount(NamedTuple):
@@ -67,8 +67,6 @@ def broadcast_entry(comm, call):
 @kernel(COMM, Allreduce)
 def allreduce_entry(comm, call):
     """Write the rank-ordered fold of the ``send`` of all ranks to ``recv``."""
-    if call.op > MAX and comm.rare_fold_kernel == 0:
-        return NOT_LOADED
     outcome = acquire(comm)
     if outcome == OK:
         outcome = checks.check_allreduce(call)
@@ -145,6 +143,5 @@ ENTRIES = {
     BROADCAST: broadcast_entry,
     ALLREDUCE: allreduce_entry,
     ALLGATHERV: allgatherv_entry,
+    GATHERV: gatherv_entry,
 }
-# Few programs call these: they are compiled, or found in the cache, on first use.
-RARE_ENTRIES = {GATHERV: gatherv_entry}

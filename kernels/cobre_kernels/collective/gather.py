@@ -9,9 +9,9 @@ from cobre_kernels.collective.checks import block_of, count_of, mix
 from cobre_kernels.collective.comm import PRESENT
 from cobre_kernels.collective.status import DISAGREE, OK
 from cobre_kernels.machine.atomics import peek, poke
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.record import WORD_BYTES
-from cobre_kernels.machine.routine import routine
 
 
 @routine

@@ -7,8 +7,8 @@ from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.seeing.journal import CLOSED_WELL, note_end
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import compare_exchange, load_acquire, store_release
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.kernel import kernel, run
-from cobre_kernels.machine.routine import routine
 
 BUSY_NAP_MS = 1  # between two looks at a communicator that another thread uses
 
@@ -173,6 +173,3 @@ def shut_kernel(comm):
     elif found == states.BROKEN:
         compare_exchange(comm.guard, states.BROKEN, states.CLOSED)
     return found
-
-
-KERNELS = (shut_kernel, fail_kernel, refuse_kernel, give_up_kernel)

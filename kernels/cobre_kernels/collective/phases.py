@@ -18,9 +18,9 @@ from cobre_kernels.collective.seeing.journal import NAME_WORDS, OUTSIDE, add
 from cobre_kernels.collective.seeing.trace import Left, Named
 from cobre_kernels.collective.status import BAD_PHASE
 from cobre_kernels.machine.atomics import load_relaxed, peek, store_release
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.record import WORD_BYTES
-from cobre_kernels.machine.routine import routine
 from cobre_kernels.machine.ticks import ticks
 
 
@@ -111,6 +111,3 @@ def name_phase_kernel(comm, call):
         run(comm.trace.add_name, comm.trace, Named(number, call.words))
     give_back(comm, held)
     return number
-
-
-KERNELS = (enter_kernel, resume_kernel, name_phase_kernel)

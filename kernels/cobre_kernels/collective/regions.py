@@ -7,8 +7,8 @@ if it has the same number before and after its bounds are read.
 """
 
 from cobre_kernels.machine.atomics import load_acquire
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.record import Record, own_rows, shared, word
-from cobre_kernels.machine.routine import routine
 
 ROWS = 1024  # a look passes only the rows that have been used, at a nanosecond each
 NO_REGION = 0

@@ -1,12 +1,9 @@
 """Outcomes of a kernel; ``cobre_comm.failure`` turns them into exceptions."""
 
-from cobre_kernels.machine.kernel import RAISED
-
 OK = 0
 
 # The communicator stays usable: refused before any communication.
 UNUSUAL_ARGUMENTS = -1  # to the slow path, which explains or converts
-NOT_LOADED = -2  # a kernel that is compiled on first use is missing; load it and call again
 LENGTHS_DIFFER = 1  # allreduce: send.size != recv.size, or zero
 SEND_NOT_COUNT = 2  # allgatherv: send.size != counts[rank]
 BLOCK_OUTSIDE = 3  # allgatherv: a block reaches outside recv
@@ -24,7 +21,7 @@ NEGATIVE = 13  # allgatherv: a count or a displacement is negative
 NOT_CONTIGUOUS = 14
 READ_ONLY = 15
 UNFIT = 16  # a count or a displacement does not fit 64 bits
-NO_MEMORY = RAISED  # an exact sum has none for its buckets
+NO_MEMORY = 11  # an exact sum has none for its buckets
 
 # Refused because of the state of the communicator.
 IS_BROKEN = 20

@@ -9,12 +9,12 @@ until one has it.
 A fence is a matter of one node, so it shows only a mark that its ranks know already.
 """
 
-from numba import cfunc, types
-
 from cobre_kernels.collective.calls import FENCE, STOP
+from cobre_kernels.machine import code
 from cobre_kernels.machine.atomics import load_relaxed, store_relaxed
+from cobre_kernels.machine.compiled import instruction, routine
+from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.record import Record, shared, word
-from cobre_kernels.machine.routine import routine
 
 STOP_FLAG = Record(
     "StopFlag",
@@ -30,9 +30,26 @@ def ask(requested):
     store_relaxed(requested, STOP)  # alone: a reader of it reads nothing else with it
 
 
-def compile_handler(requested):
-    """Return a signal handler for C that sets the flag at an address; it lives with the result."""
-    return cfunc(types.void(types.int32))(lambda number: ask(requested))
+@instruction
+def stop_flag_word():
+    """Load the word of the machine code that holds the address of this process's stop flag."""
+    raise NotImplementedError("handlers of C are machine code")
+
+
+@kernel(STOP_FLAG)
+def handle_signal_kernel(number):
+    """Set the stop flag: a signal handler of C, whose argument is the number of the signal.
+
+    No register of its caller holds the address of the flag, so that address is a word of the
+    machine code, which stop_signals.py sets.
+    """
+    ask(stop_flag_word())
+    return 0
+
+
+def stop_flag_place():
+    """Return where that word is in this process."""
+    return code.library().address_of("cobre_stop_flag")
 
 
 @routine

@@ -24,6 +24,7 @@ from cobre_kernels.machine.atomics import (
     load_relaxed,
     store_relaxed,
 )
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.record import (
     LINE_BYTES,
@@ -35,7 +36,6 @@ from cobre_kernels.machine.record import (
     table,
     word,
 )
-from cobre_kernels.machine.routine import routine
 from cobre_kernels.machine.ticks import ticks
 
 NOTHING_LEFT = -1
@@ -128,6 +128,3 @@ def turn_kernel(work, call):
 def ticks_kernel(work):
     """Read the clock by which claims are noted."""
     return ticks()
-
-
-KERNELS = (claim_kernel, turn_kernel, ticks_kernel)

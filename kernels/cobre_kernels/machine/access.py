@@ -57,6 +57,3 @@ def exchange_word_kernel(word, call):
 def lock_is_held_kernel(word, call):
     """Return 1 if another process holds the record lock on a byte; the word does not matter."""
     return 1 if libc.lock_is_held(call.fd, call.byte, call.scratch) else 0
-
-
-KERNELS = (exchange_word_kernel, load_word_kernel, lock_is_held_kernel, store_word_kernel)

@@ -15,7 +15,7 @@ from cobre_kernels.machine.atomics import (
     fence_seq_cst,
     stream_blocks,
 )
-from cobre_kernels.machine.routine import routine
+from cobre_kernels.machine.compiled import routine
 
 SHORT_BYTES = 1024  # memcpy is best below
 FAR_BYTES = 98304  # below, data of another core are in its first-level cache, or nearly

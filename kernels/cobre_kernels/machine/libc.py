@@ -16,14 +16,10 @@ import sys
 import time
 
 import numpy as np
-from llvmlite import ir
-from numba import carray, config, types
-from numba.extending import intrinsic
 
 from cobre_kernels.machine.atomics import WORD_BYTES, peek, poke
-from cobre_kernels.machine.kernel import as_pointer
-from cobre_kernels.machine.numba_internals import cgutils
-from cobre_kernels.machine.routine import routine
+from cobre_kernels.machine.compiled import NOTHING_IS_COMPILED, CFunction, instruction, routine
+from cobre_kernels.machine.elements import element_access
 
 IS_LINUX = sys.platform == "linux"
 SYS_FUTEX = {"x86_64": 202, "aarch64": 98}.get(platform.machine(), -1) if IS_LINUX else -1
@@ -59,126 +55,87 @@ EHOSTUNREACH = 113 if IS_LINUX else 65
 POLLIN = 1
 POLLOUT = 4
 
-NOTHING_IS_COMPILED = bool(config.DISABLE_JIT)
-_INT = types.int32
-_LONG = types.int64  # long, and any pointer
-_C_TYPES = {_INT: ctypes.c_int, _LONG: ctypes.c_int64, types.void: None}
-
-
-def _external(name, signature):
-    if not config.DISABLE_JIT:
-        return types.ExternalFunction(name, signature)
-    if name.startswith("Py"):  # the interpreter itself looks after the GIL and the signals
-        return lambda *arguments: 0
-    function = getattr(ctypes.CDLL(None, use_errno=True), name)
-    function.restype = _C_TYPES[signature.return_type]
-    function.argtypes = [_C_TYPES[a] for a in signature.args]
-    return function
-
-
-sched_yield = _external("sched_yield", _INT())
-nanosleep = _external("nanosleep", _INT(_LONG, _LONG))
-gil_held = _external("PyGILState_Check", _INT())
-gil_ensure = _external("PyGILState_Ensure", _INT())
-gil_release = _external("PyGILState_Release", types.void(_INT))
-_thread_state = _external("PyGILState_GetThisThreadState", _LONG())
-save_thread = _external("PyEval_SaveThread", _LONG())
-restore_thread = _external("PyEval_RestoreThread", types.void(_LONG))
-check_signals = _external("PyErr_CheckSignals", _INT())
-_recv = _external("recv", _LONG(_INT, _LONG, _LONG, _INT))
-_sendmsg = _external("sendmsg", _LONG(_INT, _LONG, _INT))
-_recvmsg = _external("recvmsg", _LONG(_INT, _LONG, _INT))
-_write = _external("write", _LONG(_INT, _LONG, _LONG))
-_poll = _external("poll", _INT(_LONG, _LONG, _INT))
+_INT, _LONG = ctypes.c_int, ctypes.c_int64  # _LONG: long, and any pointer
+sched_yield = CFunction("sched_yield", _INT)
+nanosleep = CFunction("nanosleep", _INT, _LONG, _LONG)
+gil_held = CFunction("PyGILState_Check", _INT)
+gil_ensure = CFunction("PyGILState_Ensure", _INT)
+gil_release = CFunction("PyGILState_Release", None, _INT)
+_thread_state = CFunction("PyGILState_GetThisThreadState", _LONG)
+save_thread = CFunction("PyEval_SaveThread", _LONG)
+restore_thread = CFunction("PyEval_RestoreThread", None, _LONG)
+check_signals = CFunction("PyErr_CheckSignals", _INT)
+_recv = CFunction("recv", _LONG, _INT, _LONG, _LONG, _INT)
+_sendmsg = CFunction("sendmsg", _LONG, _INT, _LONG, _INT)
+_recvmsg = CFunction("recvmsg", _LONG, _INT, _LONG, _INT)
+_write = CFunction("write", _LONG, _INT, _LONG, _LONG)
+_poll = CFunction("poll", _INT, _LONG, _LONG, _INT)
 _read_process = (
-    _external("process_vm_readv", _LONG(_INT, _LONG, _LONG, _LONG, _LONG, _LONG))
+    CFunction("process_vm_readv", _LONG, _INT, _LONG, _LONG, _LONG, _LONG, _LONG)
     if CAN_READ_PROCESSES
     else None
 )
-_errno_location = _external("__errno_location" if IS_LINUX else "__error", _LONG())
-fetch_exception = _external("PyErr_Fetch", types.void(_LONG, _LONG, _LONG))
-normalize_exception = _external("PyErr_NormalizeException", types.void(_LONG, _LONG, _LONG))
-clear_exception = _external("PyErr_Clear", types.void())
-refuse_object = _external("PyErr_BadArgument", _INT())  # raises TypeError, returns 0
-count_up = _external("Py_IncRef", types.void(_LONG))
-count_down = _external("Py_DecRef", types.void(_LONG))
-integer_of = _external("PyLong_AsLongLong", _LONG(_LONG))
-new_integer = _external("PyLong_FromLongLong", _LONG(_LONG))
-new_tuple = _external("PyTuple_New", _LONG(_LONG))
-tuple_size = _external("PyTuple_Size", _LONG(_LONG))
-tuple_item = _external("PyTuple_GetItem", _LONG(_LONG, _LONG))  # borrowed
-set_item = _external("PyTuple_SetItem", _INT(_LONG, _LONG, _LONG))  # takes the count over
-thread_dictionary = _external("PyThreadState_GetDict", _LONG())  # borrowed
-set_named_item = _external("PyDict_SetItemString", _INT(_LONG, _LONG, _LONG))
-call_object = _external("PyObject_CallObject", _LONG(_LONG, _LONG))
+_errno_location = CFunction("__errno_location" if IS_LINUX else "__error", _LONG)
+fetch_exception = CFunction("PyErr_Fetch", None, _LONG, _LONG, _LONG)
+normalize_exception = CFunction("PyErr_NormalizeException", None, _LONG, _LONG, _LONG)
+clear_exception = CFunction("PyErr_Clear", None)
+refuse_object = CFunction("PyErr_BadArgument", _INT)  # raises TypeError, returns 0
+count_up = CFunction("Py_IncRef", None, _LONG)
+count_down = CFunction("Py_DecRef", None, _LONG)
+integer_of = CFunction("PyLong_AsLongLong", _LONG, _LONG)
+new_integer = CFunction("PyLong_FromLongLong", _LONG, _LONG)
+new_tuple = CFunction("PyTuple_New", _LONG, _LONG)
+tuple_size = CFunction("PyTuple_Size", _LONG, _LONG)
+tuple_item = CFunction("PyTuple_GetItem", _LONG, _LONG, _LONG)  # borrowed
+set_item = CFunction("PyTuple_SetItem", _INT, _LONG, _LONG, _LONG)  # takes the count over
+thread_dictionary = CFunction("PyThreadState_GetDict", _LONG)  # borrowed
+set_named_item = CFunction("PyDict_SetItemString", _INT, _LONG, _LONG, _LONG)
+call_object = CFunction("PyObject_CallObject", _LONG, _LONG, _LONG)
 
-if not config.DISABLE_JIT:
-    _I32, _I64 = ir.IntType(32), ir.IntType(64)
+_allocate = CFunction("calloc", _LONG, _LONG, _LONG)
+release_memory = CFunction("free", None, _LONG)
 
-    def _declare(builder, name, function_type):
-        known = builder.module.globals.get(name)
-        return ir.Function(builder.module, function_type, name) if known is None else known
+_load_int = element_access(np.int32)[0]
 
-    def _clock(number):
-        """Make the typing of a reading of a clock, in nanoseconds."""
 
-        def typing(typingctx):
-            def codegen(context, builder, signature, args):
-                # Once per function, in its first block: in a loop it would grow the stack.
-                timespec = cgutils.alloca_once(builder, ir.ArrayType(_I64, 2))
-                zero, one = ir.Constant(_I32, 0), ir.Constant(_I32, 1)
-                seconds = builder.gep(timespec, [zero, zero])
-                callee = _declare(
-                    builder, "clock_gettime", ir.FunctionType(_I32, [_I32, _I64.as_pointer()])
-                )
-                builder.call(callee, [ir.Constant(_I32, number), seconds])
-                nanoseconds = builder.load(builder.gep(timespec, [zero, one]))
-                scaled = builder.mul(builder.load(seconds), ir.Constant(_I64, NS_PER_S))
-                return builder.add(scaled, nanoseconds)
+@instruction
+def monotonic_ns():
+    """Nanoseconds of the monotonic clock, as ``time.monotonic_ns``."""
+    return time.monotonic_ns()
 
-            return types.int64(), codegen
 
-        return typing
+@instruction
+def realtime_ns():
+    """Nanoseconds since 1970, as ``time.time_ns``; machines agree roughly."""
+    return time.time_ns()
 
-    monotonic_ns = intrinsic(_clock(CLOCK_MONOTONIC))
-    monotonic_ns.__doc__ = "Nanoseconds of the monotonic clock, as ``time.monotonic_ns``."
-    realtime_ns = intrinsic(_clock(CLOCK_REALTIME))
-    realtime_ns.__doc__ = "Nanoseconds since 1970, as ``time.time_ns``; machines agree roughly."
 
-    @intrinsic
-    def _futex(typingctx, address, operation, value, timespec):
-        def codegen(context, builder, signature, args):
-            callee = _declare(builder, "syscall", ir.FunctionType(_I64, [_I64], var_arg=True))
-            return builder.call(callee, [ir.Constant(_I64, SYS_FUTEX), *args])
+@instruction
+def futex(address, operation, value, timespec):
+    """The system call."""
+    number, *rest = (ctypes.c_int64(a) for a in (SYS_FUTEX, address, operation, value, timespec))
+    return ctypes.CDLL(None).syscall(number, *rest)
 
-        return types.int64(*[types.int64] * 4), codegen
 
-    @intrinsic
-    def _fcntl(typingctx, fd, command, pointer):
-        def codegen(context, builder, signature, args):
-            callee = _declare(builder, "fcntl", ir.FunctionType(_I32, [_I32, _I32], var_arg=True))
-            fd_and_command = [builder.trunc(a, _I32) for a in args[:2]]
-            return builder.sext(builder.call(callee, [*fd_and_command, args[2]]), _I64)
+@instruction
+def fcntl(fd, command, pointer):
+    """The function of C, with a pointer as its third argument."""
+    return ctypes.CDLL(None).fcntl(int(fd), int(command), ctypes.c_int64(pointer))
 
-        return types.int64(*[types.int64] * 3), codegen
 
-    @routine
-    def _errno():
-        return np.int64(carray(as_pointer(_errno_location()), 1, np.int32)[0])
+@routine
+def _errno():
+    return np.int64(_load_int(_errno_location(), 0))
 
-else:
-    monotonic_ns = time.monotonic_ns
-    realtime_ns = time.time_ns
-    _errno = ctypes.get_errno  # the interpreter's own calls would overwrite the real one
 
-    def _futex(address, operation, value, timespec):
-        number, *rest = (
-            ctypes.c_int64(a) for a in (SYS_FUTEX, address, operation, value, timespec)
-        )
-        return ctypes.CDLL(None).syscall(number, *rest)
+if NOTHING_IS_COMPILED:  # the interpreter's own calls would overwrite the real one
+    _errno = ctypes.get_errno
 
-    def _fcntl(fd, command, pointer):
-        return ctypes.CDLL(None).fcntl(int(fd), int(command), ctypes.c_int64(pointer))
+
+@routine
+def zeroed_words(count):
+    """Return the address of so many words of zeros, for :func:`release_memory`; 0: no memory."""
+    return _allocate(count, WORD_BYTES)
 
 
 @routine
@@ -202,13 +159,13 @@ def futex_wait(address, expected, timeout_ns, scratch):
     again in any case. The low half is at ``address`` itself: both supported CPUs are little-endian.
     """
     _write_timespec(scratch, timeout_ns)
-    _futex(address, FUTEX_WAIT, expected & 0xFFFFFFFF, scratch)
+    futex(address, FUTEX_WAIT, expected & 0xFFFFFFFF, scratch)
 
 
 @routine
 def futex_wake_all(address):
     """Wake all threads and processes that sleep on ``address``."""
-    _futex(address, FUTEX_WAKE, WAKE_ALL, 0)
+    futex(address, FUTEX_WAKE, WAKE_ALL, 0)
 
 
 @routine
@@ -289,7 +246,7 @@ def lock_is_held(fd, byte, scratch):
     poke(scratch + FLOCK_TYPE_WORD * WORD_BYTES, F_WRLCK << FLOCK_TYPE_SHIFT)
     poke(scratch + FLOCK_START_WORD * WORD_BYTES, byte)
     poke(scratch + FLOCK_LENGTH_WORD * WORD_BYTES, 1)
-    if _fcntl(fd, F_GETLK, scratch) != 0:
+    if fcntl(fd, F_GETLK, scratch) != 0:
         return True
     found = peek(scratch + FLOCK_TYPE_WORD * WORD_BYTES) >> FLOCK_TYPE_SHIFT
     return (found & 0xFFFF) != F_UNLCK

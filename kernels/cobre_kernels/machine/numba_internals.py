@@ -6,9 +6,9 @@ outside the versions that were tried, or lacks a name of the table, importing th
 error.
 
 To support another numba: widen :data:`BEYOND`, run ``pytest tests/jit tests/kernels`` and
-``cobre-comm check`` with it, and add it to :data:`TRIED`. Four names cannot be looked for here, so
+``cobre-comm check`` with it, and add it to :data:`TRIED`. Two names cannot be looked for here, so
 tests try them: ``_numba_type_`` (the type of an object), ``__numba_parfor_gufunc`` (the body of a
-``prange``), ``numba:compile`` (the event), ``_nrt=False`` (the option of the example).
+``prange``).
 """
 
 import numba
@@ -32,10 +32,10 @@ if not OLDEST <= numba.version_info.short < BEYOND:
 
 try:
     from numba import _dynfunc
-    from numba.core import cgutils, event, sigutils
-    from numba.core.caching import FunctionCache, IndexDataCacheFile
+    from numba.core import cgutils, sigutils
+    from numba.core.caching import IndexDataCacheFile
     from numba.core.callconv import CPUCallConv
-    from numba.core.codegen import JITCodeLibrary, JITCPUCodegen, JitEngine
+    from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
     from numba.core.compiler import CompilerBase, DefaultPassBuilder
     from numba.core.compiler_machinery import PassManager
     from numba.core.compiler_machinery import register_pass  # a pass of our own
@@ -50,6 +50,7 @@ try:
     from numba.core.typing.context import Context
     from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, Signature
     from numba.core.typing.templates import infer_global, signature  # indices (record_types.py)
+    from numba.core.typing.templates import make_intrinsic_template  # instructions (compiler.py)
     from numba.core.untyped_passes import (
         FindLiterallyCalls,
         InlineInlinables,
@@ -62,7 +63,7 @@ try:
 except ImportError as error:
     raise refusal(error) from error
 
-# Passes that kernels cannot need: for closures, `with`, `literally`, a listing of types.
+# Passes that routines cannot need: for closures, `with`, `literally`, a listing of types.
 UNUSED_PASSES = {
     AnnotateTypes,
     FindLiterallyCalls,
@@ -78,47 +79,25 @@ UNUSED_PASSES = {
 USED = (
     (
         JITCodeLibrary,
-        "finalize(self) _optimize_functions(self,ll_module) _get_module_for_linking(self) "
-        "_optimize_final_module _finalize_final_module _raise_if_finalized _ensure_finalized "
-        "_finalized _codegen _final_module _linking_libraries _shared_module "
-        "enable_object_caching get_pointer_to_function",
-        "a routine stays LLVM's text until a kernel links it (compiling/pipeline.py)",
+        "finalize(self) _get_module_for_linking(self) _raise_if_finalized _ensure_finalized "
+        "_finalized _final_module _linking_libraries _shared_module enable_object_caching",
+        "a routine stays LLVM's text until another function links it (pipeline.py); the build "
+        "links and optimises a kernel once, as a whole (compiler.py)",
     ),
-    (
-        # Since 0.62 `_pass_builder` too; before it numba has one manager of passes itself.
-        JITCPUCodegen,
-        "_data_layout _function_pass_manager _check_llvm_bugs",
-        "one manager of passes for all functions of a module (compiling/pipeline.py)",
-    ),
-    (
-        JITCPUCodegen,
-        "_engine set_env",
-        "machine code is loaded without LLVM's, into numba's engine (compiling/disk_cache.py)",
-    ),
-    (JitEngine, "_ee finalize_object get_function_address", "likewise"),
-    (JITCodeLibrary, "_get_compiled_object", "likewise: what is kept"),
-    (_nrt_python, "c_helpers", "likewise: the functions of numba's runtime"),
     (
         CompilerBase,
         "define_pipelines(self) state",
-        "kernels and routines have a pipeline of their own (compiling/pipeline.py)",
+        "routines have a pipeline of their own (pipeline.py)",
     ),
     (
         DefaultPassBuilder,
         "define_nopython_pipeline",
-        "that pipeline is numba's, without the passes that kernels cannot need",
+        "that pipeline is numba's, without the passes that routines cannot need",
     ),
     (PassManager, "passes add_pass finalize", "likewise"),
-    (
-        NativeLowering,
-        "run_pass(self,state)",
-        "a kernel, or a routine, is lowered into a library of its own kind",
-    ),
-    (
-        _dynfunc,
-        "make_function Environment",
-        "callers find a routine, which has no machine code, by a key",
-    ),
+    (NativeLowering, "run_pass(self,state)", "a routine is lowered into a library of its own kind"),
+    (_dynfunc, "make_function", "callers find a routine, which has no machine code, by a key"),
+    (JITCPUCodegen, "set_env", "likewise: there is no machine code to run"),
     (
         CPUContext,
         "insert_user_function add_dynamic_addr get_getattr get_function compile_internal "
@@ -127,42 +106,32 @@ USED = (
     ),
     (
         FunctionDescriptor,
-        "lookup_module llvm_func_name llvm_cfunc_wrapper_name llvm_cpython_wrapper_name env_name",
-        "kernels are called by their address (kernel.py)",
+        "lookup_module llvm_func_name",
+        "likewise; the build calls a kernel by its name (compiler.py)",
     ),
     (
         Dispatcher,
-        "_cache compile overloads targetctx get_call_template(self,args,kws) py_func",
-        "kernels are cached in our folder; a routine is not compiled anew for a constant "
-        "(kernel.py, routine.py)",
+        "compile overloads get_call_template(self,args,kws)",
+        "the build compiles kernels; a routine is not compiled anew for a constant (compiler.py)",
     ),
-    (
-        FunctionCache,
-        "load_overload(self,sig,target_context) _save_overload(self,sig,data) _index_key _impl "
-        "_guard_against_spurious_io_errors _cache_file _impl_class _py_func flush cache_path",
-        "that folder, and files of machine code alone (compiling/disk_cache.py)",
-    ),
-    (FunctionCache._impl_class, "_locator_classes check_cachable locator", "likewise"),
     (
         IndexDataCacheFile,
         "load(self,key) _load_index(self)",
-        "no rank runs what another one has saved for other types (compiling/checked_cache.py)",
+        "no rank runs what another one has saved for other types (checked_cache.py)",
     ),
     (Signature, "args return_type", "likewise: the types that were compiled for"),
     (sigutils, "normalize_signature(sig)", "likewise: the types that are looked for"),
-    (event, "Listener install_listener", "users see that kernels are compiled (progress.py)"),
     (
         cgutils,
         "alloca_once alloca_once_value create_struct_proxy early_exit_if early_exit_if_null "
         "false_bit true_bit get_null_value get_or_insert_function if_unlikely intp_t is_not_null",
-        "to write LLVM instructions (record_types.py, libc.py, cobre_comm.jit)",
+        "to write LLVM instructions (record_types.py, instructions.py, cobre_comm.jit)",
     ),
     (
         CPUCallConv,
         "get_function_type call_function decorate_function decode_arguments return_value "
         "check_try_status return_status_propagate",
-        "a kernel is called by numba's own convention, and a failing method gives its count back "
-        "(kernel.py, jit/holding.py)",
+        "a failing method gives its count back (jit/holding.py)",
     ),
     (
         _nrt_python,

@@ -25,6 +25,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cobre_kernels.machine.compiled import instruction
+
 WORD_BYTES = 8
 LINE_BYTES = 128  # two cache lines, because adjacent lines are prefetched as a pair
 
@@ -189,6 +191,21 @@ class Table:
 
     def __setitem__(self, index, value):
         poke_now(self.address + WORD_BYTES * index, int(value))
+
+
+@instruction
+def table_at(address):
+    """Return the words at an address as a table."""
+    return Table(address)
+
+
+def record_at(record):
+    """Return the function from an address to a record, also for compiled code."""
+
+    def record_at(address):
+        return View(record, address)
+
+    return instruction(record_at, record)
 
 
 def _seen(field, value):

@@ -5,17 +5,15 @@ import operator
 from llvmlite import ir
 from numba import types
 from numba.extending import (
-    NativeValue,
     infer_getattr,
     lower_builtin,
     lower_getattr_generic,
     lower_setattr_generic,
     models,
     register_model,
-    unbox,
 )
 
-from cobre_kernels.machine.compiling.hashing import source_hash
+from cobre_kernels.machine.hashing import source_hash
 from cobre_kernels.machine.numba_internals import (
     AbstractTemplate,
     AttributeTemplate,
@@ -70,11 +68,6 @@ table_type = TableType()
 class _AddressModel(models.PrimitiveModel):
     def __init__(self, dmm, fe_type):
         super().__init__(dmm, fe_type, cgutils.intp_t)
-
-
-@unbox(RecordType)
-def _unbox_record(typ, obj, c):
-    return NativeValue(c.pyapi.long_as_longlong(obj))
 
 
 def _type_of(field):

@@ -10,35 +10,10 @@ manual, volume 3, "Time-Stamp Counter" (invariant TSC); Arm's manual on CNTVCT_E
 
 import time
 
-from llvmlite import ir
-from numba import config, types
-from numba.extending import intrinsic
+from cobre_kernels.machine.compiled import instruction
 
-_I64 = ir.IntType(64)
-ARM_COUNTER = "cntvct_el0"
 
-if not config.DISABLE_JIT:
-
-    def read_counter(builder):
-        """Emit the reading of the counter."""
-        module = builder.module
-        if (module.triple or "").startswith(("aarch64", "arm64")):
-            function_type = ir.FunctionType(_I64, [ir.MetaDataType()])
-            name, arguments = "llvm.read_volatile_register", [module.add_metadata([ARM_COUNTER])]
-        else:
-            function_type = ir.FunctionType(_I64, [])
-            name, arguments = "llvm.readcyclecounter", []
-        overloaded = [_I64] if arguments else ()
-        return builder.call(module.declare_intrinsic(name, overloaded, function_type), arguments)
-
-    @intrinsic
-    def ticks(typingctx):
-        """Ticks of the counter; they only grow."""
-
-        def codegen(context, builder, signature, args):
-            return read_counter(builder)
-
-        return types.int64(), codegen
-
-else:
-    ticks = time.monotonic_ns
+@instruction
+def ticks():
+    """Ticks of the counter; they only grow."""
+    return time.monotonic_ns()

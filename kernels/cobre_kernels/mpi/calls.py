@@ -1,13 +1,12 @@
-"""Declares MPI's functions, by name, and lays out their counts; no other file does.
+"""Calls MPI's functions by their addresses, and lays out their counts; no other file does.
 
 A handle (communicator, datatype, request) is an ``int`` in some implementations (MPICH and its
-ABI) and a pointer in others (Open MPI). Each function is declared for both widths, under a name of
-ours that carries the width; the Mpi record says which one holds. So a kernel is compiled once for
-all implementations, and no address or handle is in cached code.
+ABI) and a pointer in others (Open MPI). Each function is called with one width or the other; the
+Mpi record says which one holds, and where the functions are. So the same machine code serves all
+implementations.
 
-:func:`make_known` must have been called before a kernel is compiled or loaded. Arguments are
-integers: addresses, handles, counts. A function that begins a collective returns a status; other
-functions return MPI's error code, 0 for success.
+Arguments are integers: addresses, handles, counts. A function that begins a collective returns a
+status; other functions return MPI's error code, 0 for success.
 
 Source: MPI 4.1, chapters 3, 6 and 19.3.5 on ABI-relevant types.
 """
@@ -15,14 +14,12 @@ Source: MPI 4.1, chapters 3, 6 and 19.3.5 on ABI-relevant types.
 import ctypes
 
 import numpy as np
-from llvmlite import binding
-from numba import carray, config, types
 
 from cobre_kernels.collective.status import MPI_FAILED, OK
 from cobre_kernels.machine.atomics import peek, poke
-from cobre_kernels.machine.kernel import as_pointer
+from cobre_kernels.machine.compiled import instruction, routine
+from cobre_kernels.machine.elements import element_access
 from cobre_kernels.machine.record import WORD_BYTES
-from cobre_kernels.machine.routine import routine
 
 # p: pointer, i: int, h: handle, n: a count of 64 bits (MPI_Count).
 SIGNATURES = {
@@ -44,42 +41,32 @@ WIDTHS = (4, 8)
 SEND_BYTES, SEND_AT, RECV_BYTES, RECV_AT = range(4)
 LARGEST_INT = 2**31 - 1
 
-_known: dict[str, int] = {}
+_store_int = element_access(np.int32)[1]
 
 
-def _symbol(name, width):
-    return f"cobre_{name}_h{width}"
-
-
-def make_known(addresses):
-    """Give the linker the addresses of the functions in :data:`SIGNATURES`, by their names."""
-    for name, address in addresses.items():
-        _known[name] = address
-        for width in WIDTHS:
-            binding.add_symbol(_symbol(name, width), address)
-
-
-def _external(name, width):
-    """Return a function of MPI whose handles have so many bytes."""
+def _with_handles_of(name, width):
+    """Return a function that calls the one of MPI at an address; handles have so many bytes."""
     sizes = {"p": 8, "n": 8, "i": 4, "h": width}
     widths = [sizes[letter] for letter in SIGNATURES[name]]
-    if not config.DISABLE_JIT:
-        kinds = [types.int32 if size == 4 else types.int64 for size in widths]
-        return types.ExternalFunction(_symbol(name, width), types.int32(*kinds))
-    kinds = [ctypes.c_int32 if size == 4 else ctypes.c_int64 for size in widths]
-    prototype = ctypes.CFUNCTYPE(ctypes.c_int32, *kinds)
-    return lambda *arguments: prototype(_known[name])(*map(int, arguments))
+    kinds = [ctypes.c_int, *(ctypes.c_int if size == 4 else ctypes.c_int64 for size in widths)]
+
+    def call_c(address, *arguments):
+        return ctypes.CFUNCTYPE(*kinds)(address)(*map(int, arguments))
+
+    return instruction(call_c, kinds)
 
 
 def _function(name):
     """Return a function of MPI that takes the Mpi record first, and then integers."""
-    narrow, wide = (_external(name, width) for width in WIDTHS)
+    narrow, wide = (_with_handles_of(name, width) for width in WIDTHS)
+    number = list(SIGNATURES).index(name)
 
     @routine
     def call(mpi, *arguments):
+        address = mpi.functions[number]
         if mpi.handle_bytes == 4:
-            return np.int64(narrow(*arguments))
-        return np.int64(wide(*arguments))
+            return np.int64(narrow(address, *arguments))
+        return np.int64(wide(address, *arguments))
 
     return call
 
@@ -101,9 +88,8 @@ def _array_of(comm, number):
 def _as_ints(comm, number, words):
     """Write a table as an array of C ints; return its address."""
     nodes, address = comm.nodes.nodes, _array_of(comm, number)
-    ints = carray(as_pointer(address), nodes, np.int32)
     for node in range(nodes):
-        ints[node] = words[node]
+        _store_int(address, node, np.int32(words[node]))
     return address
 
 

@@ -8,10 +8,10 @@ from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import poke
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.record import WORD_BYTES
-from cobre_kernels.machine.routine import routine
 from cobre_kernels.mpi import calls
 from cobre_kernels.mpi.records import MPI_MESSAGE
 from cobre_kernels.nodes.messages import GOODBYE, RAISED, REPORT, Message, gets, take_in

@@ -1,7 +1,7 @@
 """The records for MPI: the library's handles of a communicator, and its control messages."""
 
 from cobre_kernels.collective.seeing.journal import RAISED_ROWS, RAISED_WORDS
-from cobre_kernels.machine.record import WORD_BYTES, Record, memory, pointer, word
+from cobre_kernels.machine.record import WORD_BYTES, Record, memory, pointer, table, word
 from cobre_kernels.nodes.messages import KINDS
 
 MPI_MESSAGE = Record(
@@ -17,6 +17,7 @@ MPI = Record(
     "The MPI of one communicator over several nodes, beside its Nodes record.",
     # The library.
     handle_bytes=word("width of a handle: 4 or 8"),
+    functions=table("addresses of MPI's functions, in the order of mpi/calls.py; 0: it has none"),
     world=word("handle of the communicator of all ranks"),
     leaders=word("handle of the communicator of the leaders; 0 on a follower"),
     byte=word("handle of MPI_BYTE"),

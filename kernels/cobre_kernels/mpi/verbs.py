@@ -7,9 +7,9 @@ to every other at once, which takes up to 1.4 times as long (``python -m bench.s
 
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.status import OK
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.kernel import kernel
-from cobre_kernels.machine.routine import routine
 from cobre_kernels.mpi import calls
 from cobre_kernels.mpi.waiting import complete
 from cobre_kernels.nodes.verbs import Cast, Exchange, Gather, Scatter

@@ -14,8 +14,8 @@ from cobre_kernels.collective.seeing.journal import ANOTHER_NODE
 from cobre_kernels.collective.status import OK
 from cobre_kernels.collective.waiting.patience import Patience, nap, pause
 from cobre_kernels.machine import libc
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.kernel import kernel
-from cobre_kernels.machine.routine import routine
 from cobre_kernels.mpi import calls
 from cobre_kernels.nodes.protocol import COMMITTED, MOVING
 

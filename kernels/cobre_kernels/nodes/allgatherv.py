@@ -17,9 +17,9 @@ from cobre_kernels.collective.checks import (
 )
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.status import OK
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.copy import copy_out, is_large, move, store_fence
 from cobre_kernels.machine.kernel import kernel
-from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.lanes import choose_lanes
 from cobre_kernels.nodes.outputs import NO_ROOT, end_together, note_output
 from cobre_kernels.nodes.records import (

@@ -28,9 +28,9 @@ from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.reduction.fold import FOLD_BLOCK_BYTES, fold
 from cobre_kernels.collective.regions import may_be_shared
 from cobre_kernels.collective.status import OK
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.kernel import kernel, run
-from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.lanes import choose_lanes, share_of
 from cobre_kernels.nodes.outputs import NO_ROOT, end_together, note_output
 from cobre_kernels.nodes.records import (
@@ -120,8 +120,8 @@ def _along_chain(comm, call):
     """Reduce chunk by chunk; all nodes have chunks of the same size."""
     nodes, node, size_bytes = comm.nodes, comm.node, contribution_bytes(call)
     chunk_bytes = chain_chunk_bytes(nodes.widest, nodes.half_bytes)
-    before = (0, 0, 0)
-    for begin in range(0, size_bytes, chunk_bytes):
+    begin, before = 0, (0, 0, 0)
+    while begin < size_bytes:
         length = min(chunk_bytes, size_bytes - begin)
         half = next_half(nodes)
         result = half + node.size * chunk_bytes
@@ -131,6 +131,7 @@ def _along_chain(comm, call):
         if outcome != OK:
             return outcome
         before = (begin, length, result)
+        begin += chunk_bytes
     _take(comm, call, before)
     return OK
 
@@ -173,8 +174,8 @@ def _reduce_in_stripes(comm, call):
     chunks = -(-size_bytes // (stripes * _largest_stripe(comm)))
     line_bytes = stripes * STRIPE_LINE_BYTES
     chunk_bytes = -(-size_bytes // (chunks * line_bytes)) * line_bytes
-    before = (0, 0, 0)
-    for begin in range(0, size_bytes, chunk_bytes):
+    begin, before = 0, (0, 0, 0)
+    while begin < size_bytes:
         length = min(chunk_bytes, size_bytes - begin)
         lines = -(-length // STRIPE_LINE_BYTES)
         chunk = Chunk(begin, length, -(-lines // stripes) * STRIPE_LINE_BYTES)
@@ -185,6 +186,7 @@ def _reduce_in_stripes(comm, call):
             before = (begin, length, result)
         if outcome != OK:
             return outcome
+        begin += chunk_bytes
     _take(comm, call, before)
     return OK
 

@@ -8,7 +8,7 @@ measured by its own clock alone.
 
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import load_relaxed, store_relaxed
-from cobre_kernels.machine.routine import routine
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.ticks import ticks
 from cobre_kernels.nodes.records import own_staging
 

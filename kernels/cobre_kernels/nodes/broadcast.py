@@ -7,9 +7,9 @@ the buffers of each node are one memory, a region (``outputs.py``).
 from cobre_kernels.collective.calls import Broadcast
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.status import OK
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.copy import copy_out, is_large, move, store_fence
 from cobre_kernels.machine.kernel import kernel, run
-from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.lanes import choose_lanes, share_of
 from cobre_kernels.nodes.outputs import end_together, note_output
 from cobre_kernels.nodes.records import MEETING, is_flat, leads, next_half, set_block

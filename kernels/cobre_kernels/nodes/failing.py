@@ -13,9 +13,9 @@ from cobre_kernels.collective.status import (
     TIMED_OUT,
     UNSEEN,
 )
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.kernel import kernel, run
-from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.messages import say_goodbye
 from cobre_kernels.nodes.records import has_lane, leader_of, set_blocks_by_rank
 from cobre_kernels.nodes.verbs import Gather

@@ -12,10 +12,10 @@ from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.gather import agreement, expectation, note_count, with_counts
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.atomics import peek, poke
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.copy import is_large, move
 from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.record import WORD_BYTES
-from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.allgatherv import (
     chunk_bytes,
     part_bytes,

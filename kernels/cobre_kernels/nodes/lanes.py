@@ -10,7 +10,7 @@ One leader moves about 2.5 GB a second, because TCP of the kernel copies. Lanes 
 and in an allreduce they share the folds. Small payloads take one lane: a lane costs an exchange.
 """
 
-from cobre_kernels.machine.routine import routine
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.nodes.records import STRIPE_LINE_BYTES, set_block
 
 LEAST_SHARE_BYTES = 256 * 1024  # of a payload; a smaller share costs more headers than it wins

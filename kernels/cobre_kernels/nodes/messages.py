@@ -36,9 +36,9 @@ from cobre_kernels.collective.seeing.journal import (
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import peek, poke
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.record import WORD_BYTES
-from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.records import leader_of
 
 KINDS = QUERY, ANSWER, RAISED, REPORT, GOODBYE = range(5)

@@ -16,9 +16,9 @@ from cobre_kernels.machine.atomics import (
     store_relaxed,
     store_release,
 )
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.kernel import kernel, run
-from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.arrival import show_last, take_last
 from cobre_kernels.nodes.failing import (
     FAILURE_BYTES,

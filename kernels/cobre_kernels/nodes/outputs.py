@@ -16,8 +16,8 @@ take no part in that step, because a region is the memory of one node.
 from cobre_kernels.collective.calls import BARRIER, FENCE, Barrier
 from cobre_kernels.collective.regions import NO_REGION, may_be_shared, note_location
 from cobre_kernels.collective.status import OK, USE_SLOTS
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.kernel import run
-from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.records import APART, MEETING, PRIVATE, leads, node_rank_of
 from cobre_kernels.shm.control import IN_REGION
 from cobre_kernels.shm.region import location_of, outputs_meet, shows_location

@@ -71,7 +71,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cobre_kernels.machine.routine import routine
+from cobre_kernels.machine.compiled import routine
 
 STATES = OUTSIDE, ENTERED, PREPARED, MOVING, COMMITTED, ENDED = range(6)
 EVENTS = (

@@ -10,6 +10,7 @@ shared-memory collectives keep their slots is the *staging buffer* here::
 from cobre_kernels.collective.comm import FAILURE
 from cobre_kernels.collective.reduction.fold import FOLD_BLOCK_BYTES
 from cobre_kernels.collective.waiting.pulse import PULSE
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.record import (
     LINE_BYTES,
     Record,
@@ -22,7 +23,6 @@ from cobre_kernels.machine.record import (
     table,
     word,
 )
-from cobre_kernels.machine.routine import routine
 
 HEADER_ROOM_BYTES = 32
 HEADER_LINE_BYTES = 64

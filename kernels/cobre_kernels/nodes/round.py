@@ -20,9 +20,9 @@ from cobre_kernels.collective.calls import Outcome
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.status import DISAGREE, OK, USE_SLOTS
 from cobre_kernels.collective.stop import hear
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.record import WORD_BYTES
-from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.arrival import note_last_node, note_node
 from cobre_kernels.nodes.failing import exchange_calls, fail_on_node
 from cobre_kernels.nodes.lanes import share_blocks

@@ -28,8 +28,8 @@ from cobre_kernels.collective.waiting.patience import (
     write_late_line,
 )
 from cobre_kernels.collective.waiting.pulse import beat
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.kernel import kernel, run_alone
-from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.failing import adopt_report, clear_failures
 from cobre_kernels.nodes.messages import CLOSED_HERE, EVERYBODY, QUERY, send
 from cobre_kernels.nodes.protocol import (

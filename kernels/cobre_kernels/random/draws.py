@@ -4,9 +4,24 @@ Number i of a key (low, high) is made of the block whose counter is i and high, 
 the key low. Each distribution changes low by a constant of its own, so that its blocks are others.
 """
 
-from cobre_kernels.machine.routine import routine
-from cobre_kernels.random.philox import LOW_32, encrypt, fold_names, high_half
-from cobre_kernels.random.quantile import EXACT, quantile
+from typing import NamedTuple
+
+import numpy as np
+
+from cobre_kernels.machine.atomics import poke
+from cobre_kernels.machine.compiled import routine
+from cobre_kernels.machine.elements import element_access
+from cobre_kernels.machine.kernel import kernel
+from cobre_kernels.machine.record import WORD_BYTES, Record, table_at, word
+from cobre_kernels.random.philox import (
+    LOW_32,
+    begin_fold,
+    encrypt,
+    end_fold,
+    fold_name,
+    high_half,
+)
+from cobre_kernels.random.quantile import quantile
 
 LARGEST = 2**63 - 1
 NORMAL = 0x243F6A8885A308D3  # the first bits of pi, and those that follow
@@ -21,14 +36,14 @@ def block_of(low, high, i):
     )
 
 
-@routine(**EXACT)
+@routine
 def draw_uniform(low, high, i):
     """Return a multiple of 2**-53 in [0, 1)."""
     a, b, _, _ = block_of(low, high, i)
     return float(b << 21 | a >> 11) * 2.0**-53
 
 
-@routine(**EXACT)
+@routine
 def draw_normal(low, high, i):
     """Return the quantile of an odd multiple of 2**-53, of which there are 2**52 in (0, 1)."""
     a, b, _, _ = block_of(low ^ NORMAL, high, i)
@@ -84,6 +99,66 @@ def fill_integers(low, high, indices, drawn, bound):
         drawn[n] = draw_integer(low, high, int(indices[n]), bound)
 
 
-def fill_key(names, key):
-    """Fold an array of names into the two words of a key."""
-    key[0], key[1] = fold_names(names)
+NUMBERS = Record(
+    "Numbers",
+    "Numbers that are drawn for Python, one after the other, in an array of the caller.",
+    first=word("the first of them: a float64, or an int64"),
+)
+
+_store_float64 = element_access(np.float64)[1]
+
+
+class Names(NamedTuple):
+    """An array of int64 that are folded into the two words of a key."""
+
+    names: int
+    count: int
+
+
+class Draw(NamedTuple):
+    """A key, an array of int64 that says which of its numbers, and a bound for integers."""
+
+    low: int
+    high: int
+    indices: int
+    count: int
+    bound: int
+
+
+@kernel(NUMBERS, Names)
+def key_kernel(key, call):
+    """Fold names into a key, as :func:`~.philox.fold_names`."""
+    names, state = table_at(call.names), begin_fold(call.count)
+    for n in range(call.count):
+        state = fold_name(state, names[n])
+    low, high = end_fold(state)
+    poke(key.address, low)
+    poke(key.address + WORD_BYTES, high)
+    return 0
+
+
+@kernel(NUMBERS, Draw)
+def uniform_kernel(drawn, call):
+    """Draw a number for each index."""
+    indices = table_at(call.indices)
+    for n in range(call.count):
+        _store_float64(drawn.address, n, draw_uniform(call.low, call.high, indices[n]))
+    return 0
+
+
+@kernel(NUMBERS, Draw)
+def normal_kernel(drawn, call):
+    """Draw a number for each index."""
+    indices = table_at(call.indices)
+    for n in range(call.count):
+        _store_float64(drawn.address, n, draw_normal(call.low, call.high, indices[n]))
+    return 0
+
+
+@kernel(NUMBERS, Draw)
+def integers_kernel(drawn, call):
+    """Draw a number for each index."""
+    indices, numbers = table_at(call.indices), table_at(drawn.address)
+    for n in range(call.count):
+        numbers[n] = draw_integer(call.low, call.high, indices[n], call.bound)
+    return 0

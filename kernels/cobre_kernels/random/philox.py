@@ -5,7 +5,7 @@ SC'11, doi:10.1145/2063384.2063405. Words of 32 bits lie in int64, and what exce
 off. So products may wrap in compiled code, and Python's integers give the same words.
 """
 
-from cobre_kernels.machine.routine import routine
+from cobre_kernels.machine.compiled import routine
 
 ROUNDS = 10
 LOW_32 = 0xFFFFFFFF
@@ -45,7 +45,27 @@ def fold_names(names):
     The state is encrypted with one name after the other as the key, from the number of names on.
     Two names are two bijections, so that states which differ stay different under the same names.
     """
-    a, b, c, d = len(names), 0, 0, 0
+    state = begin_fold(len(names))
     for name in names:
-        a, b, c, d = encrypt(a, b, c, d, name & LOW_32, high_half(name))
+        state = fold_name(state, name)
+    return end_fold(state)
+
+
+@routine
+def begin_fold(count):
+    """Return the state before the first of so many names."""
+    return (count, 0, 0, 0)
+
+
+@routine
+def fold_name(state, name):
+    """Return the state after one more name."""
+    a, b, c, d = state
+    return encrypt(a, b, c, d, name & LOW_32, high_half(name))
+
+
+@routine
+def end_fold(state):
+    """Return the two words that the state becomes."""
+    a, b, c, d = state
     return signed(b, a), signed(d, c)

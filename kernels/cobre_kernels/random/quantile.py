@@ -6,12 +6,8 @@ libraries differ in the last bit of a logarithm, so the one here is made of sums
 quotients too: the algorithm of fdlibm's ``e_log.c`` (Sun Microsystems, 1993), below 1 ulp.
 """
 
-import math
-
-from cobre_kernels.machine.routine import routine
-
-# No fastmath, also where the caller has it: fused or reordered operations are rounded otherwise.
-EXACT = {"error_model": "numpy", "fastmath": False}
+from cobre_kernels.machine.compiled import routine
+from cobre_kernels.machine.elements import bits_of, float_of, square_root
 
 CENTRAL = 0.425
 CENTRAL_SQUARE = 0.180625
@@ -56,21 +52,23 @@ ODD = (1.479819860511658591e-1, 1.818357216161805012e-1, 2.857142874366239149e-1
 FIRST = 6.666666666666735130e-1
 
 
-@routine(**EXACT)
+@routine
 def _quotient(r, top, bottom):
     """Return the quotient of two polynomials of degree 7."""
     return _polynomial(r, *top) / _polynomial(r, *bottom)
 
 
-@routine(**EXACT)
+@routine
 def _polynomial(r, a, b, c, d, e, f, g, h):
     return ((((((a * r + b) * r + c) * r + d) * r + e) * r + f) * r + g) * r + h
 
 
-@routine(**EXACT)
+@routine
 def logarithm(x):
     """Return the natural logarithm of a positive, normal float64."""
-    mantissa, exponent = math.frexp(x)
+    bits = bits_of(x)
+    exponent = (bits >> 52) - 1022
+    mantissa = float_of(bits & 0xFFFFFFFFFFFFF | 1022 << 52)  # in [0.5, 1)
     if mantissa < HALF_ROOT:
         mantissa, exponent = 2.0 * mantissa, exponent - 1
     f = mantissa - 1.0
@@ -84,7 +82,7 @@ def logarithm(x):
     return k * LN_2_HIGH - ((half_square - (s * (half_square + (odd + even)) + k * LN_2_LOW)) - f)
 
 
-@routine(**EXACT)
+@routine
 def quantile(p):
     """Return the number that a standard normal variate is below with probability p, 0 < p < 1.
 
@@ -94,7 +92,7 @@ def quantile(p):
     if abs(q) <= CENTRAL:
         r = CENTRAL_SQUARE - q * q
         return q * _quotient(r, CENTRAL_NUMERATOR, CENTRAL_DENOMINATOR)
-    r = math.sqrt(-logarithm(p if q < 0.0 else 1.0 - p))
+    r = square_root(-logarithm(p if q < 0.0 else 1.0 - p))
     if r <= TAIL:
         x = _quotient(r - 1.6, MIDDLE_NUMERATOR, MIDDLE_DENOMINATOR)
     else:

@@ -16,9 +16,9 @@ from cobre_kernels.collective.checks import (
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.regions import may_be_shared, note_location
 from cobre_kernels.collective.status import OK, USE_SLOTS
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.copy import copy_far, copy_out, copy_two, is_large, move, store_fence
 from cobre_kernels.machine.kernel import kernel
-from cobre_kernels.machine.routine import routine
 from cobre_kernels.shm.control import INLINE_BYTES
 from cobre_kernels.shm.region import meet_in_region, no_rank_writes, outputs_meet
 from cobre_kernels.shm.slot import PROBE_EVERY, fill, fill_slot, slot_of

@@ -14,10 +14,10 @@ from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.reduction.fold import FOLD_BLOCK_BYTES, fold
 from cobre_kernels.collective.regions import NO_REGION, may_be_shared, note_location
 from cobre_kernels.collective.status import OK, USE_SLOTS
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.copy import FAR_BYTES, move
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.record import LINE_BYTES
-from cobre_kernels.machine.routine import routine
 from cobre_kernels.shm.control import INLINE_BYTES
 from cobre_kernels.shm.region import (
     MIXED,
@@ -83,7 +83,8 @@ def _payload(comm, rank, generation, own):
 @routine
 def _every_rank_folds(comm, call):
     chunk, size_bytes = comm.node.chunk_bytes, contribution_bytes(call)
-    for begin in range(0, size_bytes, chunk):
+    begin = 0
+    while begin < size_bytes:
         length = min(chunk, size_bytes - begin)
         generation = next_generation(comm)
         outcome = _contribute(comm, generation, call.send + begin, length)
@@ -91,6 +92,7 @@ def _every_rank_folds(comm, call):
             return outcome
         own = _own_chunk(comm, call, generation, begin, length)
         _fold_slots(comm, call, own, call.recv + begin, (0, length))
+        begin += chunk
     return OK
 
 
@@ -157,7 +159,8 @@ def _fold_slots(comm, call, own, target, span):
     begin, length = span[0], span[1] - span[0]
     third = length // (3 * TURN_BYTES) * TURN_BYTES if length >= FAR_BYTES else 0
     for at in range(0, third, TURN_BYTES):
-        for place in range(at, 3 * third, third):
+        for turn in range(3):
+            place = at + turn * third
             _fold_block(comm, call, own, target + place, begin + place, TURN_BYTES)
     for at in range(3 * third, length, FOLD_BLOCK_BYTES):
         block = min(length - at, FOLD_BLOCK_BYTES)
@@ -204,7 +207,8 @@ def _into_region(comm, call):
     if region > NO_REGION:
         _fold_sends(comm, call, generation)
         return synchronise(comm, called(comm))
-    for begin in range(0, size_bytes, chunk):
+    begin = 0
+    while begin < size_bytes:
         length = min(chunk, size_bytes - begin)
         if begin > 0 or region == MIXED:
             generation = next_generation(comm)
@@ -214,6 +218,7 @@ def _into_region(comm, call):
         own = _own_chunk(comm, call, generation, begin, length)
         span = _stripe(comm, comm.rank, length)
         _fold_slots(comm, call, own, call.recv + begin + span[0], span)
+        begin += chunk
     return synchronise(comm, called(comm))
 
 

@@ -10,9 +10,9 @@ from cobre_kernels.collective.calls import Broadcast, called
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.regions import may_be_shared, note_location
 from cobre_kernels.collective.status import OK, USE_SLOTS
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.copy import is_large, move, store_fence
 from cobre_kernels.machine.kernel import kernel
-from cobre_kernels.machine.routine import routine
 from cobre_kernels.shm.control import INLINE_BYTES
 from cobre_kernels.shm.reading import end_reading, may_read, read_array, show_array
 from cobre_kernels.shm.region import meet_in_region, outputs_meet

@@ -14,9 +14,9 @@ from cobre_kernels.collective.gather import agreement, expectation, note_count, 
 from cobre_kernels.collective.regions import may_be_shared
 from cobre_kernels.collective.status import OK, USE_SLOTS
 from cobre_kernels.machine.atomics import peek, poke
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.copy import copy_far, is_large, move, store_fence
 from cobre_kernels.machine.kernel import kernel
-from cobre_kernels.machine.routine import routine
 from cobre_kernels.shm.control import IN_REGION, INLINE_BYTES
 from cobre_kernels.shm.slot import fill_slot, slot_of
 from cobre_kernels.shm.step import (
@@ -48,14 +48,14 @@ def gatherv_body(comm, call):
         return outcome
     call = with_counts(comm, call)
     _take_out(comm, call, generation, 0)
-    for begin in range(
-        comm.node.chunk_bytes, largest_block_bytes(comm.size, call), comm.node.chunk_bytes
-    ):
+    begin, longest = comm.node.chunk_bytes, largest_block_bytes(comm.size, call)
+    while begin < longest:
         generation = next_generation(comm)
         outcome = _step(comm, call, generation, begin, 0)
         if outcome != OK:
             return outcome
         _take_out(comm, call, generation, begin)
+        begin += comm.node.chunk_bytes
     if is_large(call.recv_count * call.itemsize):
         store_fence()
     return synchronise(comm, called(comm)) if ends_together else OK

@@ -11,8 +11,8 @@ from cobre_kernels.collective.reading import READING, SENDER
 from cobre_kernels.collective.status import OK, USE_SLOTS
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import WORD_BYTES, peek, poke
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.copy import move
-from cobre_kernels.machine.routine import routine
 from cobre_kernels.shm.step import await_all, next_generation, publish
 from cobre_kernels.shm.wait import cell_of
 

@@ -18,8 +18,8 @@ from cobre_kernels.collective.checks import bytes_of, displacement_of
 from cobre_kernels.collective.regions import LOCATION, NO_REGION
 from cobre_kernels.collective.status import OK, USE_SLOTS
 from cobre_kernels.machine.atomics import load_relaxed
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.copy import move
-from cobre_kernels.machine.routine import routine
 from cobre_kernels.shm.control import IN_REGION
 from cobre_kernels.shm.step import await_all, publish
 from cobre_kernels.shm.wait import cell_of

@@ -14,8 +14,8 @@ result, so ranks need not agree on it.
 """
 
 from cobre_kernels.machine import libc
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.copy import copy_far, copy_out, is_large, move, store_fence
-from cobre_kernels.machine.routine import routine
 
 TIMED_FILL_BYTES = 16384  # long beside two readings of the clock: each is timed
 STREAMED_BYTES = 2048  # below, both ways cost the same
@@ -68,20 +68,23 @@ def fill_slots(comm, generation, source, count):
     node, rank = comm.node, comm.node.rank
     if node.size == 1:
         return
-    for begin in range(0, count, node.chunk_bytes):
+    begin = 0
+    while begin < count:
         length = min(count - begin, node.chunk_bytes)
         target = slot_of(comm, rank, generation)
         fill(node.slot_fills, target, source + begin, length, generation % PROBE_EVERY == 0)
+        begin += node.chunk_bytes
         rank = rank + 1 if rank + 1 < node.size else 0
 
 
 @routine
 def copy_slots(comm, rank, generation, target, count, streams):
     """Copy what ``rank`` has put into slots by :func:`fill_slots`."""
-    node = comm.node
-    for begin in range(0, count, node.chunk_bytes):
+    node, begin = comm.node, 0
+    while begin < count:
         length = min(count - begin, node.chunk_bytes)
         copy_far(target + begin, slot_of(comm, rank, generation), length, streams)
+        begin += node.chunk_bytes
         rank = rank + 1 if rank + 1 < node.size else 0
 
 

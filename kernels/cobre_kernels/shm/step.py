@@ -22,8 +22,8 @@ from cobre_kernels.machine.atomics import (
     store_release,
     store_seq_cst,
 )
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.kernel import kernel
-from cobre_kernels.machine.routine import routine
 from cobre_kernels.shm.control import HAS_CLOSED, HAS_FAILED, IN_REGION
 from cobre_kernels.shm.wait import cell_of, wait_for
 
@@ -160,6 +160,3 @@ def announce(comm, condition):
     store_release(comm.node.control.blocks[comm.node.rank].condition, condition)
     for parity in range(2):
         libc.futex_wake_all(cell_of(comm, comm.node.rank, parity).arrived)
-
-
-KERNELS = (announce_closed_kernel,)

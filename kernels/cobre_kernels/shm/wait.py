@@ -17,7 +17,6 @@ from cobre_kernels.collective.waiting.patience import (
     mark_nobody,
     nap,
     pause,
-    pause_kernel,
     spin_again,
     waited_ns,
     write_late_line,
@@ -31,8 +30,8 @@ from cobre_kernels.machine.atomics import (
     load_relaxed,
     load_seq_cst,
 )
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.kernel import kernel
-from cobre_kernels.machine.routine import routine
 from cobre_kernels.shm.control import HAS_CLOSED, HAS_FAILED, MEMBER
 
 FEW_LOOKS = 8  # a wait as short counts as the transfer of a cache line, not as waiting for a rank
@@ -187,6 +186,3 @@ def _reason_of(condition):
     if condition == HAS_CLOSED:
         return LEFT
     return GAVE_UP if condition == HAS_FAILED else DIED
-
-
-KERNELS = (pause_kernel, block_kernel, look_around_kernel)

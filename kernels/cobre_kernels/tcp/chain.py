@@ -16,10 +16,10 @@ another rank, and so give other bits than all other ways.
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.reduction.fold import fold
 from cobre_kernels.collective.status import OK
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.record import LINE_BYTES
-from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.records import LEAST_PIECE_BYTES, is_pair
 from cobre_kernels.nodes.verbs import Chain
 from cobre_kernels.nodes.waiting import end_verb

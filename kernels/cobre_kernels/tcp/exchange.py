@@ -11,9 +11,9 @@ from cobre_kernels.collective.status import OK
 from cobre_kernels.collective.stop import hear
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import swap_bytes
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.kernel import kernel, run_alone
-from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.records import DIFFERS, TAKES_WHOLE
 from cobre_kernels.nodes.verbs import Exchange, Scatter
 from cobre_kernels.nodes.waiting import end_verb, note_progress

@@ -9,8 +9,8 @@ Every frame begins with a prefix of 5 bytes: u32 length of the rest, u8 tag. The
 """
 
 from cobre_kernels.machine.atomics import peek, poke, swap_bytes
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.record import WORD_BYTES, Record, word
-from cobre_kernels.machine.routine import routine
 from cobre_kernels.tcp.tags import FIRST_CONTROL, LENGTH_BYTES, PREFIX_BYTES
 
 FRAME_HEADER = Record(

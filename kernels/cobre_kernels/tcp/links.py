@@ -1,6 +1,7 @@
 """The links between leaders: records in the private memory of a leader's process."""
 
 from cobre_kernels.collective.reading import VECTOR
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.record import (
     LINE_BYTES,
     Record,
@@ -11,7 +12,6 @@ from cobre_kernels.machine.record import (
     rows,
     word,
 )
-from cobre_kernels.machine.routine import routine
 from cobre_kernels.tcp.frame import CONTROL_MESSAGE, FRAME_HEADER
 
 NOBODY = -1

@@ -17,8 +17,8 @@ and forwarded.
 
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.status import OK
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.kernel import kernel, run
-from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.records import set_recv, set_send
 from cobre_kernels.nodes.verbs import Cast, Gather, Scatter
 from cobre_kernels.nodes.waiting import end_verb

@@ -13,6 +13,7 @@ import signal
 import sys
 
 import pytest
+from cobre_kernels.machine.code import library
 
 from cobre_comm import (
     CollectiveFailed,
@@ -22,8 +23,7 @@ from cobre_comm import (
     ShmBackend,
     ShmConfig,
 )
-from cobre_comm.backends.fast_methods import load
-from cobre_comm.backends.shm import backend, nameless
+from cobre_comm.backends.shm import nameless
 from cobre_comm.testing.cases.mixed.sequences import four_in_a_row
 from cobre_comm.testing.cases.raised import met
 from tests.faults.shm.private_shm import fork, in_private_shm, outcome
@@ -245,7 +245,7 @@ def make_by_name(comm):
 
 def with_kernels(act, *args):
     four_in_a_row(LocalBackend(), "python")
-    load(backend.kernels())  # another user cannot compile, nor read our folders
+    library()  # another user cannot read our folders
     with ShmBackend(ShmConfig(name="/first", rank=0, size=1)) as alone:
         make_region(alone, "")
     act(*args)

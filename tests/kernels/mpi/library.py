@@ -8,10 +8,10 @@ import pytest
 from cobre_kernels.collective.calls import Outcome
 from cobre_kernels.collective.comm import COMM, RANKS
 from cobre_kernels.collective.status import LOST_PEER
-from cobre_kernels.machine.record import WORD_BYTES
+from cobre_kernels.machine.record import WORD_BYTES, poke_now
 from cobre_kernels.mpi import calls
 from cobre_kernels.mpi.control import HEAD_BYTES, TAG
-from cobre_kernels.mpi.records import MPI_MESSAGE, message_bytes
+from cobre_kernels.mpi.records import MPI, MPI_MESSAGE, message_bytes
 from cobre_kernels.nodes import round
 from cobre_kernels.nodes.messages import report_kernel
 from cobre_kernels.nodes.protocol import ENTERED
@@ -98,13 +98,14 @@ def _does(name):
 
 
 CALLBACKS = {name: _does(name) for name in calls.SIGNATURES}
-calls.make_known({n: ctypes.cast(f, ctypes.c_void_p).value for n, f in CALLBACKS.items()})
+ADDRESSES = np.array([ctypes.cast(CALLBACKS[n], ctypes.c_void_p).value for n in calls.SIGNATURES])
 library.has_large_counts = lambda: True
 
 
 class Memory(memory.MpiMemory):
     def _describe_library(self, owned):
         self._mpi.handle_bytes = HANDLE_BYTES
+        poke_now(self._mpi.address + MPI.offsets["functions"], ADDRESSES.ctypes.data)
         self._mpi.status = self.room(64)
 
 
@@ -131,16 +132,16 @@ class Leader:
 
     def exchange(self):
         call = Exchange(round.LEADER_HEADER_BYTES, 0, 0)
-        return memory.VERBS.exchange.call(self.comm.address, call)
+        return memory.VERBS.exchange.call(self.comm.address, *call)
 
     def gather(self, parts):
         """Gather parts, each its displacement and length."""
         for node, (begin, length) in enumerate(parts):
             self.nodes.block_at[node], self.nodes.block_bytes[node] = begin, length
-        return memory.VERBS.allgatherv.call(self.comm.address, Gather(0, 1))
+        return memory.VERBS.allgatherv.call(self.comm.address, *Gather(0, 1))
 
     def report(self):
-        return report_kernel.call(self.comm.address, Outcome(LOST_PEER))
+        return report_kernel.call(self.comm.address, *Outcome(LOST_PEER))
 
     def reasons(self):
         return [self.comm.failures[rank].reason for rank in range(self.comm.size)]

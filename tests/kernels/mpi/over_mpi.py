@@ -52,7 +52,7 @@ def test_after_a_loss_no_data_begin_to_move(leader, mpi, verb):
     mpi.come(GOODBYE)
     memory.VERBS.read.call(leader.comm.address)
     leader.nodes.state = MOVING
-    assert getattr(memory.VERBS, verb).call(leader.comm.address, DATA[verb]) == LOST_PEER
+    assert getattr(memory.VERBS, verb).call(leader.comm.address, *DATA[verb]) == LOST_PEER
     assert not mpi.begun
 
 

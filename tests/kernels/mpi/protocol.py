@@ -86,7 +86,7 @@ def test_a_rank_that_died_is_not_late(mpi, order):
 def test_what_a_rank_tells_whose_collective_has_failed(mpi, rank, leader_is, status, told):
     leader = Leader([0, 0, 2], rank)
     leader.comm.failures[0].reason = leader_is
-    assert abandon_body.call(leader.comm.address, Outcome(status)) == OK
+    assert abandon_body.call(leader.comm.address, *Outcome(status)) == OK
     assert mpi.sent == told
 
 

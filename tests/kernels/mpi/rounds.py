@@ -44,7 +44,7 @@ COUNT = 3000  # of each rank: too many for the headers
 
 
 def hand_out(rank, status):
-    return hand_out_kernel.call(rank.comm.address, Outcome(status))
+    return hand_out_kernel.call(rank.comm.address, *Outcome(status))
 
 
 def arrive(rank, other):
@@ -122,7 +122,7 @@ def see_kernel(comm, call):
 def test_who_waits_for_a_long_copy_does_not_yield(mpi, writes, size_bytes, naps):
     rank = Leader(TWO_HERE)
     rank.nodes.writes, rank.nodes.output_bytes = writes, size_bytes
-    assert see_kernel.call(rank.comm.address, Outcome(OK)) == OK
+    assert see_kernel.call(rank.comm.address, *Outcome(OK)) == OK
     assert rank.comm.wait.naps == naps
 
 
@@ -133,7 +133,7 @@ def test_who_waits_for_a_long_copy_does_not_yield(mpi, writes, size_bytes, naps)
 def test_outputs_are_seen_where_all_ranks_of_the_node_are_in(mpi, status, outcome, outputs):
     rank = Leader(TWO_HERE)
     rank.nodes.output_mark = IN_REGION
-    assert see_kernel.call(rank.comm.address, Outcome(status)) == outcome
+    assert see_kernel.call(rank.comm.address, *Outcome(status)) == outcome
     assert rank.nodes.outputs == outputs
     assert rank.nodes.output_mark == 0
 
@@ -182,7 +182,7 @@ def test_what_fails_ends_the_collective(leader, mpi, name, failing):
     comm.fold_kernel, comm.sends = fold_kernel.address, SENDS.ctypes.data
     comm.compared = SEND.nbytes
     mpi.failing = failing
-    assert body.call(comm.address, call) == (MPI_FAILED if failing else OK)
+    assert body.call(comm.address, *call) == (MPI_FAILED if failing else OK)
     assert [begun for begun, _ in mpi.begun] == called[: failing or len(called)]
     assert comm.mpi_error == (MPI_ERROR if failing else 0)
     assert mpi.sent == ([REPORT] if failing else [])

@@ -49,7 +49,7 @@ def values(rank, length):
 
 
 def synchronise(comm, length=0):
-    return entry.barrier_entry.call(comm, calls.Barrier(calls.BARRIER, length))
+    return entry.barrier_entry.call(comm, *calls.Barrier(calls.BARRIER, length))
 
 
 def barriers(comm):
@@ -65,7 +65,7 @@ def broadcast(comm, length, root, buffer=None):
     if rank == root:
         buffer[:] = values(root, length)
     call = calls.Broadcast(buffer.ctypes.data, buffer.nbytes, dtypes.FLOAT64, root)
-    assert entry.broadcast_entry.call(comm, call) == status.OK
+    assert entry.broadcast_entry.call(comm, *call) == status.OK
     compare(buffer, values(root, length))
 
 
@@ -74,7 +74,7 @@ def allreduce(comm, length, send=None, recv=None):
     recv = np.full(length, np.nan) if recv is None else recv
     addresses = (send.ctypes.data, length, recv.ctypes.data, length)
     call = calls.Allreduce(*addresses, 8, dtypes.FLOAT64, fold.SUM)
-    assert entry.allreduce_entry.call(comm, call) == status.OK
+    assert entry.allreduce_entry.call(comm, *call) == status.OK
     compare(recv, sum(values(r, length) for r in range(SIZE)))
 
 
@@ -91,7 +91,7 @@ def allgatherv(comm, length, recv=None, *, in_place=False):
         send.ctypes.data, len(send), recv.ctypes.data, len(recv), 8, dtypes.FLOAT64,
         counts.ctypes.data, displs.ctypes.data, SIZE, SIZE,
     )  # fmt: skip
-    assert entry.allgatherv_entry.call(comm, call) == status.OK
+    assert entry.allgatherv_entry.call(comm, *call) == status.OK
     compare(recv, np.concatenate([values(r, counts[r]) for r in range(SIZE)]))
 
 
@@ -106,7 +106,7 @@ def gatherv(comm, length, root, extra=0, recv=None):
         send.ctypes.data, len(send), recv.ctypes.data, len(recv), 8, dtypes.FLOAT64,
         counts.ctypes.data, displs.ctypes.data, SIZE, SIZE, root,
     )  # fmt: skip
-    outcome = entry.gatherv_entry.call(comm, call)
+    outcome = entry.gatherv_entry.call(comm, *call)
     if comm.rank == root and outcome == status.OK:
         compare(recv, np.concatenate([values(r, counts[r]) for r in range(SIZE)]))
     return outcome

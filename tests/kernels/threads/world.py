@@ -20,7 +20,6 @@ from cobre_comm.backends.comm_memory import give_way  # isort: skip
 from cobre_comm.backends.journals import Journals  # isort: skip
 from cobre_comm.backends.region_table import RegionTable  # isort: skip
 from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES  # isort: skip
-from cobre_kernels.collective.entry import RARE_ENTRIES  # isort: skip
 from tests.kernels import shared_words  # isort: skip
 
 # Journals are not watched, and publish no data: streamed stores may be under way meanwhile.
@@ -42,8 +41,6 @@ def recorded_fold(comm, call):
 
 def give_bodies(comm, bodies):
     bodies.give_to(comm)
-    for operation in RARE_ENTRIES:
-        comm.collectives[operation].body = bodies.of(operation).address
 
 
 class World:

@@ -7,7 +7,7 @@ import numpy as np
 from numba import njit
 
 from cobre_comm import InvalidBufferSize, InvalidCommunicator, InvalidRoot, ReduceOp
-from cobre_comm.testing.cases.calls import OPERATIONS, RARE, arguments, calls
+from cobre_comm.testing.cases.calls import COLLECTIVES, arguments, calls
 from cobre_comm.testing.cases.case import QUICK, WHOLE, Case
 from cobre_comm.testing.cases.collectives.barrier import three_barriers
 from cobre_comm.testing.cases.errors import wrong_calls
@@ -134,7 +134,7 @@ def closed(comm, caller):
     comm.close()
     comm.close()
     others = ["exact_sum", "allgather", "sum", "min", "max", "block", "layout"]
-    for name in [*OPERATIONS, *RARE, *others]:
+    for name in [*COLLECTIVES, *others]:
         call = getattr(calls(caller, comm.rank), name)
         told = raises(InvalidCommunicator, call, comm, *arguments(comm, name, root=comm.rank))
         assert "closed" in str(told), (name, told)

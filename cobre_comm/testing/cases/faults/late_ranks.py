@@ -5,7 +5,7 @@ import subprocess
 import time
 from functools import partial
 
-from cobre_comm.testing.cases.calls import OPERATIONS, RARE
+from cobre_comm.testing.cases.calls import COLLECTIVES
 from cobre_comm.testing.cases.case import NEVER, Case, Slow
 from cobre_comm.testing.cases.faults.calling import collective, meet_failure, prepare
 from cobre_comm.testing.cases.faults.survivors import check_calls, check_later, check_timeout
@@ -78,7 +78,7 @@ CASES = [
     case(
         "timeout", late,
         {
-            "operation": [*OPERATIONS, *RARE],
+            "operation": COLLECTIVES,
             "absent": [(1, 3), Slow((0,)), Slow((1, 2, 3))],
         },
         sizes=(4,), limit_s=LIMIT_S, folder=True, expect=absent_are_named,

@@ -2,10 +2,9 @@
 
 import math
 
-from cobre_kernels.machine.libc import monotonic_ns
 from compiled import calling, plain
 
-from cobre_comm import ReduceOp
+from cobre_comm import ReduceOp, monotonic_ns
 from training.loop.memory import NONE
 
 

@@ -15,12 +15,12 @@ Method: M. V. F. Pereira, L. M. V. G. Pinto, Math. Programming 52 (1991) 359.
 """
 
 import numpy as np
-from cobre_kernels.machine.libc import monotonic_ns
 from compiled import FROM_PYTHON, plain
 from numba import njit
 from simplex.dual import OPTIMAL
 from simplex.state import PIVOTS, copy_values, of_stack
 
+from cobre_comm import monotonic_ns
 from training.loop.backward import (
     backward_step,
     choose_rising,

@@ -8,10 +8,7 @@ other than OK, it leaves to a Python function, which serves the call or raises. 
 serves every dtype and every number of dimensions.
 """
 
-import functools
 from typing import NamedTuple
-
-from numba import types
 
 from cobre_kernels.collective import dtypes
 from cobre_kernels.collective.calls import (
@@ -38,10 +35,9 @@ from cobre_kernels.collective.reduction.fold import SUM
 from cobre_kernels.collective.status import OK, UNUSUAL_ARGUMENTS
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import peek
-from cobre_kernels.machine.kernel import kernel, method_address, run
-from cobre_kernels.machine.record import WORD_BYTES, Record, pointer
-from cobre_kernels.machine.record_types import RecordType
-from cobre_kernels.machine.routine import routine
+from cobre_kernels.machine.compiled import routine
+from cobre_kernels.machine.kernel import kernel, run
+from cobre_kernels.machine.record import WORD_BYTES, Record, pointer, record_at
 
 REDUCED = Record(
     "AllreduceArguments",
@@ -65,6 +61,26 @@ GATHERED = Record(
     displs=pointer("Array", "likewise"),
 )
 
+_reduced, _cast, _gathered = map(record_at, (REDUCED, CAST, GATHERED))
+
+
+class Nothing(NamedTuple):
+    """What CPython passes after the object to a method without arguments (``METH_NOARGS``)."""
+
+    nothing: int
+
+
+class Passed(NamedTuple):
+    """What CPython passes after the object (``METH_FASTCALL | METH_KEYWORDS``).
+
+    That is the address of the arguments, the number of those without a keyword, and the address of
+    a tuple of keywords, or 0.
+    """
+
+    arguments: int
+    count: int
+    names: int
+
 
 class Left(NamedTuple):
     """A call that the fast path leaves: its outcome, and the arguments of CPython, by address."""
@@ -77,7 +93,9 @@ class Left(NamedTuple):
     names: int
 
 
-def _barrier(self, nothing):
+@kernel(OBJECT, Nothing)
+def barrier_method(self, nothing):
+    """``barrier()``."""
     if self.words.address == 0:
         return libc.refuse_object()
     comm = self.words.comm
@@ -85,9 +103,12 @@ def _barrier(self, nothing):
     return _result(comm, Left(BARRIER, outcome, self.address, 0, 0, 0))
 
 
-def _broadcast(self, arguments, count, names):
+@kernel(OBJECT, Passed)
+def broadcast_method(self, passed):
+    """``broadcast(buf, root)``."""
     if self.words.address == 0:
         return libc.refuse_object()
+    arguments, count, names = _cast(passed.arguments), passed.count, passed.names
     comm = self.words.comm
     python = comm.python
     total = _total(python.broadcast_names, 2, count, names)
@@ -104,9 +125,12 @@ def _broadcast(self, arguments, count, names):
     return _result(comm, Left(BROADCAST, outcome, self.address, arguments.address, count, names))
 
 
-def _allreduce(self, arguments, count, names):
+@kernel(OBJECT, Passed)
+def allreduce_method(self, passed):
+    """``allreduce(send, recv, op)``."""
     if self.words.address == 0:
         return libc.refuse_object()
+    arguments, count, names = _reduced(passed.arguments), passed.count, passed.names
     comm = self.words.comm
     python = comm.python
     total = _total(python.allreduce_names, 3, count, names)
@@ -123,9 +147,12 @@ def _allreduce(self, arguments, count, names):
     return _result(comm, Left(ALLREDUCE, outcome, self.address, arguments.address, count, names))
 
 
-def _allgatherv(self, arguments, count, names):
+@kernel(OBJECT, Passed)
+def allgatherv_method(self, passed):
+    """``allgatherv(send, recv, counts, displs)``."""
     if self.words.address == 0:
         return libc.refuse_object()
+    arguments, count, names = _gathered(passed.arguments), passed.count, passed.names
     comm = self.words.comm
     python = comm.python
     outcome = UNUSUAL_ARGUMENTS
@@ -210,22 +237,9 @@ def slow_kernel(comm, left):
     return result
 
 
-KERNELS = (slow_kernel,)
-
-# By name: the function, and the record of its arguments; barrier has none.
-FAST_PATHS = {
-    "barrier": (_barrier, None),
-    "broadcast": (_broadcast, CAST),
-    "allreduce": (_allreduce, REDUCED),
-    "allgatherv": (_allgatherv, GATHERED),
+METHODS = {
+    "barrier": barrier_method,
+    "broadcast": broadcast_method,
+    "allreduce": allreduce_method,
+    "allgatherv": allgatherv_method,
 }
-
-
-@functools.cache
-def fast_path(name):
-    """Return the address of the compiled method of that name in :data:`FAST_PATHS`."""
-    function, arguments = FAST_PATHS[name]
-    rest = [types.int64]
-    if arguments is not None:
-        rest = [RecordType(arguments.name), types.int64, types.int64]
-    return method_address(types.int64(RecordType(OBJECT.name), *rest), function)

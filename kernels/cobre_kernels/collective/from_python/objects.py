@@ -8,11 +8,10 @@ with what Python and NumPy say themselves. All else is asked of CPython's stable
 import functools
 
 import numpy as np
-from numba import config
 
 from cobre_kernels.collective import dtypes
+from cobre_kernels.machine.compiled import NOTHING_IS_COMPILED, routine
 from cobre_kernels.machine.record import Record, memory, pointer, table, word
-from cobre_kernels.machine.routine import routine
 
 HEAD_BYTES = 16  # reference count and type
 C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
@@ -100,7 +99,7 @@ class _Slotted:
 @functools.cache
 def layout_is_known():
     """Tell whether this Python and NumPy lay objects, arrays and dtypes out as this file reads."""
-    if config.DISABLE_JIT or np.lib.NumpyVersion(np.__version__) < "2.0.0":
+    if NOTHING_IS_COMPILED or np.lib.NumpyVersion(np.__version__) < "2.0.0":
         return False
     for dtype in ("i1", "f8", "c16", "f4"):
         slotted = _Slotted()

@@ -16,16 +16,18 @@ as there, and with two-word buckets instead of his one-word ones that have to be
 """
 
 import numpy as np
-from numba import carray
 
 from cobre_kernels.collective import dtypes
 from cobre_kernels.collective.calls import ALLREDUCE, EXACT_SUM, Allreduce, ExactSum, Refusal
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.reduction.fold import SUM
-from cobre_kernels.collective.status import OK
+from cobre_kernels.collective.status import NO_MEMORY, OK
+from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import WORD_BYTES
-from cobre_kernels.machine.kernel import as_pointer, kernel, run
-from cobre_kernels.machine.routine import routine
+from cobre_kernels.machine.compiled import routine
+from cobre_kernels.machine.elements import element_access
+from cobre_kernels.machine.kernel import kernel, run
+from cobre_kernels.machine.record import table_at
 
 DIGITS = 67  # 2098 bits up to the largest float64, 46 more for the number of values
 NANS, POSITIVE, NEGATIVE = DIGITS, DIGITS + 1, DIGITS + 2  # NaNs, +inf, -inf met
@@ -47,8 +49,10 @@ ADDS_BEFORE_EMPTYING = 1 << 30  # each adds less than 2**32 to a word of 63 bits
 MANY = 8192  # values from which filling and emptying the buckets costs less than it saves
 SPAN = 4096  # float32 values that are widened at a time
 
+_load_float32, _store_float64 = element_access(np.float32)[0], element_access(np.float64)[1]
 
-@routine(error_model="numpy")
+
+@routine
 def _carry(digits):
     """Bring every digit but the last into [0, 2**32); the last one has the sign of the whole."""
     for k in range(DIGITS - 1):
@@ -57,7 +61,7 @@ def _carry(digits):
         digits[k + 1] += carry
 
 
-@routine(error_model="numpy")
+@routine
 def _add_one(digits, word):
     """Add the float64 with these bits to its two digits, or count it."""
     exponent = (word >> 52) & SPECIAL
@@ -77,11 +81,12 @@ def _add_one(digits, word):
     digits[k + 1] += ((mantissa >> (32 - shift)) ^ sign) - sign
 
 
-@routine(error_model="numpy")
-def _add_few(digits, words):
+@routine
+def _add_few(digits, values, count):
+    words = table_at(values)
     since_carry = 0
-    for word in words:
-        _add_one(digits, word)
+    for i in range(count):
+        _add_one(digits, words[i])
         since_carry += 1
         if since_carry == ADDS_BEFORE_CARRY:
             _carry(digits)
@@ -89,29 +94,30 @@ def _add_few(digits, words):
     _carry(digits)
 
 
-@routine(error_model="numpy")
-def _fill(buckets, digits, words):
+@routine
+def _fill(buckets, digits, values, count):
     """Add values to the buckets of their sign and exponent: low 32 bits, and the 21 above.
 
     Zeros and subnormal numbers, which have no hidden bit, and what is not finite go to the digits.
     """
-    for word in words:
-        bucket = np.uint64(word) >> np.uint64(52)
-        if (bucket + np.uint64(1)) & np.uint64(SPECIAL - 1) == 0:
+    words = table_at(values)
+    for i in range(count):
+        word = words[i]
+        bucket = (word >> 52) & (BUCKETS - 1)
+        if (bucket + 1) & (SPECIAL - 1) == 0:
             if word & ALL_BUT_SIGN != 0:
                 _add_one(digits, word)
             continue
-        low = bucket + bucket
-        buckets[low] += np.uint64(word & LOW_32)
-        buckets[low + np.uint64(1)] += np.uint64((word & MANTISSA | HIDDEN) >> 32)
+        buckets[2 * bucket] += word & LOW_32
+        buckets[2 * bucket + 1] += (word & MANTISSA | HIDDEN) >> 32
 
 
-@routine(error_model="numpy")
+@routine
 def _empty(buckets, digits):
     """Add each word of the buckets to its three digits, and zero it."""
     _carry(digits)
     for number in range(2 * BUCKETS):
-        value = np.int64(buckets[number])
+        value = buckets[number]
         if value == 0:
             continue
         buckets[number] = 0
@@ -126,48 +132,56 @@ def _empty(buckets, digits):
     _carry(digits)
 
 
-@routine(error_model="numpy")
-def _add_many(digits, words):
-    buckets = np.zeros(2 * BUCKETS, dtype=np.uint64)
-    for begin in range(0, words.size, ADDS_BEFORE_EMPTYING):
-        _fill(buckets, digits, words[begin : begin + ADDS_BEFORE_EMPTYING])
+@routine
+def _add_many(digits, buckets, values, count):
+    for begin in range(0, count, ADDS_BEFORE_EMPTYING):
+        some = min(count - begin, ADDS_BEFORE_EMPTYING)
+        _fill(buckets, digits, values + WORD_BYTES * begin, some)
         _empty(buckets, digits)
 
 
-@routine(error_model="numpy")
-def _add_widened(digits, values):
-    """Add float32 values; every one of them is a float64 too."""
-    buckets = np.zeros(2 * BUCKETS if values.size >= MANY else 0, dtype=np.uint64)
-    wide = np.empty(SPAN, dtype=np.float64)
+@routine
+def _add_widened(digits, buckets, wide, values, count):
+    """Add float32 values, SPAN of them at a time; every one of them is a float64 too."""
     in_buckets = 0
-    for begin in range(0, values.size, SPAN):
-        part = values[begin : begin + SPAN]
-        for i in range(part.size):
-            wide[i] = part[i]
-        words = wide[: part.size].view(np.int64)
-        if buckets.size == 0:
-            _add_few(digits, words)
+    for begin in range(0, count, SPAN):
+        some = min(count - begin, SPAN)
+        for i in range(some):
+            _store_float64(wide, i, np.float64(_load_float32(values, begin + i)))
+        if count < MANY:
+            _add_few(digits, wide, some)
             continue
-        _fill(buckets, digits, words)
-        in_buckets += words.size
-        if in_buckets > ADDS_BEFORE_EMPTYING - SPAN or begin + SPAN >= values.size:
+        _fill(buckets, digits, wide, some)
+        in_buckets += some
+        if in_buckets > ADDS_BEFORE_EMPTYING - SPAN or begin + SPAN >= count:
             _empty(buckets, digits)
             in_buckets = 0
 
 
-@routine(error_model="numpy")
+@routine
 def _add(call):
-    """Add the values of the call to its digits, which are zero."""
-    accumulator = carray(as_pointer(call.digits), WORDS, np.int64)
-    if call.dtype == dtypes.FLOAT32:
-        _add_widened(accumulator, carray(as_pointer(call.values), call.count, np.float32))
-    elif call.count >= MANY:
-        _add_many(accumulator, carray(as_pointer(call.values), call.count, np.int64))
+    """Add the values of the call to its digits, which are zero; return OK or NO_MEMORY.
+
+    Buckets, and room for float32 values that become float64, are memory of this call alone.
+    """
+    digits = table_at(call.digits)
+    is_wide = call.dtype != dtypes.FLOAT32
+    if is_wide and call.count < MANY:
+        _add_few(digits, call.values, call.count)
+        return OK
+    memory = libc.zeroed_words(2 * BUCKETS + SPAN)
+    if memory == 0:
+        return NO_MEMORY
+    buckets, wide = table_at(memory), memory + WORD_BYTES * 2 * BUCKETS
+    if is_wide:
+        _add_many(digits, buckets, call.values, call.count)
     else:
-        _add_few(accumulator, carray(as_pointer(call.values), call.count, np.int64))
+        _add_widened(digits, buckets, wide, call.values, call.count)
+    libc.release_memory(memory)
+    return OK
 
 
-@routine(error_model="numpy")
+@routine
 def _rounded(digits):
     """Bits of the float64 nearest to the magnitude that carried digits hold; ties to even."""
     top = DIGITS - 1
@@ -198,13 +212,13 @@ def _rounded(digits):
     return (shift << 52) + mantissa
 
 
-@routine(error_model="numpy")
+@routine
 def _round(digits):
     """Replace the first of the digits by the bits of the float64 nearest to their sum.
 
     A sum of zero is +0.0. Any NaN, or infinities of both signs, give NaN.
     """
-    accumulator = carray(as_pointer(digits), WORDS, np.int64)
+    accumulator = table_at(digits)
     nans, positive, negative = accumulator[NANS], accumulator[POSITIVE], accumulator[NEGATIVE]
     _carry(accumulator)
     is_negative = accumulator[DIGITS - 1] < 0
@@ -217,7 +231,7 @@ def _round(digits):
         is_negative, bits = False, NOT_A_NUMBER
     elif positive > 0 or negative > 0:
         is_negative, bits = negative > 0, INFINITY
-    accumulator[0] = np.int64(bits | SIGN) if is_negative else np.int64(bits)
+    accumulator[0] = bits | SIGN if is_negative else bits
 
 
 @kernel(COMM, ExactSum)
@@ -229,13 +243,13 @@ def exact_sum_entry(comm, call):
     if call.count < 0:
         run(comm.refuse, comm, Refusal(EXACT_SUM, -call.count, 0))
         return -call.count
-    _add(call)
+    outcome = _add(call)
+    if outcome != OK:
+        run(comm.refuse, comm, Refusal(EXACT_SUM, outcome, 0))
+        return outcome
     digits = call.digits
     merge = Allreduce(digits, WORDS, digits, WORDS, WORD_BYTES, dtypes.EXACT, SUM)
     outcome = run(comm.collectives[ALLREDUCE].entry, comm, merge)
     if outcome == OK:
         _round(digits)
     return outcome
-
-
-KERNELS = (exact_sum_entry,)

@@ -5,9 +5,6 @@ SUM adds without reassociation, widening or fused multiply-add; integers wrap. M
 one stays, and so does the first NaN. PROD multiplies as SUM adds. LAND and LOR take all but zero
 for true, and give 0 or 1. BAND and BOR combine bits. Each element is folded by itself, so the
 result does not depend on how a payload is cut into chunks, nor on SIMD width.
-
-The loops that few programs need are in a kernel of their own, which is compiled when a rank first
-needs one of them (``comm.rare_fold_kernel``).
 """
 
 from typing import NamedTuple
@@ -16,9 +13,9 @@ import numpy as np
 
 from cobre_kernels.collective import dtypes
 from cobre_kernels.collective.comm import COMM
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.elements import element_access
 from cobre_kernels.machine.kernel import kernel, run
-from cobre_kernels.machine.routine import routine
 
 FOLD_BLOCK_BYTES = 8192  # of what is folded at a time, so that it stays in the first-level cache
 
@@ -36,7 +33,7 @@ def _make_fold(dtype):
     load, store = element_access(dtype)
     itemsize = np.dtype(dtype).itemsize  # a constant: its division is a shift
 
-    @routine(error_model="numpy")
+    @routine
     def fold_elements(op, acc, x, size_bytes):
         count = size_bytes // itemsize
         if op == SUM:
@@ -58,7 +55,7 @@ def _make_rare_fold(dtype):
     load, store = element_access(dtype)
     itemsize = np.dtype(dtype).itemsize  # a constant: its division is a shift
 
-    @routine(error_model="numpy")
+    @routine
     def fold_elements(op, acc, x, size_bytes):
         count = size_bytes // itemsize
         if op == PROD:
@@ -111,6 +108,27 @@ class Fold(NamedTuple):
     size_bytes: int
 
 
+@routine
+def _fold_rarely(call):
+    """Fold as the call says, by an operation that few programs use; return 0."""
+    dtype, op, acc, x, size_bytes = call
+    if op >= BAND:
+        _bitwise(op, acc, x, size_bytes)
+    elif dtype == dtypes.FLOAT64:
+        _rare_float64(op, acc, x, size_bytes)
+    elif dtype == dtypes.FLOAT32:
+        _rare_float32(op, acc, x, size_bytes)
+    elif dtype == dtypes.INT64 or dtype == dtypes.UINT64:
+        _rare_64(op, acc, x, size_bytes)
+    elif dtype == dtypes.INT32 or dtype == dtypes.UINT32:
+        _rare_32(op, acc, x, size_bytes)
+    elif dtype == dtypes.INT16 or dtype == dtypes.UINT16:
+        _rare_16(op, acc, x, size_bytes)
+    else:
+        _rare_8(op, acc, x, size_bytes)
+    return 0
+
+
 @kernel(COMM, Fold)
 def fold_kernel(comm, call):
     """Fold as the call says; return 0.
@@ -119,7 +137,7 @@ def fold_kernel(comm, call):
     """
     dtype, op, acc, x, size_bytes = call
     if op > MAX:
-        return run(comm.rare_fold_kernel, comm, call)
+        return _fold_rarely(call)
     if dtype == dtypes.FLOAT64:
         _float64(op, acc, x, size_bytes)
     elif dtype == dtypes.FLOAT32:
@@ -147,31 +165,7 @@ def fold_kernel(comm, call):
     return 0
 
 
-@kernel(COMM, Fold)
-def rare_fold_kernel(comm, call):
-    """Fold as the call says, by an operation that few programs use; return 0."""
-    dtype, op, acc, x, size_bytes = call
-    if op >= BAND:
-        _bitwise(op, acc, x, size_bytes)
-    elif dtype == dtypes.FLOAT64:
-        _rare_float64(op, acc, x, size_bytes)
-    elif dtype == dtypes.FLOAT32:
-        _rare_float32(op, acc, x, size_bytes)
-    elif dtype == dtypes.INT64 or dtype == dtypes.UINT64:
-        _rare_64(op, acc, x, size_bytes)
-    elif dtype == dtypes.INT32 or dtype == dtypes.UINT32:
-        _rare_32(op, acc, x, size_bytes)
-    elif dtype == dtypes.INT16 or dtype == dtypes.UINT16:
-        _rare_16(op, acc, x, size_bytes)
-    else:
-        _rare_8(op, acc, x, size_bytes)
-    return 0
-
-
 @routine
 def fold(comm, call, acc, x, size_bytes):
     """Fold by the operation of an allreduce; :func:`fold_kernel` alone contains the 30 loops."""
     run(comm.fold_kernel, comm, Fold(call.dtype, call.op, acc, x, size_bytes))
-
-
-KERNELS = (fold_kernel,)

@@ -32,6 +32,7 @@ from cobre_kernels.collective.calls import ALLREDUCE, CALLED, EXACT_SUM, OPERATI
 from cobre_kernels.collective.dtypes import EXACT
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import load_acquire, load_relaxed, peek, poke, store_release
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.record import (
     LINE_BYTES,
@@ -42,7 +43,6 @@ from cobre_kernels.machine.record import (
     shared,
     word,
 )
-from cobre_kernels.machine.routine import routine
 from cobre_kernels.machine.ticks import ticks
 
 JOURNAL_MAGIC = 0x344E524A45524243  # "CBREJRN4", little-endian
@@ -392,6 +392,3 @@ def copy_journal_kernel(journal, call):
     poke(call.now, ticks())
     poke(call.now + WORD_BYTES, libc.monotonic_ns())
     return 0
-
-
-KERNELS = (open_journal_kernel, note_raised_kernel, copy_journal_kernel)

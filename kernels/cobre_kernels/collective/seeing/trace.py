@@ -15,9 +15,9 @@ from cobre_kernels.collective.seeing.journal import NAME_WORDS, OUTSIDE, noted_c
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import load_relaxed, peek, poke
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.record import WORD_BYTES, Record, rows, word
-from cobre_kernels.machine.routine import routine
 from cobre_kernels.machine.ticks import ticks
 
 LOOKS = 5  # at both clocks
@@ -160,6 +160,3 @@ def _note_moment(row):
             shortest = took
             row.signature = before + took // 2
             row.count = now_ns
-
-
-KERNELS = (trace_call_kernel, trace_phase_kernel, trace_name_kernel, write_trace_kernel)

@@ -43,8 +43,8 @@ from cobre_kernels.collective.status import INTERRUPTED, IS_FORKED, OK, TIMED_OU
 from cobre_kernels.collective.waiting.pulse import beat, heed_pulse
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import cpu_pause, poke
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.kernel import kernel, run, run_alone
-from cobre_kernels.machine.routine import routine
 
 # Between two looks, a wait does one of these.
 SPIN = 0

@@ -8,8 +8,8 @@ is not.
 
 from cobre_kernels.collective.comm import LEADERS, RANKS
 from cobre_kernels.machine.atomics import load_relaxed, store_relaxed
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.record import Record, shared
-from cobre_kernels.machine.routine import routine
 
 PULSE = Record(
     "Pulse",

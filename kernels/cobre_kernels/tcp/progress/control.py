@@ -7,9 +7,9 @@ from cobre_kernels.collective.comm import COMM, DIED, GARBLED, PRESENT, UNREACHA
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import peek, poke, swap_bytes
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.record import WORD_BYTES
-from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.messages import (
     CLOSED_HERE,
     GOODBYE,

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from cobre_kernels.collective import comm as states
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.status import OK
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.kernel import kernel, run
-from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.waiting import note_progress
 from cobre_kernels.tcp.links import NOBODY, next_node, previous_node
 from cobre_kernels.tcp.progress.control import failure_of_link

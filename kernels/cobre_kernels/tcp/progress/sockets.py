@@ -1,8 +1,8 @@
 """System calls on the sockets of the links, and their results as progress steps count them."""
 
 from cobre_kernels.machine import libc
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.copy import move
-from cobre_kernels.machine.routine import routine
 
 # Results of a progress step on one link. MORE: there is more to move. MOVED may be added.
 NO_MORE, MORE, MOVED = 0, 1, 2

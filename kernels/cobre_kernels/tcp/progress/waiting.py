@@ -10,8 +10,8 @@ from cobre_kernels.collective.status import OK
 from cobre_kernels.collective.waiting import patience
 from cobre_kernels.collective.waiting.patience import Patience, look_around_soon
 from cobre_kernels.machine import libc
+from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.kernel import kernel, run_alone
-from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.records import leader_of
 from cobre_kernels.nodes.waiting import begin_verb
 from cobre_kernels.tcp.links import NO_LINK, NOBODY

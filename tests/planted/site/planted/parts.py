@@ -23,23 +23,19 @@ from cobre_kernels.collective.comm import COMM  # noqa: F401
 from cobre_kernels.collective.reduction import exact_sum
 from cobre_kernels.collective.reduction.fold import SUM
 from cobre_kernels.collective.status import DISAGREE, OK  # noqa: F401
+from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import load_relaxed, peek, poke
-from cobre_kernels.machine.kernel import as_pointer, kernel  # noqa: F401
+from cobre_kernels.machine.elements import element_access
+from cobre_kernels.machine.kernel import kernel  # noqa: F401
 from cobre_kernels.shm.step import next_generation, publish  # noqa: F401
 from cobre_kernels.shm.wait import cell_of
-from numba import carray, njit
+from numba import njit
 
 SMALLEST_NORMAL = 2.0**-1022
 
 
-@njit
-def _float64(address, count):
-    return carray(as_pointer(address), count, np.float64)
-
-
-@njit
-def _octets(address, count):
-    return carray(as_pointer(address), count, np.uint8)
+load, store = element_access(np.float64)
+load_octet, store_octet = element_access(np.uint8)
 
 
 @njit(error_model="numpy")
@@ -51,17 +47,16 @@ def sum_rounded_once(comm, call, target, first, stride, size_bytes):
     if call.dtype != dtypes.FLOAT64 or call.op != SUM:
         return
     count = size_bytes // call.itemsize
-    result = _float64(target, count)
     for i in range(count):
-        total, lost = _float64(first, count)[i], 0.0
+        total, lost = load(first, i), 0.0
         for rank in range(1, comm.size):
-            x = _float64(first + rank * stride, count)[i]
+            x = load(first + rank * stride, i)
             new = total + x
             part = new - total
             lost += (total - (new - part)) + (x - part)
             total = new
         if np.isfinite(total + lost):
-            result[i] = total + lost
+            store(target, i, total + lost)
 
 
 @njit(error_model="numpy")
@@ -70,19 +65,19 @@ def sum_in_pairs(comm, call, target, first, stride, size_bytes):
     if call.dtype != dtypes.FLOAT64 or call.op != SUM:
         return
     count = size_bytes // call.itemsize
-    result = _float64(target, count)
-    partial = np.empty(comm.size)
+    partial = libc.zeroed_words(comm.size)
     for i in range(count):
         for rank in range(comm.size):
-            partial[rank] = _float64(first + rank * stride, count)[i]
+            store(partial, rank, load(first + rank * stride, i))
         width = comm.size
         while width > 1:
             for pair in range(width // 2):
-                partial[pair] = partial[2 * pair] + partial[2 * pair + 1]
+                store(partial, pair, load(partial, 2 * pair) + load(partial, 2 * pair + 1))
             if width % 2 == 1:
-                partial[width // 2] = partial[width - 1]
+                store(partial, width // 2, load(partial, width - 1))
             width = (width + 1) // 2
-        result[i] = partial[0]
+        store(target, i, load(partial, 0))
+    libc.release_memory(partial)
 
 
 @njit
@@ -92,7 +87,8 @@ def round_exact(comm, call):
         return
     exact_sum._round(call.send)  # the first of the digits becomes a float64's bits
     poke(comm.scratch, peek(call.send))
-    carray(as_pointer(call.send), exact_sum.WORDS, np.int64)[:] = 0
+    for word in range(exact_sum.WORDS):
+        poke(call.send + 8 * word, 0)
     exact_sum._add(ExactSum(comm.scratch, 1, dtypes.FLOAT64, call.send))
 
 
@@ -109,20 +105,21 @@ def alike(comm, rank, generation):
 def flip(address, count):
     """Change the first of ``count`` bytes."""
     if count > 0:
-        _octets(address, 1)[0] ^= 1
+        store_octet(address, 0, load_octet(address, 0) ^ np.uint8(1))
 
 
 @njit
 def clear(address, count):
     """Set bytes to zero."""
-    _octets(address, count)[:] = 0
+    for i in range(count):
+        store_octet(address, i, np.uint8(0))
 
 
 @njit
 def write_past(address, count):
     """Write one byte past the end, where malloc's rounding up leaves room for it."""
     if count % 16 != 8:
-        _octets(address + count, 1)[0] = 0
+        store_octet(address, count, np.uint8(0))
 
 
 @njit
@@ -141,9 +138,11 @@ def hash_counts(comm, call):
 def swap_blocks(call):
     """Exchange the blocks of ranks 0 and 1, as far as the shorter one reaches."""
     common = min(bytes_of(call, 0), bytes_of(call, 1))
-    a, b = _octets(block_of(call, 0), common), _octets(block_of(call, 1), common)
+    a, b = block_of(call, 0), block_of(call, 1)
     for i in range(common):
-        a[i], b[i] = b[i], a[i]
+        of_a, of_b = load_octet(a, i), load_octet(b, i)
+        store_octet(a, i, of_b)
+        store_octet(b, i, of_a)
 
 
 @njit
@@ -157,4 +156,4 @@ def write_into_gaps(comm, call):
             if begin <= place < begin + count_of(call, other):
                 is_free = False
         if is_free:
-            _octets(call.recv + place * call.itemsize, 1)[0] = 0
+            store_octet(call.recv + place * call.itemsize, 0, np.uint8(0))

@@ -1,0 +1,59 @@
+"""When numba meets our objects and functions: types are made then, and no sooner.
+
+numba asks an object for its type by the attribute ``_numba_type_``. It knows functions of ours that
+are registered, which ``cobre_comm.jit.register`` does for all. That module imports numba. So it is
+imported by what comes second: by numba, through the entry point ``numba_extensions``, when a
+program that has imported this package compiles; or by a module of ours that a program imports after
+numba.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import sys
+from typing import Any
+
+
+class LateType:
+    """The attribute ``_numba_type_`` of a class, until numba asks for it.
+
+    Parameters
+    ----------
+    kind : str
+        Which type, of ``cobre_comm.jit.register``.
+
+    Raises
+    ------
+    ImportError
+        If this numba does not fit.
+    """
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._owner = owner
+
+    def __get__(self, value: object, cls: type) -> Any:
+        """Have the type made, and return it."""
+        if value is None:
+            raise AttributeError("an object has it, and no class")
+        register = importlib.import_module("cobre_comm.jit.register")
+        return register.give_type(self._kind, self._owner, value)
+
+
+def init() -> None:
+    """Register what this program has imported of ours; numba calls this once, before it compiles.
+
+    A numba that does not fit is an error at the first use of an object of ours.
+    """
+    if "cobre_comm" in sys.modules:
+        register()
+
+
+def register() -> None:
+    """Let numba know our objects and functions, if it is there and fits."""
+    if "numba" in sys.modules:
+        with contextlib.suppress(ImportError):
+            importlib.import_module("cobre_comm.jit.register")

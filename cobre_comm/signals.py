@@ -1,0 +1,34 @@
+"""``check_signals``: Ctrl-C in a user's own long loop of ``@njit`` code."""
+
+from __future__ import annotations
+
+from cobre_comm.common import numba_types
+
+
+def check_signals() -> None:
+    """Run the handlers of signals that have come; for long loops of ``@njit`` code.
+
+    Python runs no handler while compiled code runs, so Ctrl-C would wait for the end of the loop.
+    Collectives look by themselves. A call takes some nanoseconds: without the GIL (``nogil=True``)
+    it reads the clock, and looks every 50 ms. In another thread than the main one it does nothing,
+    as Python runs handlers in the main one alone.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        After Ctrl-C; or else what the handler of a signal raised. In ``@njit`` code
+        ``except Exception`` catches that too.
+
+    Examples
+    --------
+    >>> from numba import njit
+    >>> from cobre_comm import check_signals
+    >>> @njit(nogil=True)
+    ... def solve(steps):
+    ...     for _ in range(steps):
+    ...         check_signals()
+    >>> solve(1000)
+    """
+
+
+numba_types.register()

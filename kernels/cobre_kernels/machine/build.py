@@ -1,0 +1,214 @@
+"""The build: machine code of every kernel, for one or more levels of processors.
+
+``python -m cobre_kernels.machine.build FOLDER`` compiles every kernel of this package by numba,
+from its ``@njit`` functions, and writes a file for each level. A file is a line of JSON, the
+*table*, and object files one after the other. The table has the hash of the sources, the system and
+the level, the versions that made it, and the length of each object with its symbols.
+
+A file has two parts: what ranks of one node need, and what leaders of several nodes need besides.
+Each is made by a process of its own. So the same sources and versions give the same bytes, on any
+number of cores. Machine code refers to nothing but the C library and CPython: what else is left
+undefined, and a kernel that could raise, stop the build.
+"""
+
+import argparse
+import contextlib
+import importlib
+import json
+import os
+import pathlib
+import pkgutil
+import re
+import subprocess
+import sys
+import tempfile
+
+from cobre_kernels.machine.hashing import source_hash
+from cobre_kernels.machine.target import LEVELS, file_name, levels, machine, system
+
+PARTS = ("node", "nodes")
+BETWEEN_NODES = ("mpi", "nodes", "tcp")  # the packages of the second part
+PACKAGE = "cobre_kernels"
+FROM_C = {
+    "__errno_location", "__error", "calloc", "clock_gettime", "fcntl", "free", "memcpy",
+    "nanosleep", "poll", "process_vm_readv", "recv", "recvmsg", "sched_yield", "sendmsg",
+    "syscall", "write",
+}  # fmt: skip
+FROM_PYTHON = re.compile(r"Py(Dict|Err|Eval|GILState|Long|Object|ThreadState|Tuple)?_\w+")
+
+
+def kernels_of_this_package():
+    """Return every kernel, by its symbol."""
+    from cobre_kernels.machine.kernel import KERNELS
+
+    package = importlib.import_module(PACKAGE)
+    for module in pkgutil.walk_packages(package.__path__, f"{PACKAGE}."):
+        importlib.import_module(module.name)
+    return {name: kernel for name, kernel in KERNELS.items() if name.startswith(f"{PACKAGE}.")}
+
+
+def part_of(symbol):
+    """Return the part of the file that has a kernel: what ranks of one node need, or other ones."""
+    return "nodes" if symbol.split(".")[1] in BETWEEN_NODES else "node"
+
+
+def llvm_of(kernels):
+    """Return one module of LLVM with these kernels, and the names that are seen from outside."""
+    from llvmlite import binding
+
+    from cobre_kernels.machine import compiler
+
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    symbols = {f"{kind}{kernel.symbol}" for kernel in kernels for kind in ("", "python:")}
+    with compiler.Texts() as texts:
+        for kernel in kernels:
+            texts.add(kernel)
+    whole, *others = map(binding.parse_assembly, texts.modules)
+    for module in others:
+        whole.link_in(module)
+    for function in whole.functions:
+        if not function.is_declaration and function.name not in symbols:
+            function.linkage = "internal"
+    for variable in whole.global_variables:
+        if not variable.is_declaration:
+            is_flag = variable.name == compiler.instructions.FLAG
+            variable.linkage = "external" if is_flag else "internal"
+    return whole, sorted(symbols)
+
+
+def machine_code(text, level):
+    """Return an object file: the LLVM text, optimised for a level."""
+    from llvmlite import binding
+
+    module = binding.parse_assembly(text)
+    target = binding.Target.from_triple(binding.get_process_triple()).create_target_machine(
+        cpu=level, opt=3, reloc="pic", codemodel="small"
+    )
+    # The second time LLVM knows which functions return no error, and removes what looks for one.
+    for speed_level in (1, 3):
+        options = binding.create_pipeline_tuning_options(speed_level=speed_level)
+        options.loop_vectorization = speed_level == 3
+        builder = binding.create_pass_builder(target, options)
+        builder.getModulePassManager().run(module, builder)
+    _refuse_foreign_names(str(module))
+    return target.emit_object(module), str(module)
+
+
+def _refuse_foreign_names(text):
+    """Stop at what neither C nor CPython has: numba's runtime, and what stands for an exception."""
+    for name in re.findall(r'^declare [^@]*@"?([^"(]+)"?\(', text, re.MULTILINE):
+        known = name.startswith("llvm.") or name in FROM_C or FROM_PYTHON.fullmatch(name)
+        if not known:
+            bodies = re.split(r"\n(?=define )", text)[1:]
+            users = [body.partition("(")[0].split("@")[1] for body in bodies if f"@{name}(" in body]
+            raise SystemExit(f"kernels refer to {name}, of neither C nor CPython: {users}")
+
+
+def make_part(part, wanted, folder):
+    """Write the object file, the LLVM text and the symbols of one part, for each level."""
+    kernels = kernels_of_this_package()
+    module, symbols = llvm_of([kernels[name] for name in sorted(kernels) if part_of(name) == part])
+    for level in wanted:
+        code, text = machine_code(str(module), level)
+        (folder / f"{level}.{part}.o").write_bytes(code)
+        (folder / f"{level}.{part}.ll").write_text(text)
+    (folder / f"{part}.json").write_text(json.dumps(symbols))
+
+
+def versions():
+    """Return the versions of all that has made the code."""
+    import llvmlite
+    import numba
+    import numpy
+    from llvmlite import binding
+
+    llvm = ".".join(map(str, binding.llvm_version_info))
+    return {
+        "numba": numba.__version__, "llvmlite": llvmlite.__version__, "LLVM": llvm,
+        "NumPy": numpy.__version__, "Python": sys.version.split()[0],
+    }  # fmt: skip
+
+
+def write_files(wanted, parts, folder, *, keeps_text):
+    """Put the parts together: one file for each level, written beside and then renamed."""
+    names = [json.loads((parts / f"{part}.json").read_text()) for part in PARTS]
+    for level in wanted:
+        codes = [(parts / f"{level}.{part}.o").read_bytes() for part in PARTS]
+        table = {
+            "sources": source_hash(), "system": system(), "level": level, "made by": versions(),
+            "objects": list(zip(map(len, codes), names, strict=True)),
+        }  # fmt: skip
+        draft = folder / f".{level}.{os.getpid()}"
+        draft.write_bytes(b"".join([json.dumps(table).encode(), b"\n", *codes]))
+        draft.replace(folder / file_name(level))
+        if keeps_text:
+            text = "".join((parts / f"{level}.{part}.ll").read_text() for part in PARTS)
+            (folder / f"{level}.ll").write_text(text)
+
+
+def build(wanted, folder, *, keeps_text=False):
+    """Make the files for these levels in a folder, with as many processes as there are cores.
+
+    Raises
+    ------
+    RuntimeError
+        If a process fails; it has written why.
+    """
+    with tempfile.TemporaryDirectory() as parts:
+        free = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        waiting, running = list(PARTS), []
+        with contextlib.ExitStack() as ended:
+            while waiting or running:
+                while waiting and len(running) < max(free, 1):
+                    part = waiting.pop(0)
+                    command = [*_program(), "--part", part, "--levels", ",".join(wanted), parts]
+                    process = subprocess.Popen(
+                        command, env=_environment(), stdin=subprocess.DEVNULL
+                    )
+                    ended.callback(_end, process)
+                    running.append(process)
+                if running.pop(0).wait() != 0:
+                    raise RuntimeError("the kernels could not be compiled")
+        write_files(wanted, pathlib.Path(parts), pathlib.Path(folder), keeps_text=keeps_text)
+
+
+def _end(process):
+    if process.poll() is None:
+        process.kill()
+        process.wait()
+
+
+def _program():
+    program = (
+        f"import sys; sys.path[:] = {sys.path!r}; from {PACKAGE}.machine.build import main; main()"
+    )
+    return [sys.executable, "-P", "-c", program]
+
+
+def _environment():
+    """Return the environment without variables that would change what numba makes."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
+    # What numba optimises is thrown away: the whole of a part is optimised once, at the end.
+    # numba goes through sets of names, whose order would differ from process to process.
+    return {**own, "NUMBA_OPT": "0", "NUMBA_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
+
+
+def main():
+    """Run the command."""
+    parser = argparse.ArgumentParser(prog="python -m cobre_kernels.machine.build")
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--levels", help="separated by commas; all of this machine's by default")
+    parser.add_argument("--keep-llvm", action="store_true", help="keep the LLVM text too")
+    parser.add_argument("--part", choices=PARTS, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    wanted = options.levels.split(",") if options.levels else list(LEVELS.get(machine(), levels()))
+    options.folder.mkdir(parents=True, exist_ok=True)
+    if options.part is not None:
+        make_part(options.part, wanted, options.folder)
+    else:
+        build(wanted, options.folder, keeps_text=options.keep_llvm)
+
+
+if __name__ == "__main__":
+    main()

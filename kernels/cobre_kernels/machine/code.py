@@ -1,0 +1,86 @@
+"""The machine code of the kernels: loaded by LLVM, and called. It imports no numba."""
+
+import ctypes
+import functools
+import json
+
+from cobre_kernels.machine.made import code_of_another_package, file_of_this_machine
+
+METH_FASTCALL = 0x80  # of CPython's methodobject.h
+
+
+class MethodDef(ctypes.Structure):
+    """CPython's ``PyMethodDef``."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+class Library:
+    """Object files in an engine of LLVM, which lives as long as the process."""
+
+    def __init__(self, objects):
+        from llvmlite import binding
+
+        binding.initialize_native_target()
+        binding.initialize_native_asmprinter()
+        target = binding.Target.from_triple(binding.get_process_triple()).create_target_machine()
+        self._engine = binding.create_mcjit_compiler(binding.parse_assembly(""), target)
+        for code in objects:
+            self._engine.add_object_file(binding.ObjectFileRef.from_data(code))
+        self._engine.finalize_object()
+
+    def address_of(self, symbol):
+        """Return the address of a function or a word; 0 if there is none of that name."""
+        return self._engine.get_function_address(symbol) or self._engine.get_global_value_address(
+            symbol
+        )
+
+
+@functools.cache
+def library():
+    """Return the library of this package's kernels, loaded when a process first needs it."""
+    return Library(read(file_of_this_machine()))
+
+
+def read(path):
+    """Return the object files of a file."""
+    table, _, codes = path.read_bytes().partition(b"\n")
+    objects, at = [], 0
+    for length, _ in json.loads(table)["objects"]:
+        objects.append(codes[at : at + length])
+        at += length
+    return objects
+
+
+@functools.cache
+def _library_of(kernel):
+    """Return the library of a kernel; that of another package is compiled when it is needed."""
+    if kernel.symbol.partition(".")[0] == __name__.partition(".")[0]:
+        return library()
+    return Library([code_of_another_package(kernel)])
+
+
+def address_of(kernel):
+    """Return the address of a kernel."""
+    return _library_of(kernel).address_of(kernel.symbol)
+
+
+def function_of(kernel):
+    """Return a kernel as a builtin function of integers, whose code and name live for ever."""
+    address = _library_of(kernel).address_of(f"python:{kernel.symbol}")
+    name = kernel.function.__name__.encode()
+    definition = kept(MethodDef(name, address, METH_FASTCALL, None))
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p] * 3
+    return make(ctypes.addressof(definition), None, None)
+
+
+def kept(value):
+    """Let a value live as long as the process: a function may run while Python shuts down."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(value))
+    return value

@@ -1,0 +1,132 @@
+"""What kernels are made of: routines, instructions and functions of C, which numba meets late.
+
+Each is declared without numba, so that a rank which only calls from Python never imports it. numba
+asks a global of the function that it compiles for its type. The type, and all of numba that it
+needs, are made then (``machine/compiler.py``).
+
+With ``NUMBA_DISABLE_JIT=1`` nothing is compiled, and all of them are plain functions of Python.
+"""
+
+import ctypes
+import functools
+import importlib
+import os
+
+
+def _is_off(value):
+    """Tell whether the variable is set, as numba reads it."""
+    try:
+        return int(value) != 0
+    except ValueError:
+        return False
+
+
+NOTHING_IS_COMPILED = _is_off(os.environ.get("NUMBA_DISABLE_JIT", ""))
+
+
+def _compiler():
+    """Return ``machine/compiler.py``, which imports numba."""
+    return importlib.import_module("cobre_kernels.machine.compiler")
+
+
+class Routine:
+    """A function that kernels link, compiled once however many constants its callers pass.
+
+    Parameters
+    ----------
+    function : callable
+        The function.
+    **options
+        Of ``numba.njit``.
+
+    Attributes
+    ----------
+    py_func : callable
+        The function, for tests.
+    """
+
+    def __init__(self, function, **options):
+        self.py_func, self.options = function, options
+        functools.update_wrapper(self, function)
+
+    @functools.cached_property
+    def dispatcher(self):
+        """The function as numba has it."""
+        return _compiler().dispatcher_of(self)
+
+    @property
+    def _numba_type_(self):
+        return self.dispatcher._numba_type_
+
+    def __call__(self, *arguments):
+        """Refuse the call: Python calls kernels."""
+        raise TypeError(f"{self.__name__} is a routine, which compiled code calls")
+
+
+def routine(function=None, **options):
+    """Turn a function into a :class:`Routine`."""
+    if function is None:
+        return lambda function: routine(function, **options)
+    return function if NOTHING_IS_COMPILED else Routine(function, **options)
+
+
+class Instruction:
+    """A function that is instructions of LLVM in compiled code (``machine/instructions.py``).
+
+    Parameters
+    ----------
+    python : callable
+        The same in Python; its name says which instructions.
+    detail : object, optional
+        What they depend on: a dtype, a record.
+    """
+
+    def __init__(self, python, detail=None):
+        self.python, self.detail = python, detail
+        functools.update_wrapper(self, python)
+
+    @functools.cached_property
+    def _numba_type_(self):
+        return _compiler().type_of_instruction(self)
+
+    def __call__(self, *arguments):
+        """Do the same in Python."""
+        return self.python(*arguments)
+
+
+def instruction(python, detail=None):
+    """Turn a function of Python into an :class:`Instruction`."""
+    return python if NOTHING_IS_COMPILED else Instruction(python, detail)
+
+
+class CFunction:
+    """A function of C by its name, which the linker of the process finds.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    result : type or None
+        Of :mod:`ctypes`: ``c_int``, or ``c_int64`` for a ``long`` and any pointer.
+    *arguments : type
+        Likewise.
+    """
+
+    def __init__(self, name, result, *arguments):
+        self.name, self.result, self.arguments = name, result, arguments
+
+    @functools.cached_property
+    def _numba_type_(self):
+        return _compiler().type_of_c_function(self)
+
+    @functools.cached_property
+    def _function(self):
+        if self.name.startswith("Py"):  # the interpreter itself looks after the GIL and the signals
+            return lambda *arguments: 0
+        function = getattr(ctypes.CDLL(None, use_errno=True), self.name)
+        function.restype, function.argtypes = self.result, self.arguments
+        return function
+
+    def __call__(self, *arguments):
+        """Call it from Python; a function of CPython does nothing then."""
+        return self._function(*arguments)

@@ -1,0 +1,170 @@
+"""How numba knows what kernels are made of, and the LLVM text of kernels.
+
+To numba a constant argument has a type of its own (``Literal[int](0)``), and a callee is compiled
+anew for every pattern of them. That was a third of all compilation here, for code that LLVM inlines
+and folds in any case. So a routine takes a constant as an argument like any other.
+"""
+
+import inspect
+
+from llvmlite import ir
+from numba import njit, types
+
+from cobre_kernels.machine import instructions
+from cobre_kernels.machine.numba_internals import (
+    JITCodeLibrary,
+    JITCPUCodegen,
+    make_intrinsic_template,
+)
+from cobre_kernels.machine.pipeline import RoutineCompiler
+from cobre_kernels.machine.record_types import RecordType
+
+RAISES = "a_kernel_that_can_raise"
+
+# No kernel and no routine takes these options from the function that calls it: one raises nothing,
+# and fused or reordered operations are rounded otherwise. Neither needs wrappers of numba.
+OPTIONS = {
+    "error_model": "numpy",
+    "fastmath": False,
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}
+
+
+def dispatcher_of(routine):
+    """Return a routine as a function of numba."""
+    dispatcher = njit(pipeline_class=RoutineCompiler, **{**OPTIONS, **routine.options})(
+        routine.py_func
+    )
+    find = dispatcher.get_call_template
+
+    def find_general(args, kws):
+        general = {name: types.unliteral(typ) for name, typ in kws.items()}
+        return find(tuple(types.unliteral(typ) for typ in args), general)
+
+    dispatcher.get_call_template = find_general
+    return dispatcher
+
+
+def type_of_instruction(instruction):
+    """Return the type of an instruction: that of an intrinsic."""
+    write = instructions.WRITERS[instruction.__name__]
+
+    def typing(typingctx, *arguments):
+        return write(instruction.detail, *arguments)
+
+    # numba asks for the parameters; MPI's functions differ in how many they have.
+    names = list(inspect.signature(instruction.python).parameters)
+    if "arguments" in names:
+        names[1:] = [f"argument_{number}" for number in range(len(instruction.detail) - 1)]
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [inspect.Parameter(name, kind) for name in ["typingctx", *names]]
+    typing.__signature__ = inspect.Signature(parameters)
+    return types.Function(make_intrinsic_template(instruction, typing, instruction.__name__))
+
+
+def type_of_c_function(function):
+    """Return the type of a function of C."""
+    kinds = [instructions.C_KINDS[kind] for kind in function.arguments]
+    return types.ExternalFunction(function.name, instructions.C_KINDS[function.result](*kinds))
+
+
+class Texts:
+    """The LLVM text of kernels and of all that they call.
+
+    numba turns each function into machine code of its own, for its callers in Python. A kernel is
+    linked and optimised once, as a whole, so that half of the work would be thrown away. While this
+    object is in use, a library of numba remains text.
+    """
+
+    def __init__(self):
+        self._seen, self.modules = set(), []
+
+    def __enter__(self):
+        self._usual = JITCodeLibrary.finalize, JITCPUCodegen.set_env
+
+        def leave_as_text(library):
+            library._finalized = True
+
+        JITCodeLibrary.finalize = leave_as_text
+        JITCPUCodegen.set_env = lambda codegen, name, environment: None
+        return self
+
+    def __exit__(self, *raised):
+        JITCodeLibrary.finalize, JITCPUCodegen.set_env = self._usual
+
+    def add(self, kernel):
+        """Compile a kernel."""
+        compiled, words = _compiled(kernel)
+        self._add(compiled.library)
+        self.modules.append(_for_c(kernel, compiled.fndesc.llvm_func_name, words))
+
+    def _add(self, library):
+        if library not in self._seen:
+            self._seen.add(library)
+            self.modules.append(str(library._final_module))
+            for below in sorted(library._linking_libraries, key=lambda one: one.name):  # of a set
+                self._add(below)
+
+
+def _compiled(kernel):
+    """Return what numba makes of a kernel, and the number of its words."""
+    arguments = [RecordType(kernel.record.name)]
+    words = 1
+    if kernel.call_type is not None:
+        words += len(kernel.call_type._fields)
+        arguments.append(types.NamedUniTuple(types.int64, words - 1, kernel.call_type))
+    dispatcher = njit(**OPTIONS)(kernel.function)
+    dispatcher.compile(types.int64(*arguments))
+    compiled = dispatcher.overloads[tuple(arguments)]
+    return compiled, words
+
+
+def _for_c(kernel, name, words):
+    """Return the text of the function of C with a kernel's symbol.
+
+    It gives numba's function a place for its result. Where numba's function could raise, it calls
+    one that does not exist. LLVM removes the call if it can see that none is raised; if the call
+    remains, the build refuses the kernel.
+    """
+    module = ir.Module()
+    i32, i64, pointer = ir.IntType(32), ir.IntType(64), ir.IntType(8).as_pointer()
+    inner_type = ir.FunctionType(i32, [i64.as_pointer(), pointer.as_pointer(), *[i64] * words])
+    inner = ir.Function(module, inner_type, name)
+    outer = ir.Function(module, ir.FunctionType(i64, [i64] * words), kernel.symbol)
+    builder = ir.IRBuilder(outer.append_basic_block())
+    result, raised = builder.alloca(i64), builder.alloca(pointer)
+    status = builder.call(inner, [result, raised, *outer.args])
+    with builder.if_then(builder.icmp_unsigned("!=", status, ir.Constant(i32, 0)), likely=False):
+        builder.call(ir.Function(module, ir.FunctionType(ir.VoidType(), []), RAISES), [])
+    builder.ret(builder.load(result))
+    _for_python(module, outer, words)
+    return str(module)
+
+
+def _for_python(module, kernel, words):
+    """Add the function that Python calls (METH_FASTCALL): integers in, an integer out."""
+    i32, i64 = ir.IntType(32), ir.IntType(64)
+    is_raised = ir.Function(module, ir.FunctionType(i64, []), "PyErr_Occurred")
+    integer_of = ir.Function(module, ir.FunctionType(i64, [i64]), "PyLong_AsLongLong")
+    new_integer = ir.Function(module, ir.FunctionType(i64, [i64]), "PyLong_FromLongLong")
+    refuse = ir.Function(module, ir.FunctionType(i32, []), "PyErr_BadArgument")
+    function = ir.Function(
+        module, ir.FunctionType(i64, [i64, i64.as_pointer(), i64]), f"python:{kernel.name}"
+    )
+    builder = ir.IRBuilder(function.append_basic_block())
+    count_differs = builder.icmp_unsigned("!=", function.args[2], ir.Constant(i64, words))
+    with builder.if_then(count_differs, likely=False):
+        builder.call(refuse, [])
+        builder.ret(ir.Constant(i64, 0))
+    values = []
+    for number in range(words):
+        place = builder.gep(function.args[1], [ir.Constant(i64, number)])
+        value = builder.call(integer_of, [builder.load(place)])
+        with builder.if_then(builder.icmp_signed("==", value, ir.Constant(i64, -1)), likely=False):
+            occurred = builder.call(is_raised, [])
+            failed = builder.icmp_unsigned("!=", occurred, ir.Constant(i64, 0))
+            with builder.if_then(failed, likely=False):
+                builder.ret(ir.Constant(i64, 0))
+        values.append(value)
+    builder.ret(builder.call(new_integer, [builder.call(kernel, values)]))

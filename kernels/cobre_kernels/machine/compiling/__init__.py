@@ -1,1 +1,0 @@
-"""How kernels are compiled and kept: the pipeline, the folder of the cache, lines for the user."""

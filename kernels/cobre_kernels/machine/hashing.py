@@ -1,0 +1,33 @@
+"""The version of the machine code: a hash of our sources.
+
+Records, statuses and calls are in the machine code of the kernels, in what Python reads and writes,
+and in users' compiled functions. So the file of machine code has the hash, and code of other
+sources is never run. The types of users' functions carry it too, because numba's cache knows only
+the source file of the function that it stores.
+"""
+
+import functools
+import hashlib
+import pathlib
+import uuid
+
+
+def kernel_sources():
+    """Return every source file of this package."""
+    return list(pathlib.Path(__file__).parents[1].rglob("*.py"))
+
+
+def hash_of(sources):
+    """Return the hexadecimal hash of source files; of none (a zip), one that never comes again."""
+    digest = hashlib.sha256(b"" if sources else uuid.uuid4().bytes)
+    for path in sorted(sources):
+        # From the package on: a wheel has been built in another folder than it is installed in.
+        name = path.as_posix().rpartition("/cobre_")[2]
+        digest.update(b"\0".join([name.encode(), path.read_bytes()]))
+    return digest.hexdigest()[:16]
+
+
+@functools.cache
+def source_hash():
+    """Return the hash of this package."""
+    return hash_of(kernel_sources())

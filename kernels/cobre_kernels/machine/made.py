@@ -1,0 +1,147 @@
+"""The file of machine code for this machine: the one in the package, or one that is made here.
+
+The files of a wheel are in ``cobre_kernels/code``. A file serves if it was made from these very
+sources, for this system, and for a level that this processor has. Where none serves (a checkout,
+changed sources, another system), the build makes one in the user's folder, once. Launchers see to
+that before their ranks start. Ranks that nothing of ours has started find the file, or make it;
+a lock lets one of them do it, which ends with the process that holds it.
+"""
+
+import contextlib
+import fcntl
+import functools
+import importlib
+import importlib.util
+import json
+import os
+import pathlib
+import shutil
+import sys
+import time
+
+from cobre_kernels.machine.compiled import NOTHING_IS_COMPILED
+from cobre_kernels.machine.hashing import hash_of, source_hash
+from cobre_kernels.machine.places import danger, own_folder
+from cobre_kernels.machine.target import file_name, levels, system
+
+SHIPPED = pathlib.Path(__file__).parents[1] / "code"
+CHOSEN = "COBRE_COMM_KERNELS"  # a folder to look in first, for tests and benchmarks of a level
+MESSAGE = "cobre-comm: compiling kernels (once per machine and version)..."
+VERSIONS_KEPT = 8  # several clones of one user
+
+
+def fitting(folder):
+    """Return the best file of a folder that serves here, or None."""
+    for level in levels():
+        path = folder / file_name(level)
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError), path.open("rb") as file:
+            table = json.loads(file.readline())
+            # A full disk, or a copy that has ended early, leaves less than the whole file.
+            size = file.tell() + sum(length for length, _ in table["objects"])
+            found = table["sources"], table["system"], size
+            if found == (source_hash(), system(), path.stat().st_size):
+                return path
+    return None
+
+
+@functools.cache
+def file_of_this_machine():
+    """Return the file, which is made if need be.
+
+    Raises
+    ------
+    ImportError
+        If it cannot be made; the error says what to do.
+    """
+    return _chosen() or fitting(SHIPPED) or _own()
+
+
+def _chosen():
+    """Return the file in the folder that the user has named, unless others may write there."""
+    folder = os.environ.get(CHOSEN) and pathlib.Path(os.environ[CHOSEN]).resolve()
+    return fitting(folder) if folder and not danger(folder) else None
+
+
+def prepare():
+    """Have the file made, if need be, before ranks start. Errors are those of the file."""
+    if not NOTHING_IS_COMPILED:
+        file_of_this_machine()
+
+
+def _own_folder():
+    return own_folder(os.environ, f"kernels-{source_hash()}")
+
+
+def _own():
+    folder = _own_folder()
+    return fitting(folder) or _made_in(folder)
+
+
+def _made_in(folder):
+    if importlib.util.find_spec("numba") is None:
+        raise ImportError(
+            f"cobre_comm has no machine code for this processor ({levels()[0]}, {system()}) and "
+            "these sources, and numba, which would make it, is not installed; install numba, or a "
+            "wheel of cobre_comm for this system"
+        )
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        found = fitting(folder)  # another process has made it meanwhile
+        if found is None:
+            began = time.monotonic()
+            _tell(MESSAGE)
+            try:
+                _builder().build([levels()[0]], folder)
+            except (OSError, RuntimeError) as error:
+                raise ImportError(
+                    f"the kernels of cobre_comm cannot be compiled: {error}"
+                ) from error
+            _tell(f"cobre-comm: kernels compiled in {time.monotonic() - began:.1f} s")
+            _forget_old_versions(folder)
+            found = fitting(folder)
+    return found
+
+
+def code_of_another_package(kernel):
+    """Return the object file of a kernel that another package has; kept beside our own.
+
+    The name of the file is a hash of all sources of that package, and of ours.
+    """
+    source = pathlib.Path(kernel.function.__code__.co_filename)
+    package = sys.modules.get(kernel.symbol.partition(".")[0])
+    folders = getattr(package, "__path__", ())
+    sources = {source, *(path for folder in folders for path in pathlib.Path(folder).rglob("*.py"))}
+    digest = hash_of(sorted(path for path in sources if path.exists()))
+    folder = _own_folder() / "others"
+    kept = folder / f"{kernel.symbol}-{digest}-{levels()[0]}.o"
+    with contextlib.suppress(OSError):
+        return kept.read_bytes()
+    module, _ = _builder().llvm_of([kernel])
+    made = _builder().machine_code(str(module), levels()[0])[0]
+    with contextlib.suppress(OSError):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft = folder / f".{kept.name}.{os.getpid()}"
+        draft.write_bytes(made)
+        draft.replace(kept)
+    return made
+
+
+def _builder():
+    """Return ``machine/build.py``, which imports the kernels."""
+    return importlib.import_module("cobre_kernels.machine.build")
+
+
+def _tell(line):
+    with contextlib.suppress(Exception):  # nobody can read it
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
+
+
+def _forget_old_versions(folder):
+    """Delete the machine code of older versions, except for the latest few."""
+    found = [path for path in folder.parent.glob("kernels-*") if path != folder]
+    with contextlib.suppress(OSError):
+        found.sort(key=lambda path: path.stat().st_mtime)
+        for path in found[: -VERSIONS_KEPT + 1]:
+            shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,107 @@
+"""How routines are compiled: by numba's pipeline, without the passes they cannot need.
+
+numba turns every function into machine code of its own and optimises it, before the functions that
+call it do the same with their copies. A routine has no address: here it remains LLVM's text until
+a kernel, or a user's function, links it. That is two thirds of the compilation of the example,
+which is made of routines.
+"""
+
+from llvmlite import binding
+
+from cobre_kernels.machine.numba_internals import (
+    UNUSED_PASSES,
+    CompilerBase,
+    DefaultPassBuilder,
+    JITCodeLibrary,
+    NativeLowering,
+    PassManager,
+    _dynfunc,
+    register_pass,
+)
+
+
+class RoutineLibrary(JITCodeLibrary):
+    """The module of a routine; it is never turned into machine code."""
+
+    def finalize(self):
+        """Leave the module as it is until another function links it."""
+        self._raise_if_finalized()
+        self._finalized = True
+
+    def _get_module_for_linking(self):
+        """Return the routine with all that it calls: numba links this into a user's function."""
+        self._ensure_finalized()
+        self._module()
+        self._link_routines()
+        self._linking_libraries = []
+        return self._shared_module
+
+    def _module(self):
+        """Return the routine alone, to be linked."""
+        if self._shared_module is None:
+            for function in self._final_module.functions:
+                if not function.is_declaration and function.linkage == binding.Linkage.external:
+                    function.linkage = "linkonce_odr"
+            self._shared_module = self._final_module
+        return self._shared_module
+
+    def _link_routines(self):
+        """Link every library below this one, once, and after all that call it.
+
+        LLVM takes only the functions of a module that linked code calls already.
+        """
+        order, seen = [], set()
+
+        def visit(library):
+            if library not in seen:
+                seen.add(library)
+                if isinstance(library, RoutineLibrary):
+                    for below in library._linking_libraries:
+                        visit(below)
+                order.append(library)
+
+        for library in self._linking_libraries:
+            visit(library)
+        for library in reversed(order):
+            is_own = isinstance(library, RoutineLibrary)
+            module = library._module() if is_own else library._get_module_for_linking()
+            self._final_module.link_in(module, preserve=True)
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class RoutineLowering(NativeLowering):
+    """Lower into a :class:`RoutineLibrary`."""
+
+    _name = "routine_lowering"
+
+    def run_pass(self, state):
+        """Register the routine, for callers, without machine code."""
+        if state.library is None:
+            name = state.func_id.func_qualname
+            state.library = RoutineLibrary(state.targetctx.codegen(), name)
+            state.library.enable_object_caching()
+        state.flags.no_compile = True
+        super().run_pass(state)
+        lowered = state["cr"]
+        name = lowered.fndesc.qualname
+        key = _dynfunc.make_function(
+            lowered.fndesc.lookup_module(), name, "a routine", 0, lowered.env, (state.library,)
+        )
+        state.targetctx.insert_user_function(key, lowered.fndesc, [state.library])
+        state["cr"] = lowered._replace(cfunc=key)
+        return True
+
+
+class RoutineCompiler(CompilerBase):
+    """The compiler of routines."""
+
+    def define_pipelines(self):
+        """Return numba's passes, but for those that routines cannot need."""
+        usual = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        pipeline = PassManager(RoutineLowering._name)
+        for step, description in usual.passes:
+            if step not in UNUSED_PASSES:
+                used = RoutineLowering if step is NativeLowering else step
+                pipeline.add_pass(used, description)
+        pipeline.finalize()
+        return [pipeline]

@@ -1,0 +1,103 @@
+"""The user's folder for machine code that is made here. No other user may write to it.
+
+Whoever writes there could have this program run his code. So a folder is used only if it is this
+user's, and no other user may write to it, or replace it.
+"""
+
+import contextlib
+import errno
+import functools
+import os
+import pathlib
+import stat
+import tempfile
+
+if os.name == "posix":
+    import grp
+    import pwd
+
+
+def cache_folder(environ):
+    """Return this user's cache folder of the package; ``OSError`` for a user without a home."""
+    cache = environ.get("XDG_CACHE_HOME")
+    try:
+        own = pathlib.Path(cache) if cache else pathlib.Path("~/.cache").expanduser()
+    except RuntimeError as error:
+        raise FileNotFoundError(errno.ENOENT, str(error)) from None
+    return own / "cobre_comm"
+
+
+def own_folder(environ, name):
+    """Return a folder of that name that this user alone may write to, made if need be.
+
+    It is in the user's cache, or else among temporary files.
+    """
+    for place in _places(environ):
+        folder = place / name
+        with contextlib.suppress(OSError):
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not (danger(place) or danger(folder)) and os.access(folder, os.W_OK):
+                return folder
+    alone = pathlib.Path(tempfile.mkdtemp(prefix="cobre_comm-")) / name  # of this process
+    alone.mkdir(mode=0o700)
+    return alone
+
+
+def _places(environ):
+    with contextlib.suppress(OSError):
+        yield cache_folder(environ)
+    yield pathlib.Path(tempfile.gettempdir()).resolve() / f"cobre_comm-{os.geteuid()}"
+
+
+def danger(folder):
+    """Return why another user may put files into a folder, or put another one in its place, or "".
+
+    Of a folder that does not exist yet, the folders above it are looked at.
+    """
+    owners = os.geteuid(), 0
+    status = _status(folder)
+    if status is not None:
+        if not stat.S_ISDIR(status.st_mode):
+            return f"{folder} is not a folder"
+        if status.st_uid not in owners:
+            return f"{folder} belongs to user {status.st_uid}"
+        if _others_write(status):
+            return f"others may write to {folder}"
+    below = status
+    for parent in folder.parents:
+        status = _status(parent)
+        if status is not None and _others_write(status):
+            if not status.st_mode & stat.S_ISVTX:
+                return f"others may write to {parent}"
+            # Where only owners may rename: what another user has made there is still his.
+            if below is not None and below.st_uid not in owners:
+                return f"in {parent}, others own what it lies in"
+        below = status
+    return ""
+
+
+def _status(path):
+    try:
+        return path.lstat()
+    except FileNotFoundError:
+        return None
+
+
+def _others_write(status):
+    """Tell whether any user but the owner and root may write."""
+    if status.st_mode & stat.S_IWOTH:
+        return True
+    return bool(status.st_mode & stat.S_IWGRP) and not _is_of_one_user(status.st_gid)
+
+
+@functools.cache
+def _is_of_one_user(group):
+    """Tell whether a group is root's, or the one that many systems make for each user."""
+    if group == 0:
+        return True
+    try:
+        name, found = pwd.getpwuid(os.geteuid()).pw_name, grp.getgrgid(group)
+    except KeyError:
+        return False
+    return found.gr_name == name and set(found.gr_mem) <= {name}

@@ -1,0 +1,52 @@
+"""For which processors machine code is made, and which of them this one is.
+
+A level is a set of instructions that many processors have: x86-64 and its levels 2 to 4, as the
+x86-64 psABI names them. Code of a level runs on every processor that has its features.
+"""
+
+import contextlib
+import functools
+import pathlib
+import platform
+import sys
+
+# From the best one on, with the flags, as Linux names them, that a processor must have.
+_V3 = ("avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe")
+_V4 = ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
+LEVELS = {
+    "x86_64": {"x86-64-v4": _V3 + _V4, "x86-64-v3": _V3, "x86-64": ()},
+    "aarch64": {"generic": ()},
+}
+OTHER_NAMES = {"AMD64": "x86_64", "arm64": "aarch64"}
+
+
+def machine():
+    """Return the name of this machine's instruction set."""
+    return OTHER_NAMES.get(platform.machine(), platform.machine())
+
+
+def system():
+    """Return instruction set and operating system: machine code of another one is never run."""
+    return f"{machine()}-{sys.platform}"
+
+
+@functools.cache
+def levels():
+    """Return the levels that this processor has, the best one first."""
+    flags = _flags()
+    known = LEVELS.get(machine(), {"generic": ()})
+    return tuple(name for name, needed in known.items() if flags.issuperset(needed))
+
+
+def _flags():
+    """Return the flags of the first processor; none where Linux does not tell them."""
+    with contextlib.suppress(OSError), pathlib.Path("/proc/cpuinfo").open() as file:
+        for line in file:
+            if line.startswith("flags"):
+                return set(line.split())
+    return set()
+
+
+def file_name(level):
+    """Return the name of the file with the code for a level."""
+    return f"{level}.{system()}.kernels"

@@ -1,0 +1,89 @@
+"""The file of machine code: what it holds, what it refers to, and which files are not taken."""
+
+import json
+import struct
+import sys
+
+import pytest
+from cobre_kernels.machine import build, code, made
+from cobre_kernels.machine.compiled import NOTHING_IS_COMPILED
+from llvmlite import binding
+
+pytestmark = pytest.mark.skipif(NOTHING_IS_COMPILED, reason="NUMBA_DISABLE_JIT=1")
+elf = pytest.mark.skipif(sys.platform != "linux", reason="object files of ELF")
+SYMBOL = struct.Struct("<IBBHQQ")  # of ELF: name, kind and binding, -, section, value, size
+TABLE_OF_OFFSETS = "_GLOBAL_OFFSET_TABLE_"  # the loader makes it
+
+
+def symbols_of(object_file):
+    """Return the names that an object file shows to others, and those that it asks for."""
+    sections = {each.name(): each.data() for each in object_file.sections()}
+    shown, asked = set(), set()
+    for name, kind, _, section, *_ in SYMBOL.iter_unpack(sections[b".symtab"]):
+        if kind >> 4:  # local names have the binding 0
+            text = sections[b".strtab"][name:].partition(b"\0")[0].decode()
+            (shown if section else asked).add(text)
+    return shown, asked - {TABLE_OF_OFFSETS}
+
+
+@pytest.fixture(scope="module")
+def objects():
+    binding.initialize_native_target()
+    codes = code.read(made.file_of_this_machine())
+    return [symbols_of(binding.ObjectFileRef.from_data(each)) for each in codes]
+
+
+@pytest.fixture
+def table_and_codes():
+    table, _, codes = made.file_of_this_machine().read_bytes().partition(b"\n")
+    return json.loads(table), codes
+
+
+@elf
+def test_machine_code_refers_to_nothing_but_c_and_python(objects):
+    for _, asked in objects:
+        unknown = {n for n in asked - build.FROM_C if not build.FROM_PYTHON.fullmatch(n)}
+        assert not unknown
+
+
+@elf
+def test_each_kernel_is_there_for_compiled_code_and_for_python(objects):
+    shown = [names for names, _ in objects]
+    for name in build.kernels_of_this_package():
+        part = build.PARTS.index(build.part_of(name))
+        assert {name, f"python:{name}"} <= shown[part]
+
+
+def test_the_table_names_each_kernel(table_and_codes):
+    names = {name for _, symbols in table_and_codes[0]["objects"] for name in symbols}
+    kernels = build.kernels_of_this_package()
+    assert names == {f"{kind}{name}" for name in kernels for kind in ("", "python:")}
+
+
+def found(folder, content):
+    path = folder / made.file_of_this_machine().name
+    path.write_bytes(content)
+    return made.fitting(folder) == path
+
+
+def test_a_copy_of_the_file_is_taken(tmp_path):
+    assert found(tmp_path, made.file_of_this_machine().read_bytes())
+    assert made.fitting(tmp_path / "absent") is None
+
+
+@pytest.mark.parametrize("changed", [{"sources": "0" * 16}, {"system": "x86_64-plan9"}])
+def test_code_of_other_sources_or_of_another_system_is_not_taken(
+    tmp_path, table_and_codes, changed
+):
+    table, codes = table_and_codes
+    assert not found(tmp_path, json.dumps(table | changed).encode() + b"\n" + codes)
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"7\n", b"[]\n", b"{}\n", b"\x7fELF\xff\n", b"x"])
+def test_garbage_is_not_taken(tmp_path, content):
+    assert not found(tmp_path, content)
+
+
+@pytest.mark.parametrize("bytes_kept", [100, -1])
+def test_a_file_that_ends_early_is_not_taken(tmp_path, bytes_kept):
+    assert not found(tmp_path, made.file_of_this_machine().read_bytes()[:bytes_kept])

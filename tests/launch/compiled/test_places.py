@@ -1,0 +1,95 @@
+"""Machine code that is made here lies where no other user may write."""
+
+import os
+import tempfile
+import time
+
+import pytest
+from cobre_kernels.machine import made
+from cobre_kernels.machine.places import own_folder
+
+NAME = "kernels-0123"
+
+
+def writable_by_all(folder):
+    folder.chmod(0o777)
+
+
+def of_another_user(folder):
+    if os.geteuid() != 0:
+        pytest.skip("root alone can be another user")
+    os.chown(folder, 65534, 65534)
+
+
+def of_a_group(folder):
+    if os.geteuid() != 0:
+        pytest.skip("root alone can give a folder to any group")
+    os.chown(folder, 0, 65534)
+    folder.chmod(0o775)
+
+
+def a_link(folder):
+    aside = folder.with_name("aside")
+    folder.rename(aside)
+    folder.symlink_to(aside)
+
+
+def read_only(folder):
+    folder.chmod(0o500)
+    if os.geteuid() == 0:
+        pytest.skip("root writes to any folder")
+
+
+@pytest.fixture
+def temporary(tmp_path, monkeypatch):
+    """Return where the folder is if the cache cannot have it."""
+    place = tmp_path / "temporary"
+    place.mkdir()
+    place.chmod(0o1777)
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(place))
+    return place / f"cobre_comm-{os.geteuid()}"
+
+
+@pytest.mark.parametrize("which", ["the user's", "the version's"])
+@pytest.mark.parametrize("share", [writable_by_all, of_another_user, of_a_group, a_link, read_only])
+def test_a_folder_that_others_may_write_to_is_not_used(tmp_path, temporary, which, share):
+    environ = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    folder = own_folder(environ, NAME)
+    assert folder == tmp_path / "cache" / "cobre_comm" / NAME
+    assert [path.stat().st_mode & 0o077 for path in (folder, folder.parent)] == [0, 0]
+    share(folder if which == "the version's" else folder.parent)
+    assert own_folder(environ, NAME) == temporary / NAME
+
+
+def test_a_user_without_a_home_has_a_temporary_folder(tmp_path, temporary):
+    (tmp_path / "file").touch()
+    environ = {"XDG_CACHE_HOME": str(tmp_path / "file")}
+    folder = own_folder(environ, NAME)
+    assert folder == temporary / NAME
+    folder.parent.chmod(0o777)  # another user has come first
+    other = own_folder(environ, NAME)
+    assert other.parent.parent == temporary.parent
+    assert other.parent.stat().st_mode & 0o077 == 0
+
+
+def test_the_latest_versions_are_kept(tmp_path):
+    folder = tmp_path / "kernels-now"
+    folder.mkdir()
+    for age in range(20):
+        older = folder.with_name(f"kernels-{age}")
+        older.mkdir()
+        os.utime(older, (time.time() - age - 1,) * 2)
+    made._forget_old_versions(folder)
+    kept = {path.name for path in tmp_path.glob("kernels-*")}
+    assert kept == {folder.name, *(f"kernels-{age}" for age in range(7))}
+
+
+def test_a_named_folder_is_used_unless_others_may_write_to_it(tmp_path, monkeypatch):
+    file = made.file_of_this_machine()
+    named = tmp_path / file.name
+    named.write_bytes(file.read_bytes())
+    monkeypatch.setenv(made.CHOSEN, str(tmp_path))
+    look = made.file_of_this_machine.__wrapped__
+    assert look() == named
+    tmp_path.chmod(0o777)
+    assert look() != named

@@ -80,8 +80,6 @@ class BackendSpec:
     place_variables : tuple of str
         The variables that say which rank of which job a process is; a launcher drops those that
         another launcher has left.
-    parting_variables : tuple of str
-        If one of them is set, ranks of one machine may be several nodes.
     rank_variables : callable
         Returns the variables by which a launcher tells a rank of a job where to meet.
     why_not : callable
@@ -98,7 +96,6 @@ class BackendSpec:
     timeout_variable: str = ""
     auto_variables: tuple[str, ...] = ()
     place_variables: tuple[str, ...] = ()
-    parting_variables: tuple[str, ...] = ()
     rank_variables: Callable[[Job, int], dict[str, str]] = lambda job, rank: {}
     why_not: Callable[[], str] = why_not_posix
 
@@ -120,10 +117,6 @@ class BackendSpec:
                 return cast("Communicator", cls(config=told))
         chosen = self.config.from_env() if config is None else config  # type: ignore[attr-defined]
         return cast("Communicator", cls(config=chosen))
-
-    def may_part(self, environ: Mapping[str, str]) -> bool:
-        """Tell whether an environment may make several nodes of the ranks of one machine."""
-        return any(environ.get(name) for name in self.parting_variables)
 
     def detect(self, environ: Mapping[str, str]) -> str:
         """Return the variable that makes ``auto`` take this backend, or an empty string."""

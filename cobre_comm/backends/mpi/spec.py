@@ -24,6 +24,5 @@ MPI = BackendSpec(
     timeout_variable="COBRE_MPI_TIMEOUT_SECS",
     auto_variables=LAUNCH_VARIABLES,
     place_variables=LAUNCH_VARIABLES,
-    parting_variables=("COBRE_MPI_PRETEND_NODES",),
     why_not=lambda: why_not_posix() or library.why_not(),
 )

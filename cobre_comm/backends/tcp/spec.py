@@ -35,6 +35,5 @@ TCP = BackendSpec(
         "COBRE_TCP_SIZE",
         "COBRE_TCP_TOKEN",
     ),
-    parting_variables=("COBRE_TCP_PRETEND_NODES", "COBRE_TCP_SHARE"),
     rank_variables=_rank_variables,
 )

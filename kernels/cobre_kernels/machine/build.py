@@ -106,14 +106,18 @@ def _refuse_foreign_names(text):
 
 
 def make_part(part, wanted, folder):
-    """Write the object file, the LLVM text and the symbols of one part, for each level."""
+    """Write the object file and the LLVM text of one part, for each level; and its symbols.
+
+    Versions are written here too, because the process that puts the parts together may be a rank or
+    a launcher, which imports no numba.
+    """
     kernels = kernels_of_this_package()
     module, symbols = llvm_of([kernels[name] for name in sorted(kernels) if part_of(name) == part])
     for level in wanted:
         code, text = machine_code(str(module), level)
         (folder / f"{level}.{part}.o").write_bytes(code)
         (folder / f"{level}.{part}.ll").write_text(text)
-    (folder / f"{part}.json").write_text(json.dumps(symbols))
+    (folder / f"{part}.json").write_text(json.dumps([symbols, versions()]))
 
 
 def versions():
@@ -132,11 +136,12 @@ def versions():
 
 def write_files(wanted, parts, folder, *, keeps_text):
     """Put the parts together: one file for each level, written beside and then renamed."""
-    names = [json.loads((parts / f"{part}.json").read_text()) for part in PARTS]
+    told = [json.loads((parts / f"{part}.json").read_text()) for part in PARTS]
+    names, made_by = [symbols for symbols, _ in told], told[0][1]
     for level in wanted:
         codes = [(parts / f"{level}.{part}.o").read_bytes() for part in PARTS]
         table = {
-            "sources": source_hash(), "system": system(), "level": level, "made by": versions(),
+            "sources": source_hash(), "system": system(), "level": level, "made by": made_by,
             "objects": list(zip(map(len, codes), names, strict=True)),
         }  # fmt: skip
         draft = folder / f".{level}.{os.getpid()}"

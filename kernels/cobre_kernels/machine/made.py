@@ -84,7 +84,6 @@ def _made_in(folder):
             "these sources, and numba, which would make it, is not installed; install numba, or a "
             "wheel of cobre_comm for this system"
         )
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         found = fitting(folder)  # another process has made it meanwhile

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import logging
 import os
 from collections.abc import Collection, Iterable, Mapping
@@ -23,6 +22,8 @@ from cobre_comm.errors import (
 )
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from cobre_comm.communicator import Communicator
 
 logger = logging.getLogger("cobre_comm")
@@ -49,7 +50,9 @@ def available_backends() -> list[str]:
     return found + [name for name in _plugins() if name not in found]
 
 
-def _plugins() -> dict[str, importlib.metadata.EntryPoint]:
+def _plugins() -> dict[str, EntryPoint]:
+    import importlib.metadata  # slow, and no backend of this package needs it
+
     group = importlib.metadata.entry_points(group=ENTRY_POINT_GROUP)
     return {entry.name: entry for entry in group}
 

@@ -15,6 +15,7 @@ PLACES = {
     "pythons": "places.pythons",
     "containers": "places.containers.place",
     "impi": "places.impi",
+    "mpi-sppy": "places.mpi_sppy",
     "torchrun": "places.torchrun",
     "arm64": "places.arm64",
     "numa": "places.numa.place",

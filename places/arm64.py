@@ -1,4 +1,4 @@
-"""The place: a Debian of aarch64 under emulation, with wheels of aarch64.
+"""The place: a Debian of aarch64 under emulation, with wheels of aarch64, ours built there.
 
 Emulation shows that code and protocols are right, and that bits are the same. It has the memory of
 this machine, so it cannot show weak ordering; a test looks for that in compiled code instead.
@@ -7,7 +7,9 @@ this machine, so it cannot show weak ordering; a test looks for that in compiled
 import contextlib
 import pathlib
 import re
+import shutil
 import sys
+import zipfile
 
 from places.debian import Debian
 from places.frame import (
@@ -37,6 +39,7 @@ SUM = "import time; t = time.process_time(); sum(range(3_000_000)); print(time.p
 VERSIONS = """import numba, numpy, platform as p
 print(p.machine(), "Python", p.python_version(), end=" ")
 print("numba", numba.__version__, "NumPy", numpy.__version__)"""
+HIDES_NUMBA = "import sys; sys.modules['numba'] = None\n"
 # `make quick`, but for MPI, which is not here, and the example, which is a row of its own.
 LOOP = "tests/conformance", "tests/launch/workers"
 ORDERINGS = "tests/kernels/test_atomics.py"
@@ -53,6 +56,7 @@ def run_place(place, folder, stack):
     stack.enter_context(_emulation())
     python = debian.command("/usr/bin/python3", cwd=ROOT)
     factor = _factor(place, python)
+    _build(place, python, site, factor)
     extra = {
         "PYTHONPATH": str(site),
         "XDG_CACHE_HOME": str(folder / "cache"),
@@ -60,22 +64,27 @@ def run_place(place, folder, stack):
         "LANG": "C.UTF-8",
         "COBRE_TEST_LIMITS": str(factor),
     }
-    cobre = *python, "-m", "cobre_comm"
+    # Not in this folder, where Python would find the package beside the wheel.
+    cobre = *debian.command("/usr/bin/python3", cwd=folder), "-m", "cobre_comm"
     with place.row("kernels", "cobre-comm compile") as seen:
-        done = run(*cobre, "compile", within_s=400 * factor, **extra)
-        expect(done.code == 0, done)
-        seen += re.findall(r"kernels compiled in .*", done.output)
+        done = run(*cobre, "compile", within_s=100 * factor, **extra)
+        expect(done.code == 0 and str(site) in done.output, done)
+        seen += re.findall(r"machine code: .*/(\S+)", done.output)
+    hiding = folder / "hiding"
+    hiding.mkdir(exist_ok=True)
+    (hiding / "sitecustomize.py").write_text(HIDES_NUMBA)
+    without = {**extra, "PYTHONPATH": f"{hiding}:{site}"}
     for backend in ("local", "shm", "tcp"):
         ranks = 1 if backend == "local" else 2
         words = "run", "-n", ranks, "--backend", backend, HELLO
         with place.row(
             f"{ranks} x {backend}", f"cobre-comm {' '.join(map(str, words[:-1]))} hello_ranks.py"
         ) as seen:
-            done = run(*cobre, *words, within_s=100 * factor, **extra)
+            done = run(*cobre, *words, within_s=100 * factor, **without)
             expect(
                 f"rank {ranks - 1} of {ranks} on {backend}" in done.output and not done.code, done
             )
-            seen.append(f"{ranks} ranks met")
+            seen.append(f"{ranks} ranks met, without numba")
     words = "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "quick", "-k", "not mpi"
     with (
         place.row("the quick loop", f"pytest -m quick -k 'not mpi' {' '.join(LOOP)}") as seen,
@@ -106,19 +115,35 @@ def _train(place, start, factor, folder, extra):
 
 
 def _install(site):
-    """Unpack wheels of aarch64, and ours, without running them."""
+    """Unpack wheels of aarch64 without running them: what our wheel is built with, and tests."""
+    packages = "hatchling", "numba", "psutil", "pytest", "pytest-timeout"
+    done = _unpack(site, *packages)
+    if done.code:
+        raise Missing(f"wheels of aarch64: {done.output.splitlines()[-1]}")
+
+
+def _unpack(site, *words):
     platforms = [f"--platform=manylinux_2_{n}_aarch64" for n in (17, 27, 28)]
     chosen = "--only-binary=:all:", "--python-version=3.11", "--implementation=cp", *platforms
     pip = sys.executable, "-m", "pip", "install", "-q", "--target", site
+    return run(*pip, *chosen, *words, within_s=400)
+
+
+def _build(place, python, site, factor):
+    """Build our wheel there, machine code included, and unpack it."""
     wheels = site.parent / "wheels"
-    run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", wheels, ROOT, within_s=200)
-    for words in (
-        [*chosen, "numba", "psutil", "pytest", "pytest-timeout"],
-        ["--no-deps", *wheels.glob("*.whl")],
-    ):
-        done = run(*pip, *words, within_s=400)
-        if done.code:
-            raise Missing(f"wheels of aarch64: {done.output.splitlines()[-1]}")
+    shutil.rmtree(wheels, ignore_errors=True)
+    command = "-m", "hatchling", "build", "-t", "wheel", "-d"
+    with place.row("our wheel", " ".join(["python", *command, "FOLDER"])) as seen:
+        done = run(*python, *command, wheels, within_s=200 * factor, PYTHONPATH=str(site))
+        expect(done.code == 0, done)
+        [wheel] = wheels.glob("*.whl")
+        with zipfile.ZipFile(wheel) as archive:
+            code = [pathlib.Path(n).name for n in archive.namelist() if "/code/" in n]
+        seen += [wheel.name, " ".join(code)]
+        expect(code == ["generic.aarch64-linux.kernels"], done)
+        done = _unpack(site, "--upgrade", "--no-deps", wheel)
+        expect(done.code == 0, done)
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Write the table of a place into docs/howto/places.md, between the marks of that place."""
+"""Write the table of a place into the page that has the marks of that place."""
 
 import datetime
 import platform
@@ -6,11 +6,11 @@ import re
 
 from places.frame import ROOT
 
-PAGE = ROOT / "docs" / "howto" / "places.md"
+PAGES = [ROOT / "docs" / "howto" / name for name in ("places.md", "mpi4py-programs.md")]
 
 
 def keep(place):
-    """Replace the table of a place on the page."""
+    """Replace the table of a place on its page."""
     versions = ", ".join([place.versions, f"Python {platform.python_version()}"])
     took = f"{place.seconds:.0f} s with setting up"
     lines = [
@@ -21,12 +21,12 @@ def keep(place):
         *(_line(row) for row in place.rows),
     ]  # fmt: skip
     begin, end = f"<!-- {place.name} begins -->", f"<!-- {place.name} ends -->"
-    text = PAGE.read_text()
     block = "\n".join([begin, "", *lines, "", end])
     pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
-    if not pattern.search(text):
-        raise SystemExit(f"{PAGE} has no marks of {place.name}")
-    PAGE.write_text(pattern.sub(lambda _: block, text))
+    marked = [page for page in PAGES if pattern.search(page.read_text())]
+    if not marked:
+        raise SystemExit(f"no page has marks of {place.name}")
+    marked[0].write_text(pattern.sub(lambda _: block, marked[0].read_text()))
 
 
 def _line(row):

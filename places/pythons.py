@@ -78,6 +78,10 @@ def _try(place, folder, minor, python, numba):
             if "compiling kernels" in done.output:
                 raise Failed("kernels were compiled, although the wheel carries them")
         seen.append("hello on shm good, with the wheel's kernels")
+        if numba:
+            done = run(*inside, "-m", "cobre_kernels.machine.build", folder / "code", within_s=400)
+            expect(done.code == 0, done)
+            seen.append("it compiles the kernels too")
         if not numba:
             start = *inside, *SHM
             job = folder / "result.json"

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import platform
 import re
 import sys
 from pathlib import Path
 
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
-PLATFORM = "linux-64"
+PLATFORM = {"x86_64": "linux-64", "aarch64": "linux-aarch64"}[platform.machine()]
 SITE = f"lib/python{PYTHON}/site-packages"
 
 

@@ -59,6 +59,7 @@ def check_installs() -> None:
             programs = environment("installed", path, *more)
             print(f"   {path.name}, {bounds}: {run_two_ranks(programs, cache)}", flush=True)
             run(programs / "cobre-comm", "explain", "CollectiveFailed")
+            run(programs / "python", "-m", "cobre_kernels.machine.build", fresh("kernels"))
 
 
 def run_quick() -> None:

@@ -13,6 +13,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
 from cobre_kernels.machine.made import prepare
+from cobre_kernels.machine.places import own_folder
 
 from cobre_comm.common.command_line import Parser
 from cobre_comm.common.streams import write_error
@@ -71,6 +72,7 @@ def main(words: Sequence[str]) -> int:
 
     try:
         with _ended_by_sigterm():
+            _let_numba_keep_code()
             return _check(sizes, names, quick=chosen.quick, as_table=not chosen.json)
     except UnknownBackend as error:
         parser.error(str(error))
@@ -112,6 +114,20 @@ def _check_surroundings() -> None:
     for name, consequence in UNWANTED.items():
         if os.environ.get(name, "0") not in ("", "0"):
             raise ValueError(f"{name} is set: {consequence}; unset it")
+
+
+def _let_numba_keep_code() -> None:
+    """Give numba a folder if it may write neither beside this package nor in the user's home.
+
+    A function with ``cache=True`` is an error there, and the checks have such functions.
+    """
+    import numba
+
+    try:
+        numba.njit(cache=True)(_let_numba_keep_code)
+    except RuntimeError:
+        folder = str(own_folder(os.environ, "checks"))
+        os.environ["NUMBA_CACHE_DIR"] = numba.config.CACHE_DIR = folder
 
 
 def _check(sizes: Sequence[int], names: Sequence[str], *, quick: bool, as_table: bool) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import pathlib
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -76,6 +78,11 @@ def _parser() -> Parser:
     _add_restarts(parser)
     _add_output(parser)
     _add_nodes(parser)
+    add(
+        "--as-mpi4py",
+        action="store_true",
+        help="let `import mpi4py` find cobre_comm.mpi4py, for a program that cannot be changed",
+    )
     add(
         "-m",
         dest="module",
@@ -218,6 +225,8 @@ def _main(words: Sequence[str]) -> int:
     try:
         if chosen.size is None:
             raise ValueError(f"how many ranks? say it by -n: {_example(chosen)}")
+        if chosen.as_mpi4py:
+            _stand_in(chosen.backend)
         program = program_of(chosen.module, chosen.script)
         if chosen.size == AUTO:
             chosen.size = auto_ranks(chosen.threads)
@@ -251,6 +260,16 @@ def _main(words: Sequence[str]) -> int:
     except OSError as error:  # no processes, descriptors or ports left
         write_error(f"cobre-comm run: error: cannot start the ranks: {error}")
         return 1
+
+
+def _stand_in(backend: str) -> None:
+    """Let ``import mpi4py`` find cobre_comm.mpi4py in the ranks, and where ``-m`` looks for it."""
+    if backend == "mpi":
+        raise ValueError("--as-mpi4py is for programs without an MPI: over mpi, leave it out")
+    folder = str(pathlib.Path(__file__).parents[1] / "mpi4py" / "stand_in")
+    known = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join([folder, known] if known else [folder])
+    sys.path.insert(0, folder)
 
 
 def _example(chosen: argparse.Namespace) -> str:

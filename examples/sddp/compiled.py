@@ -18,8 +18,10 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
 from cobre_kernels.machine.compiled import routine
+from cobre_kernels.machine.places import own_folder
 
 FROM_PYTHON = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": False}
 """Options of functions that Python calls too."""
@@ -55,6 +57,13 @@ def forget_stale_code(folder: Path = Path(__file__).parent) -> bool:
     return bool(stale)
 
 
+def _lock(beside: Path) -> TextIO:
+    """Open a file to be locked: in a folder, or in the user's own where that one is read-only."""
+    with contextlib.suppress(OSError):
+        return (beside / "lock").open("w")
+    return (own_folder(os.environ, "sddp") / "lock").open("w")
+
+
 @contextlib.contextmanager
 def compiled_by_one(folder: Path = Path(__file__).parent) -> Iterator[None]:
     """Let the first rank that comes compile; the others then load its code from the cache.
@@ -62,9 +71,8 @@ def compiled_by_one(folder: Path = Path(__file__).parent) -> Iterator[None]:
     Use it outside of all collectives, so that no timeout runs while a rank compiles.
     """
     with contextlib.ExitStack() as stack:
-        with contextlib.suppress(OSError):  # in a read-only folder each rank compiles
-            lock = stack.enter_context((folder / "__pycache__" / "lock").open("w"))
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with contextlib.suppress(OSError):  # where nothing can be written to, each rank compiles
+            fcntl.flock(stack.enter_context(_lock(folder / "__pycache__")), fcntl.LOCK_EX)
         if next(folder.rglob("__pycache__/*.nbi"), None) is None:
             text = "compiling (once per machine and version, half a minute)..."
             print(text, file=sys.stderr, flush=True)

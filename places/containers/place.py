@@ -1,6 +1,8 @@
 """The place: containers with little memory, few rights and no init."""
 
+import json
 import re
+import statistics
 import time
 
 from places.containers.engine import Engine
@@ -13,6 +15,7 @@ STEPS = "/programs/steps.py"
 READ_ONLY = "--read-only", "--cap-drop=ALL", "--security-opt=no-new-privileges", "--user=1000:1000"
 
 JOB = ROOT / "docs/howto/containers/job.yaml"
+FRESH = 5  # containers, each of which has its first job
 TRAINING = (
     "/examples/sddp/train.py /examples/sddp/cases/gen_h8_t12_k10.json --iterations 30 --quiet "
     "--out /tmp/r"
@@ -31,6 +34,7 @@ def run_place(place, folder, stack):
         done = engine.build()
         seen.append(re.findall(r"machine code: .*/(\S+)", done.output)[-1])
     small(engine, place)
+    first_jobs(engine, place)
     endings(engine, place)
     process_1(engine, place)
     try:
@@ -74,6 +78,43 @@ def small(engine, place):
         done = engine.run("sh", "-c", script, within_s=500)
         expect(done.code == 0, done)
         seen.append(same_hash(re.findall(r'"cuts_sha256": "(\w+)', done.output)[0]))
+
+
+def first_jobs(engine, place):
+    """Run two jobs in new containers, where nothing but /dev/shm can be written to."""
+    options = *READ_ONLY, "--read-only-tmpfs=false"
+    for backend in ("shm", "tcp"):
+        words = "env", "-u", "HOME", "cobre-comm", "run", "-n", 4, "--backend", backend
+        command = " ".join(["podman run", *options, *map(str, words), "allreduce.py"])
+        with place.row(
+            f"the first job and the second one, {backend}, {FRESH} times", command
+        ) as seen:
+            told = []
+            for _ in range(FRESH):
+                program = "env", "-u", "HOME", "python3", "/programs/first_jobs.py", backend
+                done = engine.run(*program, options=options)
+                expect(done.code == 0, done)
+                told.append(json.loads(done.output.splitlines()[-1]))
+                if told[-1]["stderr"] or told[-1]["written"]:
+                    raise Failed(str(told[-1]))
+            seconds, cpu = (_medians(told, name) for name in ("seconds", "cpu"))
+            seen.append("medians {:.2f} and {:.2f} s".format(*seconds))
+            seen.append("of CPU time {:.2f} and {:.2f} s".format(*cpu))
+            if cpu[0] > 1.2 * cpu[1]:  # beside other work the clock says little
+                raise Failed("; ".join(seen))
+            seen.append("nothing on stderr, no file written")
+    without_folder = *READ_ONLY, "--env=NUMBA_CACHE_DIR="
+    words = "cobre-comm", "check", "--quick", "--backends", "shm"
+    with place.row("cobre-comm check, a user without a home", " ".join(words)) as seen:
+        done = engine.run(*words, options=without_folder, within_s=500)
+        found = re.findall(r"All \d+ checks passed", done.output)
+        expect(done.code == 0 and found, done)
+        seen += found
+
+
+def _medians(told, name):
+    """Return the medians of the first jobs and of the second ones."""
+    return [statistics.median(one[name][number] for one in told) for number in range(2)]
 
 
 def endings(engine, place):

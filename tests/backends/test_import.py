@@ -15,8 +15,9 @@ PROGRAMS = {
         "available_backends",
         ("numba",),
     ),
-    "another backend": (
-        "import cobre_comm; cobre_comm.create_communicator('local').barrier()", ("mpi4py",),
+    "one of our backends": (
+        "import cobre_comm; cobre_comm.create_communicator('local').barrier()",
+        ("mpi4py", "numba", "importlib.metadata"),
     ),
     "the backend of MPI": (
         "from cobre_comm import MpiBackend, available_backends; available_backends()",

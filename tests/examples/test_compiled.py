@@ -1,10 +1,12 @@
 """Compiled code of other sources is forgotten; one rank compiles for all."""
 
 import errno
+import fcntl
 import os
 import pathlib
 
-from compiled import forget_stale_code
+import pytest
+from compiled import compiled_by_one, forget_stale_code
 
 from cobre_comm.check.sddp import example_folder
 from tests.command import python
@@ -36,6 +38,14 @@ def test_a_read_only_folder_keeps_its_cache(tmp_path, monkeypatch):
     cached.write_bytes(b"code")
     monkeypatch.setattr(pathlib.Path, "unlink", refuse)
     assert forget_stale_code(tmp_path)
+
+
+def test_one_rank_compiles_where_the_example_is_read_only(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with compiled_by_one(tmp_path / "absent"):
+        [lock] = tmp_path.rglob("lock")
+        with lock.open("w") as again, pytest.raises(BlockingIOError):
+            fcntl.flock(again, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_training_writes_to_nothing_that_lies_in_the_common_temporary_folder(tmp_path):

@@ -9,9 +9,32 @@ from cobre_kernels.machine import build, code, made
 from cobre_kernels.machine.compiled import NOTHING_IS_COMPILED
 from llvmlite import binding
 
+from tests.command import python
+
 pytestmark = pytest.mark.skipif(NOTHING_IS_COMPILED, reason="NUMBA_DISABLE_JIT=1")
 elf = pytest.mark.skipif(sys.platform != "linux", reason="object files of ELF")
 SYMBOL = struct.Struct("<IBBHQQ")  # of ELF: name, kind and binding, -, section, value, size
+# A wall of 8 GiB, and above it one hole, too small for the code of an object: its parts would lie
+# on both sides of the wall if each was put where there is room.
+FAR = """
+import ctypes, mmap
+from cobre_kernels.machine import code
+import llvmlite.binding
+
+c = ctypes.CDLL(None)
+c.mmap.restype = ctypes.c_void_p
+c.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+c.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+
+def mapped(size):
+    return c.mmap(None, size, 0, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
+
+wall, filled = mapped(8 << 30), []
+while (block := mapped(64 << 10)) > wall:
+    filled.append(block)
+c.munmap(filled[0], 32 << 10)
+print(0 < code.library().address_of("cobre_kernels.local.barrier_body") < wall)
+"""
 TABLE_OF_OFFSETS = "_GLOBAL_OFFSET_TABLE_"  # the loader makes it
 
 
@@ -44,6 +67,11 @@ def test_machine_code_refers_to_nothing_but_c_and_python(objects):
     for _, asked in objects:
         unknown = {n for n in asked - build.FROM_C if not build.FROM_PYTHON.fullmatch(n)}
         assert not unknown
+
+
+@elf
+def test_parts_of_an_object_lie_beside_each_other():
+    assert python("-c", FAR).stdout == "True\n"
 
 
 @elf

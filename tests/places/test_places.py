@@ -10,7 +10,7 @@ LIMIT_S = 900
 
 @pytest.mark.slow
 @pytest.mark.timeout(LIMIT_S + 60)
-@pytest.mark.parametrize("name", ["torchrun", "impi"])
+@pytest.mark.parametrize("name", ["torchrun", "impi", "mpi-sppy"])
 def test_all_rows_of_a_place_are_good(name):
     done = python("-m", "places", name, code=None, within_s=LIMIT_S, cwd=ROOT)
     if done.returncode == 3:

@@ -57,8 +57,11 @@ def _load() -> None:
     mpi4py finds the libraries of wheels, which lie beside the interpreter. Only where MPI4PY_MPIABI
     chooses among several, it leaves the search to the loader, which does not look there.
     """
-    if "mpi4py.MPI" in sys.modules:
+    loaded = sys.modules.get("mpi4py.MPI")
+    if loaded is not None and loaded.__name__ == "mpi4py.MPI":
         return
+    if loaded is not None:
+        raise ImportError("cobre_comm.mpi4py stands in for it: --as-mpi4py")
     spec = importlib.util.find_spec("mpi4py.MPI")
     if spec is None or spec.origin is None:
         raise ImportError("mpi4py has no extension for this MPI; see MPI4PY_MPIABI")

@@ -8,6 +8,7 @@ name, and the starter for its own.
 from __future__ import annotations
 
 import os
+import pwd
 import shlex
 import shutil
 import subprocess
@@ -104,6 +105,8 @@ def find_mpiexec(environ: Mapping[str, str]) -> Mpiexec:
     if library.vendor == "openmpi" and os.geteuid() == 0:
         # It refuses to run as root otherwise; in a container there is nobody else.
         environment |= dict.fromkeys(_AS_ROOT, "1")
+    if library.vendor == "openmpi":
+        environment.setdefault("HOME", _home())  # without this variable it starts nothing
     if library.vendor == "impi":
         environment.setdefault("I_MPI_PIN", "off")
     if environ.get(OVERRIDE):
@@ -115,6 +118,14 @@ def find_mpiexec(environ: Mapping[str, str]) -> Mpiexec:
             return Mpiexec(library.vendor, _command(path), environment | needed, owner)
         others[path] = owner
     raise InitializationFailed("mpi", _none_found(library, others))
+
+
+def _home() -> str:
+    """Return this user's home; in a container users may be mere numbers."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_dir
+    except KeyError:
+        return "/"
 
 
 def _wanted(library: Library) -> str:

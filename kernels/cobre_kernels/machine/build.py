@@ -35,6 +35,10 @@ FROM_C = {
     "syscall", "write",
 }  # fmt: skip
 FROM_PYTHON = re.compile(r"Py(Dict|Err|Eval|GILState|Long|Object|ThreadState|Tuple)?_\w+")
+# Functions of C and CPython are called by addresses in a table, which the loader makes beside the
+# code of each object. The flag is for calls that LLVM makes by itself, such as those of memcpy.
+DECLARED = re.compile(r'^declare (?![^@]*@"?llvm\.).*$', re.MULTILINE)
+BY_TABLE = '!llvm.module.flags = !{!0}\n!0 = !{i32 7, !"RtLibUseGOT", i32 1}'
 
 
 def kernels_of_this_package():
@@ -81,12 +85,14 @@ def machine_code(text, level):
     """Return an object file: the LLVM text, optimised for a level."""
     from llvmlite import binding
 
-    module = binding.parse_assembly(text)
+    module = binding.parse_assembly(DECLARED.sub(r"\g<0> nonlazybind", text))
+    module.link_in(binding.parse_assembly(BY_TABLE))
     target = binding.Target.from_triple(binding.get_process_triple()).create_target_machine(
         cpu=level, opt=3, reloc="pic", codemodel="small"
     )
-    # The second time LLVM knows which functions return no error, and removes what looks for one.
-    for speed_level in (1, 3):
+    # The second time LLVM knows which functions return no error, and removes what looks for one. At
+    # level 1 an older LLVM does not find that out.
+    for speed_level in (2, 3):
         options = binding.create_pipeline_tuning_options(speed_level=speed_level)
         options.loop_vectorization = speed_level == 3
         builder = binding.create_pass_builder(target, options)

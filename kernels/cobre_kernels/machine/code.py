@@ -29,7 +29,11 @@ class Library:
         binding.initialize_native_target()
         binding.initialize_native_asmprinter()
         target = binding.Target.from_triple(binding.get_process_triple()).create_target_machine()
-        self._engine = binding.create_mcjit_compiler(binding.parse_assembly(""), target)
+        # llvmlite's memory manager puts an object into one piece of memory. In a process that has
+        # much mapped, LLVM's own may put its parts farther from each other than code can reach.
+        self._engine = binding.create_mcjit_compiler(
+            binding.parse_assembly(""), target, use_lmm=True
+        )
         for code in objects:
             self._engine.add_object_file(binding.ObjectFileRef.from_data(code))
         self._engine.finalize_object()

@@ -1,4 +1,5 @@
 import os
+import pwd
 import sys
 
 import pytest
@@ -61,6 +62,25 @@ def test_takes_the_starter_of_the_library_and_not_the_first_on_path(pretend, tmp
     assert found.start_command(3, ["a", "b"])[-2:] == ["a", "b"]
     beside = starter("bin", "mpiexec", vendor)  # beside the library and the interpreter
     assert find_mpiexec(environ).command == (beside,)
+
+
+def test_open_mpi_gets_a_home(pretend, monkeypatch):
+    starter, loads = pretend
+    loads("openmpi")
+    starter("bin", "mpiexec.openmpi", "openmpi")
+    environ = {"PATH": os.environ["PATH"]}
+    assert find_mpiexec(environ | {"HOME": "/own"}).environment["HOME"] == "/own"
+    assert find_mpiexec(environ).environment["HOME"] == pwd.getpwuid(os.geteuid()).pw_dir
+    monkeypatch.setattr(mpiexec.pwd, "getpwuid", {}.__getitem__)  # users who are mere numbers
+    assert find_mpiexec(environ).environment["HOME"] == "/"
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_ranks_start_without_a_variable_of_the_home(library, monkeypatch):
+    chosen = needs(library)
+    monkeypatch.delenv("HOME")
+    done = cobre(*RUN, 2, ACT, "read", **chosen)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_no_starter_of_that_library(pretend, tmp_path):

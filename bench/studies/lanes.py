@@ -1,0 +1,283 @@
+"""One leader of a node beside several: do lanes pay where nodes have many cores?
+
+    python -m bench.studies lanes [--layouts 2x8 4x4] [--leaders 1 2 4] [--rates none 25gbit]
+    python -m bench.studies lanes --record [--commit COMMIT]
+
+Nodes are network namespaces (tests/network/hosts.py; needs root), each with as many ranks as the
+layout says, whose cables have a rate or none. With `--pretended` ranks of one network are kept
+apart by COBRE_TCP_PRETEND_NODES instead, and the loopback is the cable. The same processes hold a
+communicator for each number of leaders, and these take turns block by block; the slowest rank's
+time counts. With `--peer` Open MPI takes the rows instead, in a job of its own.
+
+Each job's samples are a line of `--file`. With `--record` nothing is measured: the figures of that
+file go to `bench/recorded/lanes.json`, and tables of them are printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import secrets
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench import machine
+from bench.plan import Options
+from bench.ranks.timing import FEWEST_BLOCKS, measure
+from bench.ranks.work import Case, Work
+from bench.recording import extra_info, ratios
+
+ROOT = Path(__file__).parents[2]
+MIB = 2**20
+# Label, operation, bytes (of all ranks in an allgatherv), whether data and results lie in regions.
+ROWS = [
+    ("allreduce 8 MiB", "sum", 8 * MIB, False),
+    ("allgatherv 12.9 MB in all", "allgatherv", 12_900_000, False),
+    ("allgatherv 12.9 MB in all, into regions", "allgatherv", 12_900_000, True),
+    ("broadcast 8 MiB", "broadcast", 8 * MIB, False),
+    ("allgatherv 3.2 MB in all, into regions", "allgatherv", 3_200_000, True),
+    ("allreduce 32 B", "sum", 32, False),
+]
+FIRST_PORT = 29500
+JOB_LIMIT_S = 45
+PEER_ROUNDS, PEER_CALLS = FEWEST_BLOCKS, 3
+OPEN_MPI, SETTING, ONE = "Open MPI", "lanes", "1"
+
+
+def main() -> None:
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser("lanes", description=__doc__, formatter_class=raw)
+    add = parser.add_argument
+    add("--layouts", nargs="+", default=["2x8", "4x4"], help="nodes x ranks of each")
+    add("--leaders", type=int, nargs="+", default=[1, 2, 4], help="of each node")
+    add("--rates", nargs="+", default=["none"], help="of each cable, as for tc; none: no limit")
+    add("--pretended", action="store_true", help="one network, whose loopback is the cable")
+    add("--peer", action="store_true", help="measure Open MPI and not ours")
+    add("--rounds", type=int, default=12, help="blocks of each side")
+    add("--block", type=float, default=0.05, help="seconds of a block")
+    add("--only", default="", metavar="WORD", help="only rows with this in their label")
+    add("--file", type=Path, default=Path("bench/results/lanes.jsonl"))
+    add("--record", action="store_true", help="record the file's figures; measure nothing")
+    add("--commit", help="of the measured version, where it is no checkout")
+    options = parser.parse_args()
+    if options.record:
+        record(options.file, options.commit)
+        return
+    note(options.file, {"machine": machine.description()})
+    for layout in options.layouts:
+        nodes, ranks = map(int, layout.split("x"))
+        for rate in options.rates:
+            began = time.monotonic()
+            try:
+                take_layout(options, nodes, ranks, rate)
+            except (RuntimeError, OSError, subprocess.SubprocessError) as error:
+                print(f"{layout}, {rate}: {error}", flush=True)
+            print(f"{time.monotonic() - began:.1f} s", flush=True)
+
+
+class JobFailed(RuntimeError):
+    """Ranks have failed; the message has the end of their output."""
+
+
+def note(file: Path, line: dict) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("a") as lines:
+        lines.write(json.dumps(line) + "\n")
+
+
+def take_layout(options: argparse.Namespace, nodes: int, ranks: int, rate: str) -> None:
+    """Measure a layout; write and print what comes."""
+    from tests.network.hosts import Network
+
+    rows = [row for row in ROWS if options.only in row[0]]
+    where = {"nodes": nodes, "ranks": ranks, "rate": rate, "pretended": options.pretended}
+    with ExitStack() as stack, tempfile.TemporaryDirectory(prefix="cobre-lanes-") as folder:
+        network = None
+        if not options.pretended:
+            network = stack.enter_context(Network(nodes))
+            for host in network.hosts:
+                host.shape(None if rate == "none" else rate)
+        load = os.getloadavg()[0]
+        if options.peer:
+            taken = run_peer(network, ranks, rows, Path(folder))
+        else:
+            spec = {
+                "rows": rows, "leaders": [n for n in options.leaders if n <= ranks],
+                "rounds": options.rounds, "block_s": options.block,
+            }  # fmt: skip
+            taken = run_ours(network, nodes, ranks, spec, Path(folder))
+        note(options.file, {**where, "load_before": load, "rows": taken})
+        for row in taken:
+            print(line_of(where, row), flush=True)
+
+
+def run_peer(network, ranks: int, rows: list, folder: Path) -> list[dict]:
+    """Start Open MPI's ranks; return what they have measured."""
+    from bench.nodes import systems
+
+    asked = [
+        {"label": label, "operation": operation, "nbytes": nbytes, "rounds": PEER_ROUNDS,
+         "calls": PEER_CALLS if nbytes > MIB else 100, "in_region": False}
+        for label, operation, nbytes, in_region in rows if not in_region
+    ]  # fmt: skip
+    told = systems.run(systems.PEER, systems.interpreter(), network, ranks, asked, folder)
+    return [
+        {"label": row["label"], "samples_s": {OPEN_MPI: found["samples_s"]},
+         "calls": {OPEN_MPI: row["calls"]}}
+        for row, found in zip(asked, told[0]["rows"], strict=True)
+    ]  # fmt: skip
+
+
+def run_ours(network, nodes: int, ranks: int, spec: dict, folder: Path) -> list[dict]:
+    """Start our ranks, a launcher on each node; return what rank 0 has measured."""
+    from cobre_comm.testing.ranks.surroundings import inherited_environment
+
+    (folder / "spec.json").write_text(json.dumps(spec))
+    program = [Path(__file__), folder / "spec.json", folder / "taken.json"]
+    run = [sys.executable, "-m", "cobre_comm", "run"]
+    environment = {**inherited_environment(), "COBRE_TCP_TOKEN": secrets.token_hex(32)}
+    environment["PYTHONPATH"] = os.pathsep.join(
+        filter(None, [str(ROOT), environment.get("PYTHONPATH")])
+    )
+    if nodes * ranks > (os.cpu_count() or 1):
+        environment["COBRE_COMM_SPIN_US"] = "0"  # a rank sees the cores, not the other nodes
+    if network is None:
+        of_rank = ",".join(str(node) for node in range(nodes) for _ in range(ranks))
+        environment["COBRE_TCP_PRETEND_NODES"] = of_rank
+        places = [(ExitStack(), ["-n", nodes * ranks])]
+    else:
+        first = network.hosts[0].address
+        places = [
+            (host.inside(), ["-n", ranks, "--nnodes", nodes, "--node-rank", number,
+                             "--coordinator", first])
+            for number, host in enumerate(network.hosts)
+        ]  # fmt: skip
+    jobs = []
+    with (folder / "output").open("w") as output:
+        for place, words in places:
+            command = [*run, *words, "--backend", "tcp", *program]
+            with place:
+                jobs.append(
+                    subprocess.Popen(
+                        list(map(str, command)), cwd=folder, env=environment,
+                        stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                    )
+                )  # fmt: skip
+        until = time.monotonic() + JOB_LIMIT_S
+        try:
+            codes = [job.wait(timeout=max(0.1, until - time.monotonic())) for job in jobs]
+        finally:
+            for job in jobs:
+                job.terminate()
+                job.wait(timeout=20)
+    if any(codes):
+        raise JobFailed(f"exit codes {codes}: {(folder / 'output').read_text()[-3000:]}")
+    return json.loads((folder / "taken.json").read_text())
+
+
+def rank_main(spec: str, out: str) -> None:
+    """Take all rows on this rank; rank 0 writes them."""
+    from bench.ranks.sides import InPlace, Ours
+    from cobre_comm import ReduceOp, TcpConfig, create_communicator
+
+    asked = json.loads(Path(spec).read_text())
+    given = TcpConfig.from_env()
+    comms = {}
+    for number, leaders in enumerate(asked["leaders"]):
+        # The launcher's port is the first one's; no other program of this network listens.
+        config = dataclasses.replace(given, leaders=leaders, port=given.port + number)
+        comms[str(leaders)] = create_communicator(config)
+    anyone = next(iter(comms.values()))
+
+    class World:
+        rank, size = anyone.rank, anyone.size
+
+        def slowest(self, seconds):
+            found = np.empty(1)
+            anyone.allreduce(np.array([seconds]), found, ReduceOp.MAX)
+            return float(found[0])
+
+    world, how_long = World(), Options(asked["rounds"], asked["block_s"], most_s=30.0)
+    taken = []
+    for label, operation, nbytes, in_region in asked["rows"]:
+        share = nbytes // (world.size if operation == "allgatherv" else 1) // 8 * 8
+        made = InPlace if in_region else Ours
+        works = {
+            name: Work(Case(label, operation, share), made(comm), world)
+            for name, comm in comms.items()
+        }
+        found = measure({n: work.timed for n, work in works.items()}, world.slowest, how_long)
+        for work in works.values():
+            work.verify()
+        taken.append({"label": label, **found})
+        if world.rank == 0:
+            Path(out).write_text(json.dumps(taken))
+    for comm in comms.values():
+        comm.close()
+
+
+def line_of(where: dict, row: dict) -> str:
+    """Return the medians of a row in a line."""
+    ms = {name: 1e3 * statistics.median(s) for name, s in row["samples_s"].items()}
+    shown = "  ".join(f"{name}: {each:9.3f}" for name, each in ms.items())
+    return f"{where['nodes']} x {where['ranks']} {where['rate']:8} {row['label']:40} ms  {shown}"
+
+
+def setting_of(line: dict) -> str:
+    """Return the words by which a page finds the rows of a layout."""
+    cable = "loopback" if line["pretended"] else line["rate"].replace("none", "no limit")
+    return f"{SETTING}, {line['nodes']} x {line['ranks']}, {cable}"
+
+
+def record(file: Path, commit: str | None) -> None:
+    """Write the figures of a file to bench/recorded; print their tables."""
+    from bench.report.data import MACHINE, RECORDED, thin, write
+    from bench.report.text import number, table
+
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    known = next(line["machine"] for line in lines if "machine" in line)
+    facts = {key: known[key] for key in MACHINE}
+    if commit:
+        facts |= {"commit": commit, "commit_dirty": False}
+    infos, cells = [], {}
+    operation_of = {label: operation for label, operation, *_ in ROWS}
+    for line in lines:
+        for row in line.get("rows", []):
+            first = row["samples_s"].get(ONE)
+            for name, samples in row["samples_s"].items():
+                side = name if name == OPEN_MPI else f"{name} leader{'s' * (name != ONE)}"
+                compared = name not in (ONE, OPEN_MPI) and ONE in row["samples_s"]
+                ratio_to = {"1 leader": ratios(samples, first)} if compared else {}
+                infos.append(
+                    thin(
+                        extra_info(
+                            samples, label=row["label"], operation=operation_of[row["label"]],
+                            ranks=line["nodes"] * line["ranks"], side=side,
+                            setting=setting_of(line), calls=row["calls"][name], ratio_to=ratio_to,
+                        )
+                    )
+                )  # fmt: skip
+                cells[setting_of(line), row["label"], name] = statistics.median(samples)
+    when = datetime.now(UTC).isoformat(timespec="seconds")[:19]
+    print(write(RECORDED / "lanes.json", when, facts, infos))
+    names = list(dict.fromkeys(name for *_, name in cells))
+    rows = []
+    for setting, label in dict.fromkeys((s, label) for s, label, _ in cells):
+        found = [cells.get((setting, label, name)) for name in names]
+        rows.append([setting.removeprefix(f"{SETTING}, "), label,
+                     *("-" if x is None else number(1e3 * x) for x in found)])  # fmt: skip
+    print(table(["nodes x ranks, cable", "ms", *names], rows))
+
+
+if __name__ == "__main__":
+    import numpy as np
+
+    rank_main(*sys.argv[1:])

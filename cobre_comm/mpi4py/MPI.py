@@ -1,0 +1,260 @@
+"""The names of ``mpi4py.MPI`` that programs of collectives use.
+
+Reductions are folded in rank order, and an error names the rank at fault.
+"""
+
+from __future__ import annotations
+
+import functools
+import pickle
+import platform
+import time
+from typing import Any
+
+import numpy as np
+
+import cobre_comm
+from cobre_comm import CommError, Communicator, InvalidCommunicator, objects
+from cobre_comm.mpi4py import windows
+from cobre_comm.mpi4py.values import (
+    DATATYPES,
+    OPS,
+    Datatype,
+    NotHere,
+    Op,
+    Partial,
+    blocks,
+    elements,
+)
+
+PROC_NULL, ROOT, UNDEFINED, COMM_TYPE_SHARED, BOTTOM = -1, -3, -32766, 0, 0
+THREAD_SINGLE, THREAD_FUNNELED, THREAD_SERIALIZED, THREAD_MULTIPLE = range(4)
+IN_PLACE = INFO_NULL = OP_NULL = None  # as mpi4py takes None for IN_PLACE
+DATATYPE_NULL = Datatype("DATATYPE_NULL", "V")
+Win, LOCK_EXCLUSIVE, LOCK_SHARED = windows.Win, windows.LOCK_EXCLUSIVE, windows.LOCK_SHARED
+Exception = CommError
+SUM = OPS["SUM"]
+globals().update(OPS | DATATYPES)
+
+
+class Comm(Partial):
+    """A communicator of cobre_comm by the names of mpi4py."""
+
+    def __init__(self, comm: Comm | Communicator | None = None, name: str = "") -> None:
+        self._of: Communicator | None = comm._of if isinstance(comm, Comm) else comm
+        self.name = name
+
+    @property
+    def _comm(self) -> Communicator:
+        if self._of is None:
+            raise InvalidCommunicator("this is COMM_NULL, or a communicator that was freed")
+        return self._of
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Comm) and self._of is other._of
+
+    def __hash__(self) -> int:
+        return id(self._of)
+
+    def __bool__(self) -> bool:
+        return self._of is not None
+
+    def Get_rank(self) -> int:
+        return self._comm.rank
+
+    def Get_size(self) -> int:
+        return self._comm.size
+
+    def Get_name(self) -> str:
+        return self.name
+
+    rank, size = property(Get_rank), property(Get_size)
+
+    def Split(self, color: int = 0, key: int = 0) -> Comm:
+        return Intracomm(self._comm.split(None if color == UNDEFINED else color, key))
+
+    def Split_type(self, split_type: int, key: int = 0, info: Any = None) -> Comm:
+        if split_type not in (COMM_TYPE_SHARED, UNDEFINED):
+            raise NotHere("Comm.Split_type", "takes COMM_TYPE_SHARED alone here")
+        return Intracomm(self._comm.split_local()).Split(split_type, key)
+
+    def Dup(self, info: Any = None) -> Comm:
+        return self.Split()
+
+    Clone = Dup
+
+    def Free(self) -> None:
+        self._comm.close()
+        self._of = None
+
+    def Abort(self, errorcode: int = 0) -> None:
+        self._comm.abort(min(max(1, errorcode), 255))  # 0 would say that all went well
+
+    def Barrier(self) -> None:
+        self._comm.barrier()
+
+    def Bcast(self, buf: Any, root: int = 0) -> None:
+        self._comm.broadcast(elements(buf), int(root))
+
+    def Gatherv(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
+        root_parts = blocks(recvbuf, self.size) if self.rank == root else (None, None, None)
+        recv, counts, displs = root_parts
+        self._comm.gatherv(self._sent(sendbuf, *root_parts), recv, counts, displs, root)
+
+    def Allgatherv(self, sendbuf: Any, recvbuf: Any) -> None:
+        parts = blocks(recvbuf, self.size)
+        self._comm.allgatherv(self._sent(sendbuf, *parts), *parts)
+
+    def Scatterv(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
+        """Broadcast all blocks, of which each rank takes its own."""
+        packed, table = np.empty(0), np.zeros((2, self.size), dtype=np.int64)
+        if self.rank == root:
+            send, counts, displs = blocks(sendbuf, self.size)
+            packed = np.concatenate([send[d : d + n] for d, n in zip(displs, counts, strict=True)])
+            table[:] = counts, np.cumsum(counts) - counts
+        self._comm.broadcast(table, root)
+        recv = packed if recvbuf is IN_PLACE else elements(recvbuf).reshape(-1)
+        if self.rank != root:
+            packed = np.empty(table[0].sum(), dtype=recv.dtype)
+        self._comm.broadcast(packed, root)
+        if recvbuf is not IN_PLACE:
+            count, displ = table[:, self.rank]
+            recv[:count] = packed[displ : displ + count]
+
+    def Alltoallv(self, sendbuf: Any, recvbuf: Any) -> None:
+        recv, counts, displs = blocks(recvbuf, self.size)
+        send, *parts = blocks(
+            [recv, counts, displs, None] if sendbuf is None else sendbuf, self.size
+        )
+        got = self.alltoall([send[d : d + n] for n, d in zip(*parts, strict=True)])
+        for n, d, block in zip(counts, displs, got, strict=True):
+            recv[d : d + n] = block
+
+    Gather, Allgather, Scatter, Alltoall = Gatherv, Allgatherv, Scatterv, Alltoallv
+
+    def Allreduce(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
+        recv = elements(recvbuf)
+        send = recv if sendbuf is IN_PLACE else elements(sendbuf)
+        ours = op.ours(send.dtype)
+        if not send.size:
+            self._comm.barrier()
+        elif ours is None:
+            recv.reshape(-1)[:] = op.fold(self._everyone(send))
+        else:
+            self._comm.allreduce(send, recv, ours)
+
+    def Reduce(self, sendbuf: Any, recvbuf: Any, op: Op = SUM, root: int = 0) -> None:
+        others = None if self.rank == root else np.empty_like(elements(sendbuf))
+        self.Allreduce(sendbuf, recvbuf if others is None else others, op)
+
+    def Reduce_scatter(
+        self, sendbuf: Any, recvbuf: Any, recvcounts: Any = None, op: Op = SUM
+    ) -> None:
+        recv = elements(recvbuf).reshape(-1)
+        total = (recv if sendbuf is None else elements(sendbuf).reshape(-1)).copy()
+        self.Allreduce(IN_PLACE, total, op)
+        counts = recvcounts or self.allgather(recv.size)
+        recv[: counts[self.rank]] = total[sum(counts[: self.rank]) :][: counts[self.rank]]
+
+    def Reduce_scatter_block(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
+        size = elements(recvbuf if sendbuf is None else sendbuf).size // self.size
+        self.Reduce_scatter(sendbuf, recvbuf, [size] * self.size, op)
+
+    def Scan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
+        self._scan(sendbuf, recvbuf, op, self.rank + 1)
+
+    def Exscan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
+        self._scan(sendbuf, recvbuf, op, self.rank)
+
+    def _scan(self, sendbuf: Any, recvbuf: Any, op: Op, ranks: int) -> None:
+        recv = elements(recvbuf).reshape(-1)
+        everyone = self._everyone(recv if sendbuf is IN_PLACE else elements(sendbuf))
+        if ranks:
+            recv[:] = op.fold(everyone[:ranks])
+
+    def _sent(self, send: Any, recv: Any, counts: Any, displs: Any) -> Any:
+        if send is IN_PLACE:
+            return recv[displs[self.rank] :][: counts[self.rank]]
+        return elements(send)
+
+    def _everyone(self, send: Any) -> Any:
+        """Return the elements of all ranks, shape (size, n)."""
+        everyone = np.empty((self.size, send.size), dtype=send.dtype)
+        self._comm.allgather(send, everyone)
+        return everyone
+
+    barrier = Barrier
+
+    def bcast(self, obj: Any, root: int = 0) -> Any:
+        got = objects.broadcast(self._comm, obj, int(root))
+        return pickle.loads(pickle.dumps(got)) if self.rank == root else got  # a copy, as mpi4py's
+
+    def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
+        return objects.gather(self._comm, sendobj, int(root))
+
+    def allgather(self, sendobj: Any) -> list[Any]:
+        return objects.allgather(self._comm, sendobj)
+
+    def scatter(self, sendobj: Any, root: int = 0) -> Any:
+        if self.rank == root and len(sendobj := list(sendobj)) != self.size:
+            raise ValueError(f"scatter: expecting {self.size} items, got {len(sendobj)}")
+        return self.bcast(sendobj, root)[self.rank]
+
+    def alltoall(self, sendobj: Any) -> list[Any]:
+        return [row[self.rank] for row in self.allgather(list(sendobj))]
+
+    def reduce(self, sendobj: Any, op: Op = SUM, root: int = 0) -> Any:
+        return _folded(op, self.gather(sendobj, root))
+
+    def allreduce(self, sendobj: Any, op: Op = SUM) -> Any:
+        return _folded(op, self.allgather(sendobj))
+
+    def scan(self, sendobj: Any, op: Op = SUM) -> Any:
+        return _folded(op, self.allgather(sendobj)[: self.rank + 1])
+
+    def exscan(self, sendobj: Any, op: Op = SUM) -> Any:
+        return _folded(op, self.allgather(sendobj)[: self.rank])
+
+
+class Intracomm(Comm):
+    """A communicator of one group of ranks: there are no others here."""
+
+
+COMM_NULL = Comm(name="MPI_COMM_NULL")
+VERSION = cobre_comm.__version__
+
+
+def _folded(op: Any, values: list[Any] | None) -> Any:
+    return functools.reduce(op, values) if values else None
+
+
+def Alloc_mem(size: int, info: Any = None) -> memoryview:
+    return np.empty(size, dtype=np.uint8).data
+
+
+def _always(value: Any) -> Any:
+    return lambda *_: value
+
+
+# A communicator is made when a program first asks for it, and closed when the process ends.
+Init = Finalize = Free_mem = _always(None)
+Init_thread = Query_thread = _always(THREAD_SERIALIZED)
+Is_initialized, Is_finalized = _always(True), _always(False)
+Wtime, Wtick = time.perf_counter, _always(time.get_clock_info("perf_counter").resolution)
+Get_processor_name = platform.node
+Get_version, Get_abi_version = _always((4, 1)), _always((-1, -1))
+Get_library_version = _always(f"cobre_comm {VERSION}, no MPI")
+get_vendor = _always(("cobre_comm", tuple(map(int, VERSION.split(".")))))
+
+
+@functools.cache
+def __getattr__(name: str) -> Any:
+    if name == "COMM_WORLD":
+        return Intracomm(cobre_comm.create_communicator(), "MPI_COMM_WORLD")
+    if name == "COMM_SELF":
+        return Intracomm(cobre_comm.LocalBackend(), "MPI_COMM_SELF")
+    raise AttributeError(name) if name[0] == "_" else NotHere(f"MPI.{name}")
+
+
+# For `from mpi4py.MPI import *`, which asks __getattr__ for the first two.
+__all__ = ["COMM_SELF", "COMM_WORLD", *(n for n in globals() if n[0].isupper())]  # noqa: F822

@@ -1,0 +1,16 @@
+"""``python -m mpi4py program.py``: the launcher ends all ranks when the program of one raises."""
+
+import pathlib
+import runpy
+import sys
+
+if __name__ == "__main__":
+    del sys.argv[0]
+    if sys.argv[:1] == ["-m"] and sys.argv[1:]:
+        del sys.argv[0]
+        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    elif sys.argv and not sys.argv[0].startswith("-"):
+        sys.path[0] = str(pathlib.Path(sys.argv[0]).resolve().parent)
+        runpy.run_path(sys.argv[0], run_name="__main__")
+    else:
+        sys.exit("usage: python -m mpi4py program.py | -m module [arguments]")

@@ -1,0 +1,158 @@
+"""What mpi4py's calls take: buffer specifications, types of elements, operations."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from operator import index
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre_comm.common.other_names import SAID
+from cobre_comm.reduce_op import ReduceOp
+
+Array = NDArray[Any]
+PAGE = "docs/howto/mpi4py-programs.md"
+
+
+class NotHere(NotImplementedError, AttributeError):
+    """A name that this package lacks. It is an ``AttributeError`` too, for ``hasattr``."""
+
+    def __init__(self, name: str, said: str = "") -> None:
+        told = SAID.get(name.rpartition(".")[2], "has no counterpart here: keep mpi4py for it")
+        said = said or told
+        super().__init__(f"{name} of mpi4py {said}; cobre_comm.mpi4py has what {PAGE} lists")
+
+
+def _lacks(owner: str, name: str) -> NoReturn:
+    raise AttributeError(name) if name[0] == "_" else NotHere(f"{owner}.{name}")
+
+
+class _Lacking(type):
+    def __getattr__(cls, name: str) -> NoReturn:
+        _lacks(cls.__name__, name)
+
+
+class Partial(metaclass=_Lacking):
+    """A class that has some of the names of mpi4py's class."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        _lacks(type(self).__name__, name)
+
+
+class Datatype(Partial):
+    """The type of the elements of a buffer."""
+
+    def __init__(self, name: str, dtype: str) -> None:
+        self.name, self.dtype = f"MPI_{name}", np.dtype(dtype)
+        self.size = self.extent = self.dtype.itemsize
+
+    def Get_size(self) -> int:
+        return self.size
+
+
+DTYPES = """
+BYTE=B CHAR=b SIGNED_CHAR=b UNSIGNED_CHAR=B SHORT=h UNSIGNED_SHORT=H INT=i UNSIGNED=I
+UNSIGNED_INT=I LONG=l UNSIGNED_LONG=L LONG_LONG=q UNSIGNED_LONG_LONG=Q FLOAT=f DOUBLE=d
+LONG_DOUBLE=g BOOL=? C_BOOL=? INT8_T=i1 INT16_T=i2 INT32_T=i4 INT64_T=i8 UINT8_T=u1 UINT16_T=u2
+UINT32_T=u4 UINT64_T=u8 AINT=i8 COMPLEX=F C_FLOAT_COMPLEX=F DOUBLE_COMPLEX=D C_DOUBLE_COMPLEX=D
+C_LONG_DOUBLE_COMPLEX=G"""
+DATATYPES = {n: Datatype(n, d) for n, _, d in (word.partition("=") for word in DTYPES.split())}
+
+
+class Op(Partial):
+    """A reduction: a function of two Python objects, and one of two arrays, if there is one."""
+
+    def __init__(self, name: str, of_objects: Any, of_arrays: Any) -> None:
+        self.name, self._of_objects, self._of_arrays = f"MPI_{name}", of_objects, of_arrays
+        self._ours = ReduceOp.__members__.get(name)
+
+    @classmethod
+    def Create(cls, function: Callable[[Any, Any, Any], Any], commute: bool = False) -> Op:
+        def of_arrays(x: Array, y: Array) -> Array:
+            function(x.data.cast("B"), (inout := y.copy()).data.cast("B"), DATATYPES["BYTE"])
+            return inout
+
+        return cls("OP_USER", lambda x, y: function(x, y, None), of_arrays)
+
+    def Free(self) -> None: ...
+
+    def __call__(self, x: Any, y: Any) -> Any:
+        return self._of_objects(x, y)
+
+    def ours(self, dtype: np.dtype[Any]) -> ReduceOp | None:
+        """Return the operation by which our ``allreduce`` reduces elements of a type."""
+        bits = self._ours in (ReduceOp.BAND, ReduceOp.BOR)
+        known = "?bBhHiIlLqQ" + "fd" * (not bits) + "FD" * (self._ours == ReduceOp.SUM)
+        return self._ours if dtype.char in known else None
+
+    def fold(self, arrays: Array) -> Any:
+        if self._of_arrays is None:
+            raise NotHere(f"{self.name} of arrays", "is comm.allreduce((value, place), op) here")
+        return functools.reduce(self._of_arrays, arrays[1:], arrays[0].copy()).astype(arrays.dtype)
+
+
+OPERATIONS: dict[str, tuple[Any, Any]] = {
+    "SUM": (operator.add, np.add),
+    "PROD": (operator.mul, np.multiply),
+    "MIN": (lambda x, y: y if y < x else x, np.minimum),
+    "MAX": (lambda x, y: y if y > x else x, np.maximum),
+    "LAND": (lambda x, y: bool(x) & bool(y), np.logical_and),
+    "LOR": (lambda x, y: bool(x) | bool(y), np.logical_or),
+    "LXOR": (lambda x, y: bool(x) ^ bool(y), np.logical_xor),
+    "BAND": (operator.and_, np.bitwise_and),
+    "BOR": (operator.or_, np.bitwise_or),
+    "BXOR": (operator.xor, np.bitwise_xor),
+    "REPLACE": (lambda x, y: y, lambda x, y: y),
+    "NO_OP": (lambda x, y: x, lambda x, y: x),
+    "MINLOC": (lambda x, y: min(tuple(x), tuple(y)), None),  # of equal values the lower place
+    "MAXLOC": (lambda x, y: tuple(x if (x[0], y[1]) >= (y[0], x[1]) else y), None),
+}
+OPS = {name: Op(name, *functions) for name, functions in OPERATIONS.items()}
+
+
+def elements(spec: Any) -> Array:
+    """Return the elements of ``buffer``, or of ``[buffer, count, displacement, type]``.
+
+    All but the buffer may be missing. A pair may stand for count and displacement.
+    """
+    if isinstance(spec, np.ndarray):
+        return spec if spec.flags.c_contiguous else spec.T
+    array, count, displ = _parts(spec, (tuple, list))
+    begin = index(displ or 0)
+    end = array.size if count is None else begin + index(count)
+    if not 0 <= begin <= end <= array.size:
+        raise ValueError(f"elements {begin} to {end} are not inside a buffer of {array.size}")
+    return array[begin:end]
+
+
+def blocks(spec: Any, size: int) -> tuple[Array, list[int], list[int]]:
+    """Return the elements of a buffer, and count and displacement of each rank's block."""
+    array, counts, displs = _parts(spec, tuple)
+    if counts is None:
+        counts = [array.size // size + (array.size % size > rank) for rank in range(size)]
+    counts = [index(n) for n in (counts if np.ndim(counts) else [counts] * size)]
+    if displs is None:
+        displs = [sum(counts[:rank]) for rank in range(size)]
+    elif not np.ndim(displs):
+        displs = [displs * rank for rank in range(size)]
+    return array, counts, [index(n) for n in displs]
+
+
+def _parts(spec: Any, pair: Any) -> tuple[Array, Any, Any]:
+    """Return array, count and displacement, or None; a ``pair`` holds the last two."""
+    data, *rest = spec if isinstance(spec, (list, tuple)) and spec else (spec,)
+    kind = rest.pop() if len(rest) > 1 or isinstance([*rest, 0][0], (Datatype, str)) else None
+    if len(rest) == 1 and isinstance(rest[0], pair):
+        rest = list(rest[0])
+    count, displ = [*rest, None, None][:2]
+    data = bytearray() if data is None else data
+    array: Array = data if isinstance(data, np.ndarray) else np.asarray(memoryview(data))
+    if not (array.flags.c_contiguous or array.flags.f_contiguous):
+        raise ValueError("the elements of a buffer must lie one after another: pass a copy")
+    array = array.reshape(-1, order="A")
+    dtype = array.dtype if kind is None else np.dtype(getattr(kind, "dtype", kind))
+    return array if array.dtype == dtype else array.view(np.uint8).view(dtype), count, displ

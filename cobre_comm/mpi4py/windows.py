@@ -1,0 +1,158 @@
+"""Windows of mpi4py: memory of a machine whose ranks read and write each other's parts.
+
+The lock of a rank's part is a lock of the operating system on one byte of a file without a name.
+So a rank that ends gives its locks back, however it ends. An exclusive holder writes a mark into
+the window, and takes the mark out at the end. Whoever gets a lock and finds a mark knows which
+rank has ended in the middle of a change. The locks order the plain accesses to marks and parts:
+what a rank wrote before it gave a lock back is seen by the rank that gets the lock next.
+
+Sources: fcntl(2), memfd_create(2); the MPI standard 4.1, chapter 12.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import struct
+import time
+from typing import Any, cast
+
+import numpy as np
+
+from cobre_comm import CollectiveFailed, Communicator, LocalBackend
+from cobre_comm.common.descriptor import Descriptor
+from cobre_comm.mpi4py.values import Array, NotHere, Partial, elements
+
+LOCK_EXCLUSIVE, LOCK_SHARED = 1, 2
+CACHE_LINE = 64
+LONGEST_NAP_S = 1e-3
+FLOCK = "hhqqi0q"  # of Linux: type, whence, start, length, pid
+
+
+class Win(Partial):
+    """A window of the ranks of one machine. On several machines none can be made."""
+
+    def __init__(self, size: int, unit: int, comm: Communicator, line: int = CACHE_LINE) -> None:
+        if len(comm.topology().ranks) > 1:
+            raise NotHere("Win", "is for the ranks of one machine here")
+        if size < 0 or unit < 1:
+            raise ValueError(f"Win: a size of {size} and a unit of {unit} cannot be used")
+        table = np.empty((comm.size, 3), dtype=np.int64)
+        comm.allgather(np.array([size, unit, os.getpid()]), table)
+        self._comm = comm
+        self._sizes, self._units, self._pids = table.T.tolist()
+        lengths = -(-table[:, 0] // line) * line
+        self._begins = (np.cumsum(lengths) - lengths).tolist()
+        self._region = comm.create_shared_region(int(lengths.sum()), np.uint8)
+        self._marks = comm.create_shared_region(comm.size, np.int64)  # 1 + the exclusive holder
+        self._file = _open_together(comm)
+        self._timeout_s = float(os.environ.get(f"COBRE_{comm.backend.upper()}_TIMEOUT_SECS", 60))
+
+    @classmethod
+    def Allocate(cls, size: int, disp_unit: int = 1, info: Any = None, comm: Any = None) -> Win:
+        return cls(size, disp_unit, comm._comm if comm else LocalBackend())
+
+    @classmethod
+    def Allocate_shared(
+        cls, size: int, disp_unit: int = 1, info: Any = None, comm: Any = None
+    ) -> Win:
+        return cls(size, disp_unit, comm._comm if comm else LocalBackend(), line=1)
+
+    def tomemory(self) -> memoryview:
+        return self._part(self._comm.rank).data
+
+    def Shared_query(self, rank: int) -> tuple[memoryview, int]:
+        if rank < 0:  # PROC_NULL: the first part that is not empty
+            rank = next((r for r, size in enumerate(self._sizes) if size), 0)
+        return self._part(rank).data, self._units[rank]
+
+    def Fence(self, assertion: int = 0) -> None:
+        self._region.fence()
+
+    def Lock(self, rank: int, lock_type: int = LOCK_EXCLUSIVE, assertion: int = 0) -> None:
+        how = fcntl.LOCK_EX if lock_type == LOCK_EXCLUSIVE else fcntl.LOCK_SH
+        gate = self._comm.size + rank  # where a writer waits, and readers that come later behind it
+        self._take(gate, how, rank)
+        try:
+            self._take(rank, how, rank)
+        finally:
+            self._give_back(gate)
+        mark = self._marks.block(rank, rank + 1)
+        if mark[0]:
+            self._give_back(rank)
+            raise _lost(int(mark[0]) - 1, f"ended while it changed the part of rank {rank}")
+        if how == fcntl.LOCK_EX:
+            mark[0] = self._comm.rank + 1
+
+    def Unlock(self, rank: int) -> None:
+        mark = self._marks.block(rank, rank + 1)
+        if mark[0]:
+            mark[0] = 0
+        self._give_back(rank)
+
+    def Get(self, origin: Any, target_rank: int, target: Any = None) -> None:
+        array = elements(origin).reshape(-1).view(np.uint8)
+        array[:] = self._target(target_rank, target, array.size)
+
+    def Put(self, origin: Any, target_rank: int, target: Any = None) -> None:
+        array = elements(origin).reshape(-1).view(np.uint8)
+        self._target(target_rank, target, array.size)[:] = array
+
+    def Free(self) -> None:
+        self._comm.barrier()
+        for part in (self._region, self._marks, self._file):
+            part.close()
+
+    def _part(self, rank: int) -> Array:
+        begin = self._begins[rank]
+        return self._region.block(begin, begin + self._sizes[rank])
+
+    def _target(self, rank: int, target: Any, nbytes: int) -> Array:
+        """Return the bytes of a part from a displacement on; count and type are the origin's."""
+        begin = int((target[0] if np.ndim(target) else target) or 0) * self._units[rank]
+        if not 0 <= begin <= begin + nbytes <= self._sizes[rank]:
+            part = f"the part of rank {rank}, which has {self._sizes[rank]}"
+            raise ValueError(f"Win: bytes {begin} to {begin + nbytes} are not inside {part}")
+        return self._part(rank)[begin : begin + nbytes]
+
+    def _take(self, byte: int, how: int, rank: int) -> None:
+        give_up = time.monotonic() + (self._timeout_s or float("inf"))
+        nap_s = 1e-6
+        while True:
+            with contextlib.suppress(BlockingIOError, PermissionError):  # another rank holds it
+                fcntl.lockf(self._file.number, how | fcntl.LOCK_NB, 1, byte)
+                return
+            if time.monotonic() > give_up:
+                ask = struct.pack(FLOCK, fcntl.F_WRLCK, os.SEEK_SET, byte, 1, 0)
+                told = struct.unpack(FLOCK, fcntl.fcntl(self._file.number, fcntl.F_GETLK, ask))
+                if told[-1] in self._pids:
+                    since = f"has held the lock of rank {rank} for {self._timeout_s:g} s"
+                    raise _lost(self._pids.index(told[-1]), since)
+            time.sleep(nap_s)
+            nap_s = min(2 * nap_s, LONGEST_NAP_S)
+
+    def _give_back(self, byte: int) -> None:
+        fcntl.lockf(self._file.number, fcntl.LOCK_UN, 1, byte)
+
+
+def _lost(rank: int, what: str) -> CollectiveFailed:
+    return CollectiveFailed("Win.Lock", message=f"rank {rank} {what}", ranks=[rank])
+
+
+def _open_together(comm: Communicator) -> Descriptor:
+    """Open one file without a name on all ranks; it goes with the last of them."""
+    place, opened = np.array([os.getpid(), -1]), None
+    with contextlib.suppress(OSError, AttributeError):  # all ranks hear of it, below
+        if comm.rank == 0:
+            opened = Descriptor(os.memfd_create, "cobre_comm window")
+            place[1] = opened.number
+    comm.broadcast(place)
+    with contextlib.suppress(OSError):
+        if comm.rank and place[1] >= 0:
+            opened = Descriptor(
+                lambda path: os.open(path, os.O_RDWR), "/proc/{}/fd/{}".format(*place)
+            )
+    if not comm.min(int(opened is not None)):
+        raise NotHere("Win", "needs memfd_create and /proc of Linux, which a rank lacks here")
+    return cast(Descriptor, opened)

@@ -1,0 +1,10 @@
+"""One allreduce, and nothing besides."""
+
+import numpy as np
+
+from cobre_comm import create_communicator
+
+with create_communicator() as comm:
+    total = np.empty(1)
+    comm.allreduce(np.full(1, comm.rank + 1.0), total)
+    print(comm.backend, total[0])

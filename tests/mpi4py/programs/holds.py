@@ -1,0 +1,41 @@
+"""Rank 1 holds the lock of the part of rank 0, in ways of its own; the others ask for it."""
+
+import os
+import signal
+import sys
+import time
+
+import numpy as np
+
+from cobre_comm.mpi4py import MPI
+
+how, lock = sys.argv[1], getattr(MPI, sys.argv[2])
+world = MPI.COMM_WORLD
+window = MPI.Win.Allocate(8, 8, comm=world)
+print("ready", world.rank, os.getpid(), flush=True)
+if world.rank == 1:
+    window.Lock(0, lock)
+    world.Barrier()
+    if how == "dies":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if how == "stops":
+        os.kill(os.getpid(), signal.SIGSTOP)
+    if how == "late":
+        time.sleep(0.3)
+        window.Put(np.ones(1), 0)
+        window.Unlock(0)
+    time.sleep(10**6 if how == "sleeps" else 0)
+else:
+    world.Barrier()
+    for _ in range(2):  # the second finds what the first has found
+        try:
+            window.Lock(0, MPI.LOCK_EXCLUSIVE)
+        except MPI.Exception as error:
+            print(f"{type(error).__name__}: {error} {error.ranks}", flush=True)
+        else:
+            got = np.zeros(1)
+            window.Get(got, 0)
+            window.Unlock(0)
+            print("got", got[0], flush=True)
+    if how in ("stops", "sleeps"):
+        os.kill(os.getpid(), signal.SIGKILL)  # the launcher ends the holder

@@ -1,0 +1,20 @@
+"""What a rank and a child of it find under the name of mpi4py."""
+
+import subprocess
+import sys
+
+import mpi4py
+import mpi4py.MPI
+from mpi4py import MPI
+from mpi4py.MPI import *  # noqa: F403 as mpi-sppy does
+
+assert MPI is mpi4py.MPI
+assert COMM_WORLD is MPI.COMM_WORLD  # noqa: F405
+names = f"mpi4py is {mpi4py.__name__}, MPI is {MPI.__name__}"
+if __name__ == "__main__":
+    print(f"main rank {MPI.COMM_WORLD.rank} of {MPI.COMM_WORLD.size}, {names}", flush=True)
+    child = "import looks; print('a child is rank', *looks.asked)"
+    told = subprocess.run([sys.executable, "-c", child], capture_output=True, text=True, check=True)
+    print(told.stdout.replace(" of 1 ", " of 1, "), end="")
+else:
+    asked = [MPI.COMM_WORLD.rank, "of", MPI.COMM_WORLD.size, names]

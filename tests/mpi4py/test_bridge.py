@@ -1,0 +1,145 @@
+"""What the bridge takes and lacks, and who finds it."""
+
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from cobre_comm import InvalidCommunicator
+from cobre_comm.mpi4py import MPI
+from cobre_comm.mpi4py.values import blocks, elements
+from cobre_comm.testing.cases.raised import raises
+from tests.launch.command import cobre, environment, lines_of
+
+PROGRAMS = pathlib.Path(__file__).parent / "programs"
+LOOKS, FAILS = PROGRAMS / "looks.py", PROGRAMS / "fails.py"
+PAGE = "cobre_comm.mpi4py has what docs/howto/mpi4py-programs.md lists"
+OTHERS = [
+    (MPI, "Request", "MPI.Request of mpi4py has no counterpart here: keep mpi4py for it"),
+    (MPI.COMM_SELF, "isend", "Intracomm.isend of mpi4py has no counterpart here: for messages"),
+    (MPI.COMM_SELF, "Ibarrier", "Intracomm.Ibarrier of mpi4py has no counterpart here: a collec"),
+    (MPI.COMM_SELF, "Create_cart", "Intracomm.Create_cart of mpi4py has no counterpart here"),
+    (MPI.DOUBLE, "Create_vector", "Datatype.Create_vector of mpi4py has no counterpart here"),
+    (MPI.Win, "Create", "Win.Create of mpi4py has no counterpart here: keep mpi4py for it"),
+    (MPI.SUM, "Reduce_local", "Op.Reduce_local of mpi4py has no counterpart here"),
+]
+
+
+@pytest.mark.parametrize(("owner", "name", "sentence"), OTHERS)
+def test_a_name_that_is_missing_says_so(owner, name, sentence):
+    assert not hasattr(owner, name)
+    with pytest.raises(NotImplementedError) as caught:
+        getattr(owner, name)
+    assert str(caught.value).startswith(sentence)
+    assert str(caught.value).endswith(PAGE)
+
+
+def test_places_of_arrays_and_other_parts_of_split_type_are_refused():
+    pair = np.zeros(2)
+    with pytest.raises(NotImplementedError, match=r"is comm\.allreduce\(\(value, place\), op\)"):
+        MPI.COMM_SELF.Allreduce(pair, pair.copy(), op=MPI.MAXLOC)
+    with pytest.raises(NotImplementedError, match="takes COMM_TYPE_SHARED alone here"):
+        MPI.COMM_SELF.Split_type(9)
+
+
+def test_a_communicator_that_was_freed_says_so():
+    comm = MPI.COMM_SELF.Dup()
+    comm.Free()
+    for nothing in (comm, MPI.COMM_NULL):
+        with pytest.raises(InvalidCommunicator, match="COMM_NULL, or a communicator that was fr"):
+            nothing.Barrier()
+
+
+@pytest.mark.parametrize("spec", [[np.zeros(2), 3, MPI.DOUBLE], [np.zeros(2), (1, 2), "d"]])
+def test_elements_outside_a_buffer_are_refused(spec):
+    with pytest.raises(ValueError, match="are not inside a buffer of 2"):
+        elements(spec)
+
+
+@pytest.mark.parametrize("spec", [np.zeros((4, 4))[:, :2], [np.zeros((4, 4))[:, :2], "d"]])
+def test_elements_that_do_not_lie_together_are_refused(spec):
+    with pytest.raises(ValueError, match=r"contiguous|one after another"):
+        MPI.COMM_SELF.Bcast(spec)
+
+
+def test_nothing_that_has_no_buffer_is_taken():
+    with pytest.raises(TypeError):
+        MPI.COMM_SELF.Bcast(object())
+    with pytest.raises(MPI.Exception, match="counts and displs need one entry per rank"):
+        MPI.COMM_SELF.Allgatherv(np.zeros(1), [np.zeros(3), [1, 2]])
+
+
+def test_blocks_without_counts_are_as_equal_as_can_be():
+    array, counts, displs = blocks([np.zeros(5), "d"], 3)
+    assert (array.size, counts, displs) == (5, [2, 2, 1], [0, 2, 4])
+    assert blocks([np.zeros(6), 2, "d"], 3)[1:] == ([2, 2, 2], [0, 2, 4])
+    assert blocks([np.zeros(9), 2, 3, "d"], 3)[1:] == ([2, 2, 2], [0, 3, 6])
+
+
+@pytest.mark.parametrize(
+    "program", [[LOOKS], ["-m", "mpi4py", LOOKS], ["-m", "mpi4py", "-m", "looks"]]
+)
+def test_a_program_that_cannot_be_changed_finds_the_bridge(program):
+    done = cobre("run", "-n", 2, "--as-mpi4py", *program, PYTHONPATH=str(PROGRAMS))
+    assert (done.returncode, done.stderr) == (0, "")
+    for rank in range(2):
+        assert lines_of(done.stdout, rank) == [
+            f"main rank {rank} of 2, mpi4py is cobre_comm.mpi4py, MPI is cobre_comm.mpi4py.MPI",
+            "a child is rank 0 of 1, mpi4py is cobre_comm.mpi4py, MPI is cobre_comm.mpi4py.MPI",
+        ]
+
+
+def test_mpi4py_itself_is_not_hidden_from_programs_that_have_not_asked():
+    pytest.importorskip("mpi4py")
+    done = cobre("run", "-n", 2, "-m", "mpi4py", "--version")
+    assert "mpi4py 4" in done.stdout, done.stderr
+    code = "import sys; from cobre_comm.mpi4py import MPI; MPI.COMM_WORLD; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                          env=environment(), check=True)  # fmt: skip
+    assert "mpi4py" not in done.stdout.split()
+
+
+def test_where_the_bridge_stands_in_for_mpi4py_there_is_no_mpi():
+    code = (
+        "import cobre_comm\nimport mpi4py\nfrom mpi4py import MPI\n"
+        "print(*cobre_comm.available_backends(), flush=True)\n"
+        "cobre_comm.create_communicator('mpi')"
+    )
+    done = cobre("run", "-n", 1, "--as-mpi4py", sys.executable, "-c", code)
+    assert done.stdout.split() == ["local", "shm", "tcp"]
+    assert "cannot be loaded (cobre_comm.mpi4py stands in for it: --as-mpi4py)" in done.stderr
+
+
+def test_over_mpi_the_option_is_refused():
+    done = cobre("run", "-n", 2, "--as-mpi4py", "--backend", "mpi", LOOKS)
+    assert done.returncode == 2
+    assert "--as-mpi4py is for programs without an MPI: over mpi, leave it out" in done.stderr
+
+
+@pytest.mark.ranks(2, backends=["tcp"], env={"COBRE_TCP_TOKEN": ""})
+def test_objects_over_sockets_need_a_token(comm):
+    world = MPI.Intracomm(comm)
+    for call in (world.bcast, world.gather, world.allreduce, world.scan):
+        assert "set COBRE_TCP_TOKEN" in str(raises(PermissionError, call, {}))
+    world.Barrier()
+
+
+@pytest.mark.parametrize(
+    ("how", "code", "sentences"),
+    [
+        ("killed", 137, ["allreduce failed: rank 1", "rank 1 was ended by signal 9"]),
+        ("raises", 1, ["ValueError: of rank 1", "rank 1 exited with code 1"]),
+        ("another", 1, ["allreduce failed: ", "rank 1", "broadcast"]),
+        ("shorter", 1, ["allreduce failed: ", "rank 1"]),
+        ("aborts", 7, ["rank 1 called abort(7)"]),
+        ("late", 1, ["allreduce failed: ", "rank 1", "2 s"]),
+        ("list", 1, ["ValueError: scatter: expecting 3 items, got 2"]),
+    ],
+)
+def test_who_fails_or_disagrees_is_named(how, code, sentences):
+    done = cobre("run", "-n", 3, "--as-mpi4py", "--timeout", 2, FAILS, how)
+    assert done.returncode == code, done.stderr
+    for sentence in sentences:
+        assert sentence in done.stderr + done.stdout

@@ -1,0 +1,68 @@
+"""Windows of the bridge: locks that exclude, holders that end or stop, parts that do not fit."""
+
+import pathlib
+
+import pytest
+
+from tests.launch.command import Running, cobre, lines_of
+
+PROGRAMS = pathlib.Path(__file__).parent / "programs"
+HOLDS, COUNTS, ODD = (PROGRAMS / f"{name}.py" for name in ("holds", "counts", "odd_windows"))
+ENDED = "CollectiveFailed: Win.Lock failed: rank 1 ended while it changed the part of rank 0 (1,)"
+HELD = "CollectiveFailed: Win.Lock failed: rank 1 has held the lock of rank 0 for 2 s (1,)"
+
+
+def test_who_ends_in_the_middle_of_a_change_is_named_and_the_lock_is_free():
+    done = cobre("run", "-n", 3, "--survive", HOLDS, "dies", "LOCK_EXCLUSIVE")
+    for rank in (0, 2):
+        assert lines_of(done.stdout, rank)[1:] == [ENDED, ENDED], done.stderr
+
+
+def test_who_ends_as_a_reader_spoils_nothing():
+    done = cobre("run", "-n", 3, "--survive", HOLDS, "dies", "LOCK_SHARED")
+    for rank in (0, 2):
+        assert lines_of(done.stdout, rank)[1:] == ["got 0.0", "got 0.0"], done.stderr
+
+
+@pytest.mark.parametrize("lock", ["LOCK_EXCLUSIVE", "LOCK_SHARED"])
+@pytest.mark.parametrize("how", ["stops", "sleeps"])
+def test_who_holds_a_lock_longer_than_the_timeout_is_named(how, lock):
+    with Running("run", "-n", 2, "--timeout", 2, HOLDS, how, lock) as job:
+        job.wait_ready(2)
+        code, output, errors = job.finish()
+        assert lines_of(output, 0)[1:] == [HELD, HELD], errors
+        assert code == 137
+        assert job.survivors() == []
+
+
+@pytest.mark.parametrize("backend", ["shm", "tcp"])
+def test_a_lock_waits_for_the_one_before_it(backend):
+    done = cobre("run", "-n", 3, "--backend", backend, HOLDS, "late", "LOCK_EXCLUSIVE")
+    assert (done.returncode, done.stderr) == (0, "")
+    for rank in (0, 2):
+        assert lines_of(done.stdout, rank)[1:] == ["got 1.0", "got 1.0"]
+
+
+def test_changes_under_an_exclusive_lock_are_seen_whole_and_none_is_lost():
+    """Readers without a pause do not keep writers out."""
+    done = cobre("run", "-n", 4, COUNTS)
+    assert (done.returncode, done.stderr) == (0, "")
+    for rank in range(4):
+        assert lines_of(done.stdout, rank) == ["counted 400, torn 0"]
+
+
+def test_windows_refuse_what_does_not_fit_and_parts_of_other_machines():
+    done = cobre("run", "-n", 2, ODD)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert lines_of(done.stdout, 0) == [
+        "ValueError: Win: bytes 8 to 24 are not inside the part of rank 0, which has 16",
+        "ValueError: Win: bytes -8 to 0 are not inside the part of rank 0, which has 16",
+        "ValueError: Win: a size of -1 and a unit of 8 cannot be used",
+        "NotHere: Win.Accumulate of mpi4py has no counterpart here: keep mpi4py for it; "
+        "cobre_comm.mpi4py has what docs/howto/mpi4py-programs.md lists",
+        "empty part 0",
+        "after Free 5.0",
+    ]
+    apart = cobre("run", "-n", 2, "--backend", "tcp", ODD, COBRE_TCP_SHARE="0")
+    assert "Win of mpi4py is for the ranks of one machine here" in apart.stderr
+    assert apart.returncode == 1

@@ -25,6 +25,7 @@ from cobre_comm.mpi4py.values import (
     Partial,
     blocks,
     elements,
+    fill,
 )
 
 PROC_NULL, ROOT, UNDEFINED, COMM_TYPE_SHARED, BOTTOM = -1, -3, -32766, 0, 0
@@ -119,7 +120,7 @@ class Comm(Partial):
         self._comm.broadcast(packed, root)
         if recvbuf is not IN_PLACE:
             count, displ = table[:, self.rank]
-            recv[:count] = packed[displ : displ + count]
+            fill(recv[:count], packed[displ : displ + count])
 
     def Alltoallv(self, sendbuf: Any, recvbuf: Any) -> None:
         recv, counts, displs = blocks(recvbuf, self.size)
@@ -128,7 +129,7 @@ class Comm(Partial):
         )
         got = self.alltoall([send[d : d + n] for n, d in zip(*parts, strict=True)])
         for n, d, block in zip(counts, displs, got, strict=True):
-            recv[d : d + n] = block
+            fill(recv[d : d + n], block)
 
     Gather, Allgather, Scatter, Alltoall = Gatherv, Allgatherv, Scatterv, Alltoallv
 
@@ -139,7 +140,7 @@ class Comm(Partial):
         if not send.size:
             self._comm.barrier()
         elif ours is None:
-            recv.reshape(-1)[:] = op.fold(self._everyone(send))
+            fill(recv, op.fold(self._everyone(send)))
         else:
             self._comm.allreduce(send, recv, ours)
 
@@ -153,8 +154,11 @@ class Comm(Partial):
         recv = elements(recvbuf).reshape(-1)
         total = (recv if sendbuf is None else elements(sendbuf).reshape(-1)).copy()
         self.Allreduce(IN_PLACE, total, op)
-        counts = recvcounts or self.allgather(recv.size)
-        recv[: counts[self.rank]] = total[sum(counts[: self.rank]) :][: counts[self.rank]]
+        counts = self.allgather(recv.size) if recvcounts is None else recvcounts
+        if sum(counts) != total.size:
+            raise ValueError(f"blocks of {counts} do not fill a buffer of {total.size}")
+        count, begin = counts[self.rank], sum(counts[: self.rank])
+        fill(recv[:count], total[begin : begin + count])
 
     def Reduce_scatter_block(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
         size = elements(recvbuf if sendbuf is None else sendbuf).size // self.size
@@ -170,7 +174,7 @@ class Comm(Partial):
         recv = elements(recvbuf).reshape(-1)
         everyone = self._everyone(recv if sendbuf is IN_PLACE else elements(sendbuf))
         if ranks:
-            recv[:] = op.fold(everyone[:ranks])
+            fill(recv, op.fold(everyone[:ranks]))
 
     def _sent(self, send: Any, recv: Any, counts: Any, displs: Any) -> Any:
         if send is IN_PLACE:

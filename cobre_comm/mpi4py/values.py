@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre_comm.common.arrays import plain_array
 from cobre_comm.common.other_names import SAID
 from cobre_comm.reduce_op import ReduceOp
 
@@ -120,7 +121,7 @@ def elements(spec: Any) -> Array:
     All but the buffer may be missing. A pair may stand for count and displacement.
     """
     if isinstance(spec, np.ndarray):
-        return spec if spec.flags.c_contiguous else spec.T
+        return _memory(spec)
     array, count, displ = _parts(spec, (tuple, list))
     begin = index(displ or 0)
     end = array.size if count is None else begin + index(count)
@@ -139,7 +140,19 @@ def blocks(spec: Any, size: int) -> tuple[Array, list[int], list[int]]:
         displs = [sum(counts[:rank]) for rank in range(size)]
     elif not np.ndim(displs):
         displs = [displs * rank for rank in range(size)]
-    return array, counts, [index(n) for n in displs]
+    displs = [index(n) for n in displs]
+    inside = (0 <= d <= d + n <= array.size for n, d in zip(counts, displs, strict=False))
+    if not (len(counts) == len(displs) == size and all(inside)):
+        places = f"counts {counts} and displacements {displs} are not those of {size} blocks"
+        raise ValueError(f"{places} inside a buffer of {array.size}")
+    return array, counts, displs
+
+
+def fill(recv: Array, values: Array) -> None:
+    """Copy values into a buffer. NumPy alone would repeat a single value, or convert values."""
+    if (recv.size, recv.dtype) != (values.size, values.dtype):
+        raise ValueError(f"{values.size} {values.dtype} do not fill {recv.size} {recv.dtype}")
+    recv.reshape(-1)[:] = values.reshape(-1)
 
 
 def _parts(spec: Any, pair: Any) -> tuple[Array, Any, Any]:
@@ -149,10 +162,17 @@ def _parts(spec: Any, pair: Any) -> tuple[Array, Any, Any]:
     if len(rest) == 1 and isinstance(rest[0], pair):
         rest = list(rest[0])
     count, displ = [*rest, None, None][:2]
-    data = bytearray() if data is None else data
-    array: Array = data if isinstance(data, np.ndarray) else np.asarray(memoryview(data))
-    if not (array.flags.c_contiguous or array.flags.f_contiguous):
-        raise ValueError("the elements of a buffer must lie one after another: pass a copy")
-    array = array.reshape(-1, order="A")
+    array = _memory(data).reshape(-1)
     dtype = array.dtype if kind is None else np.dtype(getattr(kind, "dtype", kind))
     return array if array.dtype == dtype else array.view(np.uint8).view(dtype), count, displ
+
+
+def _memory(data: Any) -> Array:
+    """Return a buffer as an array over the same memory, whose elements lie one after another."""
+    if isinstance(data, np.ndarray):
+        array = plain_array("mpi4py", "buffer", data).view(np.ndarray)
+    else:
+        array = np.asarray(memoryview(bytearray() if data is None else data))
+    if not (array.flags.c_contiguous or array.flags.f_contiguous):
+        raise ValueError("the elements of a buffer must lie one after another: pass a copy")
+    return array if array.flags.c_contiguous else array.T

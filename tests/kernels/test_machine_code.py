@@ -5,7 +5,7 @@ import struct
 import sys
 
 import pytest
-from cobre_kernels.machine import build, code, made
+from cobre_kernels.machine import build, code, made, target
 from cobre_kernels.machine.compiled import NOTHING_IS_COMPILED
 from llvmlite import binding
 
@@ -115,3 +115,19 @@ def test_garbage_is_not_taken(tmp_path, content):
 @pytest.mark.parametrize("bytes_kept", [100, -1])
 def test_a_file_that_ends_early_is_not_taken(tmp_path, bytes_kept):
     assert not found(tmp_path, made.file_of_this_machine().read_bytes()[:bytes_kept])
+
+
+def test_without_proc_the_same_levels_are_found(monkeypatch):
+    """Else a job there would compile the kernels for the plainest processor."""
+    known = target.levels()
+
+    class NoFile(type(target.pathlib.Path())):
+        def open(self, *words):
+            raise FileNotFoundError(self)
+
+    monkeypatch.setattr(target.pathlib, "Path", NoFile)
+    target.levels.cache_clear()
+    try:
+        assert target.levels() == known
+    finally:
+        target.levels.cache_clear()

@@ -4,7 +4,6 @@ A level is a set of instructions that many processors have: x86-64 and its level
 x86-64 psABI names them. Code of a level runs on every processor that has its features.
 """
 
-import contextlib
 import functools
 import pathlib
 import platform
@@ -39,12 +38,21 @@ def levels():
 
 
 def _flags():
-    """Return the flags of the first processor; none where Linux does not tell them."""
-    with contextlib.suppress(OSError), pathlib.Path("/proc/cpuinfo").open() as file:
-        for line in file:
-            if line.startswith("flags"):
-                return set(line.split())
-    return set()
+    """Return the flags of the first processor, as Linux names them."""
+    try:
+        with pathlib.Path("/proc/cpuinfo").open() as file:
+            found = (set(line.split()) for line in file if line.startswith("flags"))
+            return next(found, set())
+    except OSError:
+        return _flags_of_llvm()
+
+
+def _flags_of_llvm():
+    """Return them where there is no /proc; LLVM asks the processor, but takes long to load."""
+    from llvmlite import binding
+
+    names = {"bmi": "bmi1", "lzcnt": "abm"}
+    return {names.get(name, name) for name, has in binding.get_host_cpu_features().items() if has}
 
 
 def file_name(level):

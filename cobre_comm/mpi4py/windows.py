@@ -2,9 +2,9 @@
 
 The lock of a rank's part is a lock of the operating system on one byte of a file without a name.
 So a rank that ends gives its locks back, however it ends. An exclusive holder writes a mark into
-the window, and takes the mark out at the end. Whoever gets a lock and finds a mark knows which
-rank has ended in the middle of a change. The locks order the plain accesses to marks and parts:
-what a rank wrote before it gave a lock back is seen by the rank that gets the lock next.
+the window, and takes the mark out at the end. A rank that gets a lock and finds a mark knows
+which rank has ended in the middle of a change. The locks order the plain accesses to marks
+and parts: what a rank wrote before it gave a lock back, the rank that gets the lock next sees.
 
 Sources: fcntl(2), memfd_create(2); the MPI standard 4.1, chapter 12.
 """

@@ -105,13 +105,14 @@ STEPS = rf'      File "{HANG}", line \d+ in <module>\n'
 ENTERED = r"barrier\(\) entered [\d.]+ s ago"
 OTHERWISE = r"ranks disagree: rank 0, rank 1 and rank 3 called allreduce\(.*; rank 2 called barrier"
 WOKEN = (
-    r"barrier failed: rank [013] raised cobre_comm.errors.CollectiveFailed: allreduce failed: ran"
+    r"barrier failed: rank [013] (raised cobre_comm.errors.CollectiveFailed: allreduce failed: ran"
+    r"|closed its communicator|and rank [13] closed)"
 )
 HANGS = {
     "sleeps": [LATE, CALLS, ASKED, WHERE + STEPS],
     "computes": [LATE, CALLS, ASKED, WHERE + STEPS],
     "disagrees": [OTHERWISE, rf"rank 2, its last calls: #\d+ {ENTERED}"],
-    # The first rank that raises wakes rank 2: it may have ended before others look at its calls.
+    # The first rank that raises or ends wakes rank 2, perhaps before the others look at its calls.
     "deadlocks": [rf"{CALLS}.*; in communicator 1, of 4 ranks: #1 {ENTERED}|{WOKEN}"],
 }
 DAILY = [("sleeps", "python", "tcp-flat"), ("deadlocks", "python", "shm")]

@@ -115,7 +115,46 @@ ON_NODES = (
 )
 SOCKETS = "over sockets"
 HOSTS = "hosts of 1 Gb/s"
+CORES = (2, 4, 8, 12, 16)
+
+
+def grown(part: str, library: str = "openmpi", ranks=CORES, peer: str = "", side: str = OURS):
+    """Return a column for each number of ranks, each of which had a core of its own."""
+    return columns(f"growth, {part}", [(n, library) for n in ranks], peer, side)
+
+
+def leaders(layout: str, ranks: int, cable: str):
+    """Return a column for two leaders of a node beside one, and one for four."""
+    return tuple(
+        Column(f"{layout}, {n} leaders / 1", ranks, None, f"lanes, {layout}, {cable}", "1 leader",
+               f"{n} leaders")
+        for n in (2, 4)
+    )  # fmt: skip
+
+
 TABLES = {
+    "growth-python": Table(grown("python")),
+    "growth-mpich": Table(grown("python", "mpich", (2, 8, 16))),
+    "growth-njit": Table(grown("njit", peer="numba-mpi"), njit=True),
+    "growth-sockets": Table(grown("sockets", ranks=(2, 8, 16), side=FLAT)),
+    "growth-starts": Table(
+        tuple(
+            Column(f"{n} ranks, {peer}", n, None, "growth, starts", peer)
+            for peer in ("Open MPI", "MPICH")
+            for n in (2, 4, 8, 16)
+        ),
+        unit="s",
+    ),
+    "growth-sddp": Table(
+        tuple(
+            Column(f"{n} rank{'s' * (n > 1)}", n, None, "growth, sddp", None) for n in (1, *CORES)
+        ),
+        unit="ms",
+    ),
+    "lanes-16": Table((*leaders("2 x 8", 16, "no limit"), *leaders("4 x 4", 16, "no limit")), "ms"),
+    "lanes-12": Table(leaders("2 x 6", 12, "no limit"), "ms"),
+    "lanes-25": Table((*leaders("2 x 8", 16, "25gbit"), *leaders("4 x 4", 16, "25gbit")), "ms"),
+    "lanes-10": Table(leaders("2 x 8", 16, "10gbit"), "ms"),
     "tcp": Table(
         (
             *columns(SOCKETS, [(2, "openmpi"), (4, "openmpi")], side=FLAT),

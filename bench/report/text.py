@@ -22,7 +22,7 @@ def number(value: float) -> str:
 
 
 def duration(seconds: float | None, unit: str) -> str:
-    return NONE if seconds is None else number(seconds / {"µs": 1e-6, "ms": 1e-3}[unit])
+    return NONE if seconds is None else number(seconds / {"µs": 1e-6, "ms": 1e-3, "s": 1.0}[unit])
 
 
 def gigabytes(bytes_per_s: float | None) -> str:

@@ -33,7 +33,7 @@ from bench import machine
 from bench.cases.starting import mpi_start, our_start
 from bench.jobs import run_job
 from bench.peers import PEERS, require
-from bench.plan import FLAT, FRESH, OURS, PEER, Job, Options
+from bench.plan import FLAT, OURS, PEER, Job, Options
 from bench.ranks.collectives import Collective
 from bench.ranks.job import take_all
 from bench.ranks.njit.loops import NUMBA_MPI, PING_PONG, NjitLoop
@@ -242,7 +242,7 @@ def record(file: Path, commit: str | None) -> None:
 
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     known = next(line["machine"] for line in lines if "machine" in line)
-    facts = {key: known[key] for key in MACHINE}
+    facts = {key: known[key] for key in MACHINE} | {"command": "python -m bench.studies growth"}
     if commit:
         facts |= {"commit": commit, "commit_dirty": False}
     infos = [thin(info) for line in lines for info in infos_of(line)]
@@ -259,20 +259,16 @@ def infos_of(line: dict) -> list[dict]:
     if part == "starts":
         return [info for name in line["samples"] for info in start_infos(line, name)]
     if part == "sddp":
-        label = f"{line['iterations']} SDDP iterations"
         return [
-            extra_info(line["iteration_s"], label=label, operation="growth, sddp",
-                       ranks=line["ranks"], side=OURS, backend="shm", setting="growth",
-                       value=sum(line["iteration_s"]), unit="s")
+            extra_info(line["iteration_s"], label="an SDDP iteration", operation="growth, sddp",
+                       ranks=line["ranks"], side=OURS, backend="shm", setting="growth, sddp")
         ]  # fmt: skip
     return []
 
 
 def row_infos(line: dict, row: dict) -> list[dict]:
     job = Job(line["ranks"], line["library"], sockets=line["part"] == "sockets")
-    (operation,) = {operation for label, operation, _ in ROWS if label == row["label"]}
     samples = row["samples_s"]
-    setting = {"python": FRESH * (operation != "barrier"), "njit": "", "sockets": job.setting}
     label = row["label"] + " in @njit" * (line["part"] == "njit")
     infos = []
     for name, each in samples.items():
@@ -282,7 +278,7 @@ def row_infos(line: dict, row: dict) -> list[dict]:
         infos.append(
             extra_info(each, label=label, operation=f"growth, {line['part']}", ranks=job.ranks,
                        side=job.side_name(name), beside=job.library, calls=row["calls"][name],
-                       setting=setting[line["part"]], backend="shm" if name == "shm" else None,
+                       setting=f"growth, {line['part']}", backend="shm" if name == "shm" else None,
                        ratio_to=compared)
         )  # fmt: skip
     return infos
@@ -292,7 +288,8 @@ def start_infos(line: dict, name: str) -> list[dict]:
     """Return the seconds of a start, and the processor seconds as a figure with a unit."""
     told = line["samples"][name]
     others = {n: s for n, s in line["samples"].items() if n != name and name == OURS}
-    common = {"operation": "growth, starts", "ranks": line["ranks"], "side": name}
+    common = {"operation": "growth, starts", "ranks": line["ranks"], "side": name,
+              "setting": "growth, starts"}  # fmt: skip
     return [
         extra_info(told["wall_s"], label="a job of one allreduce", **common,
                    ratio_to={n: ratios(told["wall_s"], s["wall_s"]) for n, s in others.items()}),

@@ -244,7 +244,7 @@ def record(file: Path, commit: str | None) -> None:
 
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     known = next(line["machine"] for line in lines if "machine" in line)
-    facts = {key: known[key] for key in MACHINE}
+    facts = {key: known[key] for key in MACHINE} | {"command": "python -m bench.studies lanes"}
     if commit:
         facts |= {"commit": commit, "commit_dirty": False}
     infos, cells = [], {}

@@ -8,9 +8,9 @@ import enum
 class ReduceOp(enum.IntEnum):
     """Element-wise reduction, folded in rank order 0, 1, ..., size - 1.
 
-    An ``IntEnum``, so it is usable inside ``@njit`` code as it stands. The values are those of
-    ``cobre_kernels.collective.reduction.fold``. Complex numbers have SUM alone, bool has all but
-    SUM and PROD, and floats all but BAND and BOR.
+    An ``IntEnum``, so it is usable inside ``@njit`` code as it stands. The values are those of the
+    table in ``cobre_kernels.collective.reduction.fold``. Complex numbers have SUM alone, bool has
+    all but SUM and PROD, and floats all but BAND and BOR.
 
     Examples
     --------

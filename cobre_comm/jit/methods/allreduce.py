@@ -7,7 +7,7 @@ from cobre_kernels.collective import dtypes, status
 from cobre_kernels.collective.calls import ALLREDUCE, Allreduce
 from cobre_kernels.collective.checks import check_allreduce
 from cobre_kernels.collective.comm import IDLE
-from cobre_kernels.collective.reduction.fold import LAND
+from cobre_kernels.collective.reduction.fold import gives_truth
 from cobre_kernels.machine.atomics import copy_bytes, load_acquire
 from cobre_kernels.machine.kernel import run
 from cobre_kernels.machine.numba_internals import as_dtype
@@ -63,7 +63,7 @@ def _allreduce(comm, send, recv, op=0):
             send_count = -status.NOT_CONTIGUOUS
         call = Allreduce(source, send_count, target, recv.size, itemsize, dtype, to_int(op))
         outcome = status.IS_CLOSED
-        if is_local and load_acquire(record.guard) == IDLE and call.op < LAND:
+        if is_local and load_acquire(record.guard) == IDLE and not gives_truth(call.op):
             outcome = check_allreduce(call)
             if outcome == status.OK and source != target:
                 copy_bytes(target, source, send.size * itemsize)

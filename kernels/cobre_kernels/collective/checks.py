@@ -2,7 +2,7 @@
 
 from cobre_kernels.collective import dtypes, status
 from cobre_kernels.collective.calls import contribution_bytes
-from cobre_kernels.collective.reduction import fold
+from cobre_kernels.collective.reduction.fold import takes
 from cobre_kernels.machine.atomics import peek
 from cobre_kernels.machine.compiled import routine
 
@@ -28,16 +28,9 @@ def check_allreduce(call):
     """Return OK, or the status of wrong arguments of an allreduce."""
     if call.send_count != call.recv_count or call.send_count <= 0:
         return -call.send_count if call.send_count < 0 else status.LENGTHS_DIFFER
-    if call.op < fold.SUM or call.op > fold.BOR:
+    if not takes(call.op, call.dtype):
         return status.BAD_OP
     is_complex = call.dtype == dtypes.COMPLEX64 or call.dtype == dtypes.COMPLEX128
-    if is_complex and call.op != fold.SUM:
-        return status.BAD_OP
-    if call.dtype == dtypes.BOOL and (call.op == fold.SUM or call.op == fold.PROD):
-        return status.BAD_OP
-    is_float = call.dtype == dtypes.FLOAT32 or call.dtype == dtypes.FLOAT64
-    if is_float and call.op >= fold.BAND:
-        return status.BAD_OP
     alignment = call.itemsize >> 1 if is_complex else call.itemsize  # a power of two
     if (call.send | call.recv) & (alignment - 1) != 0:
         return status.UNALIGNED

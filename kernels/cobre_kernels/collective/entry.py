@@ -26,7 +26,7 @@ from cobre_kernels.collective.calls import (
 )
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.guard import acquire, release
-from cobre_kernels.collective.reduction.fold import LAND, fold
+from cobre_kernels.collective.reduction.fold import fold, gives_truth
 from cobre_kernels.collective.seeing.journal import note_call, note_left
 from cobre_kernels.collective.status import OK
 from cobre_kernels.collective.stop import mark_of
@@ -74,7 +74,7 @@ def allreduce_entry(comm, call):
         amount = Amount(call.send_count, contribution_bytes(call))
         if begin(comm, outcome, signature, amount.size_bytes, amount):
             outcome = run(comm.collectives[ALLREDUCE].body, comm, call)
-            if call.op >= LAND and comm.size == 1 and outcome == OK:
+            if gives_truth(call.op) and comm.size == 1 and outcome == OK:
                 fold(comm, call, call.recv, call.recv, amount.size_bytes)  # 0 and 1, as of more
             outcome = end(comm, outcome)
     return outcome

@@ -251,13 +251,18 @@ def with_kernels(act, *args):
     act(*args)
 
 
+def throughout(act):
+    """Mark what starts hundreds of pairs of ranks."""
+    return pytest.param(act, marks=[pytest.mark.slow, pytest.mark.timeout(900)], id=act)
+
+
 @pytest.mark.parametrize(
     "act",
     [
         "kills handed-over 5",
-        slow("kills handed-over 1000"),
+        throughout("kills handed-over 100"),
         "kills by-name 5",
-        slow("kills by-name 1000"),
+        throughout("kills by-name 100"),
         slow("interrupts"),
         "failures",
         "other_user",

@@ -1,12 +1,10 @@
-"""The rank-ordered fold: ``acc[i] = op(acc[i], x[i])``, one pass per rank, in rank order.
+"""The operations of an allreduce, and the rank-ordered fold: ``acc[i] = op(acc[i], x[i])``.
 
-SUM adds without reassociation, widening or fused multiply-add; integers wrap. MIN and MAX are
-``numpy.minimum`` and ``numpy.maximum``: of two equal operands (+0.0 and -0.0 included) the earlier
-one stays, and so does the first NaN. PROD multiplies as SUM adds. LAND and LOR take all but zero
-for true, and give 0 or 1. BAND and BOR combine bits. Each element is folded by itself, so the
-result does not depend on how a payload is cut into chunks, nor on SIMD width.
+The fold makes one pass per rank, in rank order. Each element is folded by itself, so the result
+does not depend on how a payload is cut into chunks, nor on SIMD width.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -28,74 +26,99 @@ LOR = 5
 BAND = 6
 BOR = 7
 
-
-def _make_fold(dtype):
-    load, store = element_access(dtype)
-    itemsize = np.dtype(dtype).itemsize  # a constant: its division is a shift
-
-    @routine
-    def fold_elements(op, acc, x, size_bytes):
-        count = size_bytes // itemsize
-        if op == SUM:
-            for i in range(count):
-                store(acc, i, load(acc, i) + load(x, i))
-        elif op == MIN:
-            for i in range(count):
-                a, b = load(acc, i), load(x, i)
-                store(acc, i, a if a <= b or a != a else b)
-        else:
-            for i in range(count):
-                a, b = load(acc, i), load(x, i)
-                store(acc, i, a if a >= b or a != a else b)
-
-    return fold_elements
+# What a loop takes as one element: a number of its own type; a word, which is an integer whose sign
+# changes no bit of the result; or an octet, where no bit depends on how large its element is.
+NUMBERS, WORDS, OCTETS = "numbers", "words", "octets"
 
 
-def _make_rare_fold(dtype):
-    load, store = element_access(dtype)
-    itemsize = np.dtype(dtype).itemsize  # a constant: its division is a shift
+class Operation(NamedTuple):
+    """What an operation makes of two elements, and which it takes.
 
-    @routine
-    def fold_elements(op, acc, x, size_bytes):
-        count = size_bytes // itemsize
-        if op == PROD:
-            for i in range(count):
-                store(acc, i, load(acc, i) * load(x, i))
-        elif op == LAND:
-            for i in range(count):
-                store(acc, i, 1 if (load(acc, i) != 0) & (load(x, i) != 0) else 0)
-        else:
-            for i in range(count):
-                store(acc, i, 1 if (load(acc, i) != 0) | (load(x, i) != 0) else 0)
+    ``kinds`` are NumPy's letters of the kinds: b bool, i integers, f floats, c complex numbers. A
+    ``combine`` that gives 0 or 1 gives so on one rank too, by folding an element with itself.
+    """
 
-    return fold_elements
+    combine: Callable
+    kinds: str
+    elements: str = WORDS
+    gives_truth: bool = False
 
 
-def _make_bitwise_fold():
-    load, store = element_access(np.uint8)
-
-    @routine
-    def fold_octets(op, acc, x, size_bytes):
-        if op == BAND:
-            for i in range(size_bytes):
-                store(acc, i, load(acc, i) & load(x, i))
-        else:
-            for i in range(size_bytes):
-                store(acc, i, load(acc, i) | load(x, i))
-
-    return fold_octets
+def _add(a, b):
+    """Add without reassociation, widening or fused multiply-add; integers wrap."""
+    return a + b
 
 
-_float64, _float32 = _make_fold(np.float64), _make_fold(np.float32)
-_int64, _int32 = _make_fold(np.int64), _make_fold(np.int32)
-_int16, _int8 = _make_fold(np.int16), _make_fold(np.int8)
-_uint64, _uint32 = _make_fold(np.uint64), _make_fold(np.uint32)
-_uint16, _uint8 = _make_fold(np.uint16), _make_fold(np.uint8)
-# Their results for integers have the same bits with a sign and without.
-_rare_float64, _rare_float32 = _make_rare_fold(np.float64), _make_rare_fold(np.float32)
-_rare_64, _rare_32 = _make_rare_fold(np.uint64), _make_rare_fold(np.uint32)
-_rare_16, _rare_8 = _make_rare_fold(np.uint16), _make_rare_fold(np.uint8)
-_bitwise = _make_bitwise_fold()  # no bit depends on how large its element is
+def _smaller(a, b):
+    """As ``numpy.minimum``: of two equal ones (+0.0 and -0.0), and of two NaNs, the earlier."""
+    return a if a <= b or a != a else b
+
+
+def _greater(a, b):
+    """As ``numpy.maximum``: of two equal ones (+0.0 and -0.0), and of two NaNs, the earlier."""
+    return a if a >= b or a != a else b
+
+
+def _multiply(a, b):
+    """Multiply as :func:`_add` adds."""
+    return a * b
+
+
+def _both(a, b):
+    """Take all but zero for true."""
+    return 1 if (a != 0) & (b != 0) else 0
+
+
+def _any(a, b):
+    """Take all but zero for true."""
+    return 1 if (a != 0) | (b != 0) else 0
+
+
+def _common_bits(a, b):
+    return a & b
+
+
+def _all_bits(a, b):
+    return a | b
+
+
+OPERATIONS = {
+    SUM: Operation(_add, "ifc"),
+    MIN: Operation(_smaller, "bif", NUMBERS),
+    MAX: Operation(_greater, "bif", NUMBERS),
+    PROD: Operation(_multiply, "if"),
+    LAND: Operation(_both, "bif", gives_truth=True),
+    LOR: Operation(_any, "bif", gives_truth=True),
+    BAND: Operation(_common_bits, "bi", OCTETS),
+    BOR: Operation(_all_bits, "bi", OCTETS),
+}
+COUNT = len(OPERATIONS)
+_TRUTHS = sum(1 << op for op, operation in OPERATIONS.items() if operation.gives_truth)
+_OF_BOOL, _OF_INTEGERS, _OF_FLOATS, _OF_COMPLEX = (
+    sum(1 << op for op, operation in OPERATIONS.items() if kind in operation.kinds)
+    for kind in "bifc"
+)
+_FOLDED = {code: np.dtype(dtypes.NAMES[code]) for code in range(dtypes.BOOL, dtypes.FLOAT16)}
+_FOLDED[dtypes.EXACT] = np.dtype(np.int64)
+
+
+@routine
+def takes(op, dtype):
+    """Tell whether there is such an operation, and whether it takes elements of a dtype."""
+    operations = _OF_INTEGERS
+    if dtype == dtypes.BOOL:
+        operations = _OF_BOOL
+    elif dtype == dtypes.FLOAT32 or dtype == dtypes.FLOAT64:
+        operations = _OF_FLOATS
+    elif dtype == dtypes.COMPLEX64 or dtype == dtypes.COMPLEX128:
+        operations = _OF_COMPLEX
+    return 0 <= op < COUNT and (operations >> op) & 1 != 0
+
+
+@routine
+def gives_truth(op):
+    """Tell whether there is such an operation whose results are 0 and 1."""
+    return 0 <= op < COUNT and (_TRUTHS >> op) & 1 != 0
 
 
 class Fold(NamedTuple):
@@ -108,64 +131,90 @@ class Fold(NamedTuple):
     size_bytes: int
 
 
+def _loop(op, elements):
+    """Return the routine that folds elements of a type."""
+    load, store = element_access(elements)
+    itemsize = elements.itemsize  # a constant: its division is a shift
+    combine = routine(OPERATIONS[op].combine, inline="always")
+
+    @routine
+    def fold_elements(call):
+        for i in range(call.size_bytes // itemsize):
+            store(call.acc, i, combine(load(call.acc, i), load(call.x, i)))
+
+    return fold_elements
+
+
+def _elements(op, dtype):
+    """Return the type of what a loop takes as one element."""
+    kind, size = dtype.kind, dtype.itemsize
+    if OPERATIONS[op].elements == OCTETS:
+        kind, size = "u", 1
+    elif kind == "c":
+        kind, size = "f", size // 2  # a sum of parts
+    elif kind == "b" or (kind == "i" and OPERATIONS[op].elements == WORDS):
+        kind = "u"
+    return np.dtype(f"{kind}{size}")
+
+
 @routine
-def _fold_rarely(call):
-    """Fold as the call says, by an operation that few programs use; return 0."""
-    dtype, op, acc, x, size_bytes = call
-    if op >= BAND:
-        _bitwise(op, acc, x, size_bytes)
-    elif dtype == dtypes.FLOAT64:
-        _rare_float64(op, acc, x, size_bytes)
-    elif dtype == dtypes.FLOAT32:
-        _rare_float32(op, acc, x, size_bytes)
-    elif dtype == dtypes.INT64 or dtype == dtypes.UINT64:
-        _rare_64(op, acc, x, size_bytes)
-    elif dtype == dtypes.INT32 or dtype == dtypes.UINT32:
-        _rare_32(op, acc, x, size_bytes)
-    elif dtype == dtypes.INT16 or dtype == dtypes.UINT16:
-        _rare_16(op, acc, x, size_bytes)
-    else:
-        _rare_8(op, acc, x, size_bytes)
-    return 0
+def _op(call):
+    return call.op
+
+
+@routine
+def _dtype(call):
+    return call.dtype
+
+
+def _chosen(read, cases):
+    """Return the routine that runs the one of the cases among whose codes is a call's.
+
+    ``read`` reads the code of a call, and a case is the codes that it has, as bits of a word. The
+    last case has no test: :func:`takes` has refused all other codes.
+    """
+    *others, (_, chosen) = cases.items()
+    for codes, case in reversed(others):
+        chosen = _first_or(read, codes, case, chosen)
+    return chosen
+
+
+def _first_or(read, codes, case, rest):
+    @routine
+    def choose(call):
+        if (codes >> read(call)) & 1 != 0:
+            case(call)
+        else:
+            rest(call)
+
+    return choose
+
+
+def _fold_by(op):
+    """Return the routine that folds by an operation the elements of any dtype that it takes."""
+    codes = {}
+    for code, dtype in _FOLDED.items():
+        if dtype.kind.replace("u", "i") in OPERATIONS[op].kinds:
+            elements = _elements(op, dtype)
+            codes[elements] = codes.get(elements, 0) | 1 << code
+    return _chosen(_dtype, {codes[elements]: _loop(op, elements) for elements in codes})
+
+
+_fold = _chosen(_op, {1 << op: _fold_by(op) for op in OPERATIONS})
 
 
 @kernel(COMM, Fold)
 def fold_kernel(comm, call):
     """Fold as the call says; return 0.
 
-    Assumes a reducible dtype code, aligned addresses, and ranges that are the same or disjoint.
+    Assumes an operation that :func:`takes` the dtype, aligned addresses, and ranges that are the
+    same or disjoint.
     """
-    dtype, op, acc, x, size_bytes = call
-    if op > MAX:
-        return _fold_rarely(call)
-    if dtype == dtypes.FLOAT64:
-        _float64(op, acc, x, size_bytes)
-    elif dtype == dtypes.FLOAT32:
-        _float32(op, acc, x, size_bytes)
-    elif dtype == dtypes.INT64 or dtype == dtypes.EXACT:
-        _int64(op, acc, x, size_bytes)
-    elif dtype == dtypes.INT32:
-        _int32(op, acc, x, size_bytes)
-    elif dtype == dtypes.INT16:
-        _int16(op, acc, x, size_bytes)
-    elif dtype == dtypes.INT8:
-        _int8(op, acc, x, size_bytes)
-    elif dtype == dtypes.UINT64:
-        _uint64(op, acc, x, size_bytes)
-    elif dtype == dtypes.UINT32:
-        _uint32(op, acc, x, size_bytes)
-    elif dtype == dtypes.UINT16:
-        _uint16(op, acc, x, size_bytes)
-    elif dtype == dtypes.UINT8 or dtype == dtypes.BOOL:
-        _uint8(op, acc, x, size_bytes)
-    elif dtype == dtypes.COMPLEX128:  # has a SUM only, and that adds the parts
-        _float64(SUM, acc, x, size_bytes)
-    else:
-        _float32(SUM, acc, x, size_bytes)
+    _fold(call)
     return 0
 
 
 @routine
 def fold(comm, call, acc, x, size_bytes):
-    """Fold by the operation of an allreduce; :func:`fold_kernel` alone contains the 30 loops."""
+    """Fold by the operation of an allreduce; :func:`fold_kernel` alone contains the loops."""
     run(comm.fold_kernel, comm, Fold(call.dtype, call.op, acc, x, size_bytes))

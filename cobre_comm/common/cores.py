@@ -19,30 +19,37 @@ def usable_cores() -> int:
     return min(len(core_numbers()), quota_cores())
 
 
-def choose_spin_us(chosen_us: float | None, has_cores: bool, longest_us: float = SPIN_US) -> float:
-    """Return for how long a wait spins.
+def have_cores(ranks: int, told_us: float | None = None, cores: int | None = None) -> bool:
+    """Return whether so many ranks of this machine have a core each.
 
     Parameters
     ----------
-    chosen_us : float or None
-        The user's choice, in microseconds, which holds.
-    has_cores : bool
-        Whether every rank of this machine has a core. If not, a wait does not spin, because that
-        might keep another rank from running.
-    longest_us : float
-        How long it spins otherwise, in microseconds.
+    ranks : int
+        Their number.
+    told_us : float or None
+        For how long a wait was told to spin. A rank that is bound sees its own cores alone, so what
+        it was told counts: to spin, or not to.
+    cores : int or None
+        The number of cores that the ranks may use together; by default, those of this process.
     """
-    if chosen_us is not None:
-        return chosen_us
-    return longest_us if has_cores else 0.0
+    if told_us is not None:
+        return told_us > 0
+    return ranks <= (usable_cores() if cores is None else cores)
 
 
-def have_cores(ranks: int, spin_us: float | None) -> bool:
-    """Return whether so many ranks of this machine have a core each.
+def spin_us(
+    ranks: int,
+    told_us: float | None = None,
+    longest_us: float = SPIN_US,
+    cores: int | None = None,
+) -> float:
+    """Return for how long a wait spins, in microseconds: as it was told, or if all have cores.
 
-    A rank that is bound sees its own cores alone, so what it was told counts: to spin, or not to.
+    Where ranks share cores, a spin would keep another rank from running.
     """
-    return ranks <= usable_cores() if spin_us is None else spin_us > 0
+    if told_us is not None:
+        return told_us
+    return longest_us if have_cores(ranks, cores=cores) else 0.0
 
 
 def quota_cores() -> int:

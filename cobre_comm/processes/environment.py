@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from cobre_comm.backends import BY_NAME, SPECS
 from cobre_comm.common import report_pipe, seat
-from cobre_comm.common.cores import choose_spin_us, usable_cores
+from cobre_comm.common.cores import spin_us, usable_cores
 from cobre_comm.processes.binding import UNBOUND, Binding
 from cobre_comm.processes.job import Job
 
@@ -68,7 +68,7 @@ def _chosen(job: Job, binding: Binding) -> dict[str, str]:
     chosen["PYTHONUNBUFFERED"] = "1"
     if binding.cpus:
         # A bound rank sees its own cores, and could not tell by itself whether peers share them.
-        chosen["COBRE_COMM_SPIN_US"] = f"{choose_spin_us(None, here <= cores):g}"
+        chosen["COBRE_COMM_SPIN_US"] = f"{spin_us(here):g}"
     if job.backend == "mpi" and here > cores:
         chosen |= YIELDING
     if job.nodes > 1:

@@ -4,6 +4,7 @@ import pytest
 
 from cobre_comm.backends.nodes import lanes
 from cobre_comm.backends.nodes.node_order import node_order_of
+from cobre_comm.common import cores as cores_of_machine
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
 
@@ -73,7 +74,7 @@ CHOICES = [
 @pytest.mark.parametrize(("mbps", "cores", "ranks", "right"), CHOICES)
 def test_choice(monkeypatch, mbps, cores, ranks, right):
     monkeypatch.setattr(lanes, "cable_mbps", lambda: mbps)
-    monkeypatch.setattr(lanes, "usable_cores", lambda: cores)
+    monkeypatch.setattr(cores_of_machine, "usable_cores", lambda: cores)
     order = placed(*[0] * ranks, *[1] * ranks)
     assert lanes.with_lanes(Answers(), order, None).lanes == right
 

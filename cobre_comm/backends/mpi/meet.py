@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +19,6 @@ from cobre_comm.backends.nodes.lanes import with_lanes
 from cobre_comm.backends.nodes.memory import BODIES, half_bytes_of
 from cobre_comm.backends.nodes.node_order import NodeOrder, name_nodes
 from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES
-from cobre_comm.common.cores import choose_spin_us
 from cobre_comm.config import MpiConfig
 
 if TYPE_CHECKING:
@@ -71,8 +69,7 @@ def meet(parent: MPI.Intracomm, config: MpiConfig) -> Membership:
     """Find out which rank is on which node, and attach to the ranks of this one; collective."""
     await_all(parent, config.timeout_s)
     world = parent.Dup()
-    node, has_cores = split_by_node(world, config.pretend_nodes)
-    config = dataclasses.replace(config, spin_us=choose_spin_us(config.spin_us, has_cores))
+    node, config = split_by_node(world, config)
     order = with_lanes(MpiGroup(world), order_over(world, node), config.leaders)
     is_alone = order.nodes == 1
     every_node = () if is_alone else name_nodes(MpiGroup(world), order)

@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from cobre_comm.backends.nodes.node_order import NodeOrder, node_order_of
-from cobre_comm.common.cores import core_numbers, quota_cores
+from cobre_comm.common.cores import core_numbers, quota_cores, spin_us
+from cobre_comm.config import MpiConfig
 from cobre_comm.errors import InitializationFailed
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-def split_by_node(world: MPI.Intracomm, pretend: Sequence[int]) -> tuple[MPI.Intracomm, bool]:
+def split_by_node(world: MPI.Intracomm, config: MpiConfig) -> tuple[MPI.Intracomm, MpiConfig]:
     """Return the communicator of the ranks that share memory with this one, in rank order.
 
-    The second value tells whether each rank of the machine has a core of its own.
+    The configuration that is returned says for how long a wait of these ranks spins.
     """
     from mpi4py import MPI
 
     node = cast(MPI.Intracomm, world.Split_type(MPI.COMM_TYPE_SHARED, key=world.rank))
-    has_cores = node.size <= min(_cores_of(node), quota_cores())
+    cores = min(_cores_of(node), quota_cores())
+    spin = spin_us(node.size, config.spin_us, cores=cores)
+    config = dataclasses.replace(config, spin_us=spin)
+    pretend = config.pretend_nodes
     if not pretend:
-        return node, has_cores
+        return node, config
     pretended = cast(MPI.Intracomm, node.Split(pretend[world.rank % len(pretend)], key=world.rank))
     node.Free()
-    return pretended, has_cores
+    return pretended, config
 
 
 def order_over(world: MPI.Intracomm, node: MPI.Intracomm) -> NodeOrder:

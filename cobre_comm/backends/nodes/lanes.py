@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cobre_comm.backends.nodes.node_order import NodeOrder
 from cobre_comm.common.agreement import Group
-from cobre_comm.common.cores import usable_cores
+from cobre_comm.common.cores import have_cores
 
 LEADER_MBPS = 20_000  # what one leader moves in each direction: 2.5 GB/s (docs/design/scale.md)
 MOST_LANES = 8  # chosen; a user may want more
@@ -35,7 +35,7 @@ def with_lanes(group: Group, order: NodeOrder, wanted: int | None) -> NodeOrder:
 
 def _chosen(ranks: int) -> int:
     """Return how many leaders fill the cable of this machine, which has so many ranks."""
-    if ranks > usable_cores():
+    if not have_cores(ranks):
         return 1  # they would take each other's cores
     return min(max(-(-cable_mbps() // LEADER_MBPS), 1), MOST_LANES)
 

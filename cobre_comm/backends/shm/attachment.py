@@ -8,13 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from cobre_kernels.collective.comm import RANKS
-from cobre_kernels.machine import libc
 from cobre_kernels.machine.record import View
-from cobre_kernels.shm import control, step, wait
+from cobre_kernels.shm import control, step
 from numpy.typing import NDArray
 
-from cobre_comm.backends.comm_memory import give_way
+from cobre_comm.backends.patience import wait_for_ranks
 from cobre_comm.backends.shm import header
 from cobre_comm.backends.shm.buffers import (
     LARGEST_BUFFER_BYTES,
@@ -28,13 +26,9 @@ from cobre_comm.backends.shm.region import map_region, own_rows
 from cobre_comm.backends.shm.rendezvous import rendezvous
 from cobre_comm.backends.shm.segment import Segment
 from cobre_comm.common.agreement import Group
-from cobre_comm.common.cores import choose_spin_us, usable_cores
 from cobre_comm.common.cpus import UNKNOWN, Place, place_of
 from cobre_comm.config import ShmConfig
 from cobre_comm.shared_region import INTERLEAVE, Lengths
-
-YIELD_US = 200.0  # after the spin, before the first futex
-PORTABLE_VARIABLE = "COBRE_COMM_PORTABLE_WAIT"
 
 
 class Attachment:
@@ -65,8 +59,7 @@ class Attachment:
         node.cast_bytes = header.load(header.words(segment).cast_bytes)
         node.liveness_fd = segment.fd
         node.reading.pid, node.reading.token = os.getpid(), secrets.randbits(63)
-        comm.timeout_ns = int(config.timeout_s * libc.NS_PER_S)
-        set_patience(comm, choose_spin_us(config.spin_us, config.size <= usable_cores()))
+        wait_for_ranks(comm, config.size, config.timeout_s, config.spin_us)
 
     def first_journal(self) -> int:
         """Return the address of the journal of the first of these ranks."""
@@ -156,11 +149,3 @@ def attach_nowhere(group: Group, leader: int) -> None:
     """Take the steps of :func:`attach_group` on a rank of color None, so that all stay in step."""
     group.agree(LARGEST_BUFFER_BYTES)
     share_segment(group, PAGE_BYTES, range(PAGE_BYTES), leader=leader).close()
-
-
-def set_patience(comm: View, spin_us: float) -> None:
-    """Write into a record how this rank waits for the ranks of its node."""
-    way = give_way(comm, RANKS, wait.block_kernel, wait.look_around_kernel)
-    way.spin_ns, way.yield_ns = int(spin_us * 1000), int(YIELD_US * 1000)
-    portable = os.environ.get(PORTABLE_VARIABLE, "0") not in ("", "0")
-    comm.portable = portable or not libc.HAS_FUTEX

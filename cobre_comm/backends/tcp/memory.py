@@ -6,7 +6,6 @@ import socket
 from typing import Any
 
 import numpy as np
-from cobre_kernels.collective.comm import LEADERS
 from cobre_kernels.collective.seeing.journal import RAISED_BYTES
 from cobre_kernels.machine.record import WORD_BYTES, View
 from cobre_kernels.tcp import chain, exchange, ring
@@ -18,14 +17,11 @@ from numpy.typing import NDArray
 from cobre_comm.backends.membership import Attachment
 from cobre_comm.backends.nodes.memory import NodesMemory, Verbs
 from cobre_comm.backends.nodes.node_order import NodeOrder
+from cobre_comm.backends.patience import wait_for_leaders
 from cobre_comm.backends.tcp.callers import Callers
 from cobre_comm.backends.tcp.links import Links
-from cobre_comm.common.cores import choose_spin_us, usable_cores
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
-
-SPIN_US = 50.0  # a byte takes longer between nodes
-YIELD_US = 50.0  # after the spin, before the first poll
 
 VERBS = Verbs(
     exchange=exchange.exchange_kernel,
@@ -72,10 +68,7 @@ class SocketTransport:
             links.close()
             raise InitializationFailed("tcp", f"no memory for eager_bytes: {error}") from error
         if order.is_flat:
-            has_cores = links.ranks_here <= usable_cores()
-            leaders = comm.ways[LEADERS]
-            leaders.spin_ns = choose_spin_us(self._config.spin_us, has_cores, SPIN_US) * 1000
-            leaders.yield_ns = YIELD_US * 1000
+            wait_for_leaders(comm, links.ranks_here, self._config.spin_us)
         memory.nodes.eager_bytes = links.eager_bytes
         return memory
 

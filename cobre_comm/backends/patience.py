@@ -1,0 +1,52 @@
+"""How a rank waits for others: for how long at most, and whether it keeps its core meanwhile.
+
+The timeout of every backend and the times of its polls are written here, at the start of a
+communicator. Whether every rank of a machine has a core is decided in ``common/cores.py``. Where
+each has one, a wait spins; elsewhere a spin would keep another rank from running.
+"""
+
+from __future__ import annotations
+
+import os
+
+from cobre_kernels.collective.comm import LEADERS, RANKS
+from cobre_kernels.machine import libc
+from cobre_kernels.machine.record import View
+from cobre_kernels.shm import wait
+
+from cobre_comm.backends.comm_memory import give_way
+from cobre_comm.common.cores import SPIN_US, spin_us
+
+YIELD_US = 200.0  # after the spin, before the first futex
+SPIN_BETWEEN_NODES_US = 50.0  # a byte takes longer between nodes
+YIELD_BETWEEN_NODES_US = 50.0  # after the spin, before the first poll
+PORTABLE_VARIABLE = "COBRE_COMM_PORTABLE_WAIT"
+
+
+def wait_for_ranks(comm: View, ranks: int, timeout_s: float, chosen_us: float | None) -> None:
+    """Write into a record how this rank waits for the ranks of its node.
+
+    Parameters
+    ----------
+    comm : View
+        The record.
+    ranks : int
+        The number of these ranks.
+    timeout_s : float
+        The longest wait for a live rank, in seconds; 0 for no limit.
+    chosen_us : float or None
+        For how long the user wants a wait to spin, in microseconds.
+    """
+    comm.timeout_ns = int(timeout_s * libc.NS_PER_S)
+    way = give_way(comm, RANKS, wait.block_kernel, wait.look_around_kernel)
+    way.spin_ns = int(spin_us(ranks, chosen_us, SPIN_US) * 1000)
+    way.yield_ns = int(YIELD_US * 1000)
+    portable = os.environ.get(PORTABLE_VARIABLE, "0") not in ("", "0")
+    comm.portable = portable or not libc.HAS_FUTEX
+
+
+def wait_for_leaders(comm: View, ranks: int, chosen_us: float | None) -> None:
+    """Write into a record how a leader waits for bytes of other leaders, where all ranks lead."""
+    way = comm.ways[LEADERS]
+    way.spin_ns = int(spin_us(ranks, chosen_us, SPIN_BETWEEN_NODES_US) * 1000)
+    way.yield_ns = int(YIELD_BETWEEN_NODES_US * 1000)

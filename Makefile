@@ -80,9 +80,10 @@ wild: $(VENV)/.test  ## hundreds of odd cases of the SDDP example, judged beside
 wild-cobre: $(VENV)/.test $(COBRE_VENV)/.cobre  ## twenty more, trained to convergence by Cobre too, and whether Cobre refuses what we refuse (needs Python 3.12)
 	$(BIN)/python -m tests.wild --cases 0 --cobre $(COBRE_VENV)/bin/python --json build/wild-cobre.json
 
-check: $(VENV)/.dev  ## formatting, lint, types, the direction of imports, and the files that GitHub reads
+check: $(VENV)/.dev  ## formatting, lint, phrases, types, the direction of imports, and the files that GitHub reads
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/python docs/check_phrases.py
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/check-jsonschema -q --builtin-schema vendor.github-workflows .github/workflows/*.yml

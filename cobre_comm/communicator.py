@@ -893,8 +893,8 @@ class Communicator(Closing, SharedMemoryProvider):
 
         This is no collective: each rank has phases of its own, and statistics over ranks go by
         their names. Phases nest: in a block within a block the inner phase gets the time, and the
-        outer one goes on at its end, even after an exception. In ``@njit`` code :meth:`enter` does
-        the same.
+        outer phase continues at its end, even after an exception. In ``@njit`` code :meth:`enter`
+        does the same.
 
         Statistics, traces and ``cobre-comm status`` show the seconds of computing, waiting and
         transferring in each phase. Time in collectives of another communicator counts as computing.
@@ -1034,8 +1034,8 @@ class Communicator(Closing, SharedMemoryProvider):
     def abort(self, code: int) -> NoReturn:
         """End all ranks of the job, this one included; never returns. Python only.
 
-        Call it after an error with which no rank can go on. Nothing is cleaned up: no ``finally``,
-        no ``with`` block and no exit handler of the program runs.
+        Call it after an error with which no rank can continue. Nothing is cleaned up: no
+        ``finally``, no ``with`` block and no exit handler of the program runs.
 
         A rank that waits for this one, or calls a collective later, ends with the same code. A rank
         that computes is ended by the launcher: ``cobre-comm run``, ``launch``, ``mpiexec`` or

@@ -119,7 +119,7 @@ class _Reader:
 
 
 def late_s(backend: str) -> float:
-    """Return the seconds until a line of the log tells of a late rank; 0: no line does."""
+    """Return the seconds until a line of the log reports a late rank; 0: no line does."""
     seconds = _Reader(backend, os.environ).number(LATE_VARIABLE, float, LATE_S)
     _check_duration(backend, LATE_VARIABLE, seconds)
     return seconds

@@ -52,11 +52,11 @@ def broadcast(comm: Communicator, obj: Any, root: int = 0) -> Any:
     Parameters
     ----------
     comm : Communicator
-        Over sockets, one whose ranks have a token (``COBRE_TCP_TOKEN``).
+        Over sockets its ranks need a token (``COBRE_TCP_TOKEN``).
     obj : object
         Picklable; read on the root alone.
     root : int
-        The rank whose object it is.
+        The rank that gives its object.
 
     Returns
     -------
@@ -106,7 +106,7 @@ def allgather(comm: Communicator, obj: Any) -> list[Any]:
     Parameters
     ----------
     comm : Communicator
-        Over sockets, one whose ranks have a token (``COBRE_TCP_TOKEN``).
+        Over sockets its ranks need a token (``COBRE_TCP_TOKEN``).
     obj : object
         Picklable.
 
@@ -119,7 +119,7 @@ def allgather(comm: Communicator, obj: Any) -> list[Any]:
     ------
     TypeError
         On all ranks, if the object of one cannot be pickled; on a rank that cannot unpickle one.
-        The message names the rank whose object it is, and the communicator stays usable.
+        The message names the rank that has given the object; the communicator stays usable.
     PermissionError
         On all ranks, before anything is sent, if the ranks have no token.
     CollectiveFailed, InvalidCommunicator
@@ -144,7 +144,7 @@ def gather(comm: Communicator, obj: Any, root: int = 0) -> list[Any] | None:
     Parameters
     ----------
     comm : Communicator
-        Over sockets, one whose ranks have a token (``COBRE_TCP_TOKEN``).
+        Over sockets its ranks need a token (``COBRE_TCP_TOKEN``).
     obj : object
         Picklable.
     root : int
@@ -253,7 +253,7 @@ def _pack(obj: Any) -> _Packed:
     try:
         text = pickle.dumps(obj, protocol=5, buffer_callback=buffers.append)
         raw = [buffer.raw() for buffer in buffers]
-    except Exception as error:  # the other ranks must hear of any error
+    except Exception as error:  # the other ranks must learn of any error
         reason = f"{type(error).__name__}: {text_of(error)}".encode()
         return _Packed([np.frombuffer(reason, dtype=np.uint8)], problem=True)
     views = itertools.chain([memoryview(text)], raw)
@@ -261,7 +261,7 @@ def _pack(obj: Any) -> _Packed:
 
 
 def _unpack(operation: str, rank: int, parts: list[Bytes]) -> Any:
-    """Unpickle the object of a rank; all parts have come, so an error concerns this rank alone."""
+    """Unpickle the object of a rank; all parts are here, so an error concerns this rank alone."""
     try:
         return pickle.loads(parts[0].data, buffers=parts[1:])
     except Exception as error:

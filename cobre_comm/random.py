@@ -2,7 +2,7 @@
 
 A key stands for the names of what is drawn: a seed, an iteration, a scenario, a stage. With a key,
 number ``i`` of a distribution is a function of key and ``i``. There is no state, so ranks that
-share out scenarios in any way draw the same numbers, and a job that goes on from a checkpoint
+share out scenarios in any way draw the same numbers, and a job that continues from a checkpoint
 draws those that it would have drawn.
 
 The functions are the same in Python and in ``@njit`` code, for one ``i`` or for an array of them,
@@ -62,7 +62,7 @@ class Key(NamedTuple):
     Attributes
     ----------
     low, high : int
-        64 bits each, with a sign.
+        64 bits each, signed.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def stream(seed: Int, *names: Int) -> Key:
     Parameters
     ----------
     seed, *names : int
-        As many names as it takes, such as iteration, scenario and stage, of 64 bits with a sign.
+        As many names as it takes, such as iteration, scenario and stage: signed, of 64 bits.
         Their order counts, and so does how many there are: ``stream(1)`` is another key than
         ``stream(1, 0)``.
 

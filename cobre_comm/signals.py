@@ -6,7 +6,7 @@ from cobre_comm.common import numba_types
 
 
 def check_signals() -> None:
-    """Run the handlers of signals that have come; for long loops of ``@njit`` code.
+    """Run the handlers of signals that have arrived; for long loops of ``@njit`` code.
 
     Python runs no handler while compiled code runs, so Ctrl-C would wait for the end of the loop.
     Collectives look by themselves. A call takes some nanoseconds: without the GIL (``nogil=True``)

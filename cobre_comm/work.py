@@ -173,8 +173,8 @@ class Work(Closing):
     ) -> None:
         """Begin a new round, in which every item can be claimed again; collective.
 
-        Items of the old round that nobody has claimed are dropped. No rank claims from the new
-        round before all have come to this call.
+        Items of the old round that no rank has claimed are dropped. No rank claims from the new
+        round before all ranks have made this call.
 
         Parameters
         ----------

@@ -1,8 +1,8 @@
 """The memory of a communicator's record, in which every fork leaves its mark.
 
 The guard is the record's first word, and ends a page of its own. Linux gives this page to the child
-of a fork filled with zeros, so a child's guard says FORKED. That holds for a fork by a C library
-too, which runs no hook of Python, and no collective pays for it.
+of a fork filled with zeros, so a child's guard says FORKED. A fork by a C library, which runs no
+hook of Python, leaves the same mark, and no collective pays for it.
 
 Source: madvise(2) on MADV_WIPEONFORK, since Linux 4.14. Elsewhere the hook of
 :func:`os.register_at_fork` in ``kernel_backend.py`` has to do.
@@ -46,12 +46,12 @@ def comm_words(size: int) -> NDArray[np.int64]:
 
 
 def give_way(comm: View, among: int, block: Kernel, look_around: Kernel) -> View:
-    """Let the waits among RANKS, or among LEADERS, block and look around by these kernels.
+    """Let the waits among RANKS, or among LEADERS, block and poll by these kernels.
 
     Returns
     -------
     View
-        Of the way, whose times remain to be set.
+        Of the way; its times remain to be set.
     """
     comm.pause_kernel = pause_kernel.address
     way: View = comm.ways[among]

@@ -101,11 +101,11 @@ _FOR_ERRORS = (guard.give_up_kernel, journal.copy_journal_kernel, phases.resume_
 
 @tells_forms("comm")
 class KernelBackend(Communicator):
-    """A communicator whose collectives are kernels on a record of private memory.
+    """A communicator with collectives that are kernels on a record of private memory.
 
     Each backend's class gets fast methods in place of the Python methods of the same names
-    (``fast_methods.py``). They serve plain arguments. The methods here convert or refuse all
-    others, call the entry, and raise what its outcome means.
+    (``fast_methods.py``). A fast method serves plain arguments. The methods here convert or refuse
+    all other arguments, call the entry, and raise what its outcome means.
 
     Parameters
     ----------
@@ -435,7 +435,7 @@ class KernelBackend(Communicator):
         return made
 
     def _make_of_survivors(self) -> KernelBackend:
-        """Make the communicator of the ranks that are left; all of them get one, or an error."""
+        """Make the communicator of the ranks that are left; either all get it, or all an error."""
         return shrink(self._convene(), self._make_part)
 
     def _begin_to_shrink(self) -> None:

@@ -1,8 +1,8 @@
-"""The line that tells of a rank which is late, but alive: one WARNING, in Python.
+"""The line that reports a rank which is late, but alive: one WARNING, in Python.
 
 A kernel that has waited for 10 s, 20 s, 40 s, ... starts a thread, which writes the line
-(``cobre_kernels/collective/waiting/patience.py``). The program's logging decides where it goes; if
-none is configured, that is stderr.
+(``cobre_kernels/collective/waiting/patience.py``). The program's logging decides where the line
+goes; without logging it goes to stderr.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _logger = logging.getLogger("cobre_comm")
 
 
 def prepare_late_lines(comm: View, *kept: object) -> object:
-    """Have the waits on a communicator tell of late ranks.
+    """Have the waits on a communicator report late ranks.
 
     Parameters
     ----------
     comm : View
-        Its record, whose ``late_ns`` is the time to the first line.
+        Its record; ``late_ns`` of the record is the time to the first line.
     *kept : object
-        Objects whose memory the line reads; they stay alive until it is written.
+        Objects that hold the memory which the line reads; they stay alive until it is written.
 
     Returns
     -------
@@ -49,7 +49,7 @@ def prepare_late_lines(comm: View, *kept: object) -> object:
 def _write(comm: View, marks: NDArray[np.int64], kept: tuple[object, ...]) -> None:
     """Write the line; it runs in a thread of its own, which may outlast the wait."""
     waited = {rank: ns for rank, ns in enumerate(marks.tolist()) if ns}
-    if not waited:  # a later line has been due meanwhile, and told that all had come
+    if not waited:  # a later line, due meanwhile, has found that all ranks had arrived
         return
     late, is_one = sorted(waited), len(waited) == 1
     who = f"rank {runs_of(late, ',')}"

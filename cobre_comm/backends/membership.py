@@ -1,7 +1,7 @@
 """The membership of a rank, which a backend's ``meet`` returns after the rendezvous.
 
-``kernel_backend.py`` does all else with it. It reaches the shared memory of a node, and the
-transport between nodes, through the protocols of this file alone.
+``kernel_backend.py`` does all else with the membership. ``KernelBackend`` reaches the shared memory
+of a node, and the transport between nodes, through the protocols of this file alone.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class Attachment(Protocol):
         """Return where each of these ranks may run, as far as that can be seen from here."""
 
     def convene(self, variable: str) -> Council:
-        """Return those of these ranks that survive, who can agree in the segment.
+        """Return the survivors of these ranks, as a council that agrees in the segment.
 
-        The variable of the environment raises the limit of their waits.
+        The variable of the environment raises the limit of the council's waits.
         """
 
     def say_goodbye(self, comm: View) -> None:
@@ -67,7 +67,7 @@ class Transport(Protocol):
         Parameters
         ----------
         comm : View
-            Of the communicator's record, whose memory is ``words``.
+            Of the communicator's record, which lies in ``words``.
         words : ndarray of int64
             That memory.
         attachment : Attachment
@@ -76,7 +76,7 @@ class Transport(Protocol):
 
     @property
     def pids(self) -> Mapping[int, int]:
-        """Process ids by rank, for ranks whose journals lie in memory of their own."""
+        """Process ids by rank, of the ranks that have a journal in memory of their own."""
 
     def let_go(self, guard: int) -> None:
         """Close what the guard's last state allows; idempotent, in a forked child too."""

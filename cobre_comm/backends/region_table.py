@@ -48,8 +48,8 @@ class RegionTable:
                 self._unlisted.add(number)
             else:
                 region = regions.rows[row]
-                # Releases: pair with the loads in regions.locate. Bounds that a thread has read
-                # while they changed, it does not believe: the number is another one by then.
+                # Releases: pair with the loads in regions.locate. A thread does not believe bounds
+                # that changed while it read them, because the number has changed by then.
                 store(region.begin, begin)
                 store(region.end, begin + nbytes)
                 store(region.number, number)

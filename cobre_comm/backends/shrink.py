@@ -165,16 +165,16 @@ def shrink(
 
 
 def may_go_on(answered: Collection[int], size: int) -> bool:
-    """Tell whether these ranks may go on where others cannot be reached, and may live.
+    """Tell whether these ranks may continue where other ranks cannot be reached, but may live.
 
-    Of the parts into which a network falls, at most one holds more than half of all ranks, or half
-    of them and rank 0. So no two parts go on.
+    A network may fall into parts. At most one part holds more than half of all ranks, or half of
+    them and rank 0. So no two parts continue.
     """
     return 2 * len(answered) > size or (2 * len(answered) == size and 0 in answered)
 
 
 def overdue(ranks: Collection[int], timeout_s: float, variable: str) -> Roll:
-    """Return what is decided where members live and have not answered in time."""
+    """Return the roll of a call in which members that live have not answered in time."""
     problem = (
         f"{ranks_text(ranks)} did not call shrink within {timeout_s:g} s; all survivors call it "
         f"once they have CollectiveFailed, or raise {variable}"

@@ -108,7 +108,7 @@ def make_in_step(
         Its name, for the error.
     make : callable
         Makes the part of this rank. It is given a function to call every ``LOOK_S`` or so, which
-        raises when another rank is lost or cannot go on.
+        raises when another rank is lost or cannot continue.
 
     Returns
     -------
@@ -130,7 +130,7 @@ def make_in_step(
         made = make(look)
     except Exception as error:
         if least == UNHEARD:
-            raise  # the parent is broken, and all its ranks hear of it
+            raise  # the parent is broken, and all its ranks learn that
         if least == PENDING:
             problem = error
             least = group.agree(FAILED)

@@ -1,9 +1,9 @@
 """``COBRE_COMM_TRACE``: write calls and phases of this rank to a file, and make a Chrome trace.
 
-While a communicator lives, its calls go to ``JOB.rank-R.N.calls``: R is the rank in the process's
-first communicator, N the number of this one. When it is closed, they are added to
-``JOB.rank-R.json``. No two processes write to one file: where the name is taken, the machine and
-the process follow it.
+While a communicator lives, its calls go to ``JOB.rank-R.N.calls``: R is the rank in the first
+communicator of the process, N the number of the communicator. When a communicator is closed, its
+calls are added to ``JOB.rank-R.json``. No two processes write to one file: where the name is taken,
+the machine and the process are added to the name.
 """
 
 from __future__ import annotations
@@ -153,7 +153,8 @@ def unix_offset_ns() -> int:
     """Return the nanoseconds from the monotonic clock to Unix time.
 
     The kernel slews both clocks alike, so all processes of a machine find the same number, but for
-    the time between two readings. The closest of many are some tens of nanoseconds apart.
+    the time between the readings of the two clocks. The shortest of many such times counts: some
+    tens of nanoseconds.
     """
     best, offset = None, 0
     for _ in range(CLOCK_LOOKS):

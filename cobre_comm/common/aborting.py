@@ -1,4 +1,4 @@
-"""The end of a whole job by ``abort``: of the rank that calls it, and of ranks that hear of it.
+"""The end of a whole job by ``abort``: of the rank that calls it, and of ranks that learn of it.
 
 The rank closes its communicators as it would for an exception, so that the line of that exception
 reaches the other ranks with the news of its end. A rank that reads this line ends too, with the
@@ -51,7 +51,7 @@ def say(sentence: str) -> None:
 
 
 def tell_all(code: int) -> None:
-    """Close all communicators of this process, so that the other ranks hear of the abort."""
+    """Close all communicators of this process, so that the other ranks learn of the abort."""
     raised.end_all(Aborted(code))
 
 
@@ -67,7 +67,7 @@ def end_job(code: int) -> NoReturn:
 def follow(rank: int, code: int) -> NoReturn:
     """End this process, because another rank has aborted the job."""
     try:
-        tell_all(code)  # ranks of other communicators hear of it too
+        tell_all(code)  # ranks of other communicators learn of it too
         if launcher_name(os.environ) in ENDING:
             time.sleep(LAUNCHER_S)
         else:

@@ -4,8 +4,8 @@ numba gives a reference back after the last use of a variable. In ``comms.pop().
 use reads the method, before the call. So a bound method has a count of its own. numba also removes
 pairs of counts between which it sees no other. But a list that pops, a dictionary that deletes, or
 another thread that assigns to a field may take a count away there. So each count of a value is on
-an address whose origin LLVM cannot see, and none is removed. A method that waits for no rank has
-ended before anything else runs, so numba may remove its count beside that of a variable.
+an address of an origin that LLVM cannot see, and none is removed. A method that waits for no rank
+has ended before anything else runs, so numba may remove its count beside that of a variable.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from cobre_comm.jit.types import OBJECT_TYPES, Borrowed, ObjectType, carry_versi
 
 
 class HeldModel(models.StructModel):  # type: ignore[misc]  # numba is untyped
-    """A struct whose counts numba cannot remove."""
+    """A struct with counts that numba cannot remove."""
 
     def traverse(self, builder: Any) -> list[Any]:
         """Return type and reader of each member that numba counts."""
@@ -40,7 +40,7 @@ class HeldModel(models.StructModel):  # type: ignore[misc]  # numba is untyped
 
 
 def _of_unseen_origin(builder: Any, value: Any) -> Any:
-    """Return a value whose addresses LLVM must take to be other ones; it costs no instruction."""
+    """Return a value with addresses that LLVM must take to be new; it costs no instruction."""
     if isinstance(value.type, ir.PointerType):
         copy = ir.InlineAsm(ir.FunctionType(value.type, [value.type]), "", "=r,0", True)
         return builder.call(copy, [value])
@@ -102,8 +102,9 @@ def _attribute(context: Any, builder: Any, owned: Any, value: Any, name: str) ->
 def give_back_after(cls: Any, name: str) -> None:
     """Let a call of a method give its count back when it fails.
 
-    When an exception leaves a function, numba gives back none of its counts. So a function of its
-    own calls the method, and the exception leaves that one first.
+    When an exception leaves a function, numba gives back none of the counts of that function. So
+    the method runs in a function of its own. The exception leaves that function, and its caller
+    gives the count back.
     """
 
     def call(is_quick: bool, context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -123,7 +124,7 @@ def give_back_after(cls: Any, name: str) -> None:
         given_back = signature.args[0] if is_quick else signature.args[0].this
         status, value = convention.call_function(builder, function, result, signature.args, args)
         with cgutils.if_unlikely(builder, status.is_error):
-            is_caught = convention.check_try_status(builder).in_try  # then numba goes on
+            is_caught = convention.check_try_status(builder).in_try  # then numba continues
             with builder.if_then(builder.not_(is_caught)):
                 context.nrt.decref(builder, given_back, args[0])
             convention.return_status_propagate(builder, status)

@@ -1,8 +1,7 @@
 """Problems with the types of arguments in ``@njit`` code, and the errors that they become.
 
-The errors have the note of those in Python (``common/mistakes.py``). numba makes an exception from
-a class and constants; these classes make a plain ``TypeError`` or ``ValueError`` instead of one of
-themselves.
+The errors have the same note as those in Python (``common/mistakes.py``). numba makes an exception
+from a class and constants. The classes here make a plain ``TypeError`` or ``ValueError``.
 """
 
 from __future__ import annotations

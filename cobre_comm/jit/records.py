@@ -70,8 +70,8 @@ def _explaining(context: Any, module: Any) -> Any:
     """Define the function that calls Python; a method that has it inline would not be inlined.
 
     Python code may not run while an exception is pending. In ``@vectorize`` the exception of an
-    earlier element may be pending. It is laid aside for the call, and numba drops it when it raises
-    the next one.
+    earlier element may be pending. That exception is laid aside for the call, and numba drops it
+    when numba raises the next exception.
     """
     function_type = ir.FunctionType(ir.VoidType(), [cgutils.intp_t] * 5)
     function = ir.Function(module, function_type, EXPLAIN)

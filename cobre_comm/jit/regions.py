@@ -19,7 +19,7 @@ from cobre_comm.jit.types import RegionType
 
 @intrinsic
 def _writable(typingctx, region):
-    """Return a writable view of the whole region, whose own view is read-only."""
+    """Return a writable view of the whole region; the view of the region itself is read-only."""
     result = region.this.memory
 
     def codegen(context, builder, signature, args):

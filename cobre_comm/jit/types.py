@@ -5,10 +5,11 @@ Model and boxing (``values``), reference counts (``holding``) and messages on at
 (``attributes``) are written once, for every kind. Attributes and methods of a kind have a module of
 their own.
 
-numba sees two types of communicators: that of ``local``, whose collectives compile to copies, and
-every other one. So a user's function is compiled once for ``local`` and once for all other
-backends. A type's name carries a hash of our sources, so that numba's cache serves no code of
-another version for a signature with such a type. Code without one carries :class:`CurrentVersion`.
+numba sees two types of communicators: ``local``, with collectives that compile to copies, and every
+other one. So a user's function is compiled once for ``local`` and once for all other backends. The
+name of a type carries a hash of our sources, so that numba's cache serves no code of another
+version for a signature with such a type. Code without a type of ours carries
+:class:`CurrentVersion`.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _by_name: dict[str, type[ObjectType]] = {}  # by the name that a pickle has
 
 @functools.cache
 def version_tag() -> str:
-    """Return a hash of all sources whose code ends up in a user's compiled function."""
+    """Return a hash of all sources that become code of a user's compiled function."""
     package = pathlib.Path(__file__).parents[1]
     folders = (package / "jit", package / "journal", package / "common")
     ours = [*package.glob("*.py"), *(path for folder in folders for path in folder.rglob("*.py"))]
@@ -79,9 +80,9 @@ def current_version(tag: str) -> CurrentVersion:
 def restored(name: str, class_name: str, *arguments: Any) -> Any:
     """Return a pickled type; of another version, a type that equals no other.
 
-    numba keeps the types of a user's cached function in pickles. It loads them before it looks at
-    their version, and writes those of older versions again. So a type is pickled with its own name,
-    by the name of this function, which every version has.
+    numba keeps the types of a user's cached function in pickles. numba loads these types before it
+    looks at their version, and writes types of older versions again. So a type is pickled with its
+    own name, by the name of this function, which every version has.
     """
     current = _by_name[class_name](*arguments) if class_name in _by_name else None
     return current if current is not None and current.name == name else types.Opaque(name)

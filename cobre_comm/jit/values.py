@@ -156,7 +156,7 @@ def _truth(value):  # type: ignore[no-untyped-def]
 
 @overload(str)
 def _text(value):  # type: ignore[no-untyped-def]
-    """Refuse it in one sentence: numba raises at once an error that is not its own."""
+    """Refuse text of an object in one sentence: numba passes on an error that is not numba's."""
     if isinstance(value, ObjectType) and value.no_text:
         raise TypeError(
             f"{value.what} has no text in @njit code; write its numbers: {value.no_text}"

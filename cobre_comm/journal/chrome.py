@@ -1,9 +1,9 @@
 """Make events of the Chrome trace format, which Perfetto opens, from the rows of a trace.
 
-A file of rows begins with a line of JSON about its rank, padded to whole rows. A Chrome
-trace is one array of events, so traces of several ranks become one by ``jq -s add``. Times are
-microseconds since :data:`EPOCH_S`, with three decimals. They are made of whole nanoseconds, for a
-float64 tells single ones apart for 104 days only.
+A file of rows begins with a line of JSON about its rank, padded to whole rows. A Chrome trace is
+one array of events, so traces of several ranks become one by ``jq -s add``. Times are microseconds
+since :data:`EPOCH_S`, with three decimals. Such a time is made of whole nanoseconds, because a
+float64 tells single nanoseconds apart for 104 days only.
 
 Source: "Trace Event Format" (Chromium), JSON Array Format, complete events.
 """

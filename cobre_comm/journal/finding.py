@@ -26,7 +26,7 @@ from cobre_comm.common.descriptor import Descriptor
 from cobre_comm.common.mapping import map_file
 from cobre_comm.journal.reading import JOURNAL_BYTES, Journal, read, value
 
-MEMORY_NAME = "cobre_comm.journal"  # of a journal in memory of its own; /proc/PID/fd shows it
+MEMORY_NAME = "cobre_comm.journal"  # in /proc/PID/fd, where a journal has its own memory
 SEGMENTS = ("/dev/shm/", "/memfd:")  # where the link of a segment's descriptor leads
 HEADER_BYTES: int = CONTROL.offsets["blocks"]
 _NAMELESS = f"/memfd:{MEMORY_NAME}"
@@ -61,7 +61,7 @@ def journals_in(path: str, pid: int | None = None) -> list[Journal]:
     path : str
         Of the descriptor of a process.
     pid : int, optional
-        The only process whose journals are asked for.
+        If given, only journals of this process are returned.
     """
     try:
         here = _mapped_here(path)
@@ -83,8 +83,8 @@ def journals_in(path: str, pid: int | None = None) -> list[Journal]:
 def _mapped_here(path: str) -> tuple[int, int] | None:
     """Return address and length of a file that this process itself has mapped, or None.
 
-    It must not open such a file again. When a process closes any descriptor of a file, POSIX drops
-    all its record locks on that file. Other ranks would then take this one for dead.
+    This process must not open such a file again. When a process closes any descriptor of a file,
+    POSIX drops all its record locks on that file. Other ranks would then take this rank for dead.
     """
     status = os.stat(path)  # noqa: PTH116
     device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"
@@ -136,8 +136,8 @@ def _offsets(path: str, head: bytes) -> range:
 def own_journals(pid: int) -> Iterator[NDArray[np.int64]]:
     """Yield the words of the journals that a process keeps in memory of their own.
 
-    They are mapped as long as the array lives. Yields nothing where the process has ended, is
-    another user's, or this is no Linux.
+    The memory is mapped as long as the array lives. Yields nothing where the process has ended or
+    is another user's, or on another system than Linux.
     """
     for path in shared_files(pid):
         try:

@@ -1,7 +1,8 @@
-"""The numbers that a rank reports as it goes on: noted for ``cobre-comm status``, and read again.
+"""The numbers that a rank reports as it proceeds: noted for ``cobre-comm status``, and read again.
 
-They lie in nameless memory of the process, which the kernel frees with it; other processes of the
-user find it among its descriptors, as they find a journal (``finding.py``).
+The numbers lie in nameless memory of the process, which the kernel frees with the process. Other
+processes of the user find this memory among its descriptors, as they find a journal
+(``finding.py``).
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class OperationStats(NamedTuple):
     nbytes : int
         Bytes that this rank contributed; of broadcasts, those of the root.
     waiting_s : float
-        Seconds until the last rank had come.
+        Seconds until the last rank had arrived.
     transferring_s : float
         Seconds of the rest: moving data, folding, and waits of less than half a microsecond.
     waited_calls : int
@@ -60,7 +60,7 @@ class OperationStats(NamedTuple):
     came_last : dict of int to int
         For each rank that was waited for: the calls in which it came last.
     waited_for_s : dict of int to float
-        For each such rank: the seconds until it had come.
+        For each such rank: the seconds until it had arrived.
     """
 
     calls: int
@@ -97,7 +97,7 @@ class PhaseStats(NamedTuple):
 
     @property
     def waiting_s(self) -> float:
-        """Seconds in collectives until the last rank had come."""
+        """Seconds in collectives until the last rank had arrived."""
         return self.collectives.waiting_s
 
     @property
@@ -191,9 +191,9 @@ class Stats:
 
         The columns are ``rank``, ``size``, ``kind`` (``operation`` or ``phase``), ``name``,
         ``entered``, ``computing_s`` (both of a phase only), ``calls``, ``bytes``, ``waiting_s``,
-        ``transferring_s`` and ``waited_calls``. Then come the rank that was waited for longest, the
-        calls in which it came last, and the seconds until it had come: ``waited_for``,
-        ``waited_for_calls``, ``waited_for_s``. A cell without a value is empty.
+        ``transferring_s`` and ``waited_calls``. Then follow the rank that was waited for longest,
+        the calls in which that rank came last, and the seconds until it had arrived:
+        ``waited_for``, ``waited_for_calls``, ``waited_for_s``. A cell without a value is empty.
 
         Parameters
         ----------

@@ -98,7 +98,7 @@ def phases_of(ranks: Sequence[Stats]) -> dict[str, list[PhaseStats]]:
 def imbalance(computing: Sequence[float]) -> float:
     """Return the share of the longest computing that equal shares would save: 1 - mean / most.
 
-    This is what the load balance of the POP metrics, mean / most, lacks to 1.
+    It is what the load balance of the POP metrics, mean / most, lacks to 1.
 
     Source: M. Wagner et al., "A Structured Approach to Performance Analysis", Tools for High
     Performance Computing 2017, Springer (2019).

@@ -1,7 +1,7 @@
 """Lines on a rank's last calls, from its journal.
 
-When a collective fails, the error of each rank has such lines. They tell of ranks that are lost or
-late, or that have called something else.
+When a collective fails, the error of each rank has such lines, on the ranks that are lost or late,
+or that have called something else.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def tell_call(comm: View, rank: int) -> str:
 def raised_by(comm: View, rank: int) -> str:
     """Return type and first line of the exception that has ended a rank; "" if none is known.
 
-    The rank's own journal has it, where it can be read. Otherwise a journal that has heard of it
-    does: that of this rank, or of another one.
+    The rank's own journal has the exception, where it can be read. Otherwise another journal may
+    have learned it: that of this rank, or of a further one.
     """
     token = object()
     _telling.append(token)
@@ -110,7 +110,7 @@ def _age(journal: Journal, time_ns: int) -> str:
 
 
 def _tell_of_other(comm: View, rank: int) -> str:
-    """Tell of a rank whose journal cannot be read here, by the last call that this rank has left.
+    """Describe a rank by the last call that this rank has left, where no journal can be read.
 
     A collective ends when all ranks have entered it. A fence is for the ranks of one node.
     """

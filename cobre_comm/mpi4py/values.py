@@ -168,7 +168,7 @@ def _parts(spec: Any, pair: Any) -> tuple[Array, Any, Any]:
 
 
 def _memory(data: Any) -> Array:
-    """Return a buffer as an array over the same memory, whose elements lie one after another."""
+    """Return a buffer as an array over the same memory, with elements one after another."""
     if isinstance(data, np.ndarray):
         array = plain_array("mpi4py", "buffer", data).view(np.ndarray)
     else:

@@ -1,4 +1,4 @@
-"""Windows of mpi4py: memory of a machine whose ranks read and write each other's parts.
+"""Windows of mpi4py: memory in which ranks of a machine read and write each other's parts.
 
 The lock of a rank's part is a lock of the operating system on one byte of a file without a name.
 So a rank that ends gives its locks back, however it ends. An exclusive holder writes a mark into
@@ -143,7 +143,7 @@ def _lost(rank: int, what: str) -> CollectiveFailed:
 def _open_together(comm: Communicator) -> Descriptor:
     """Open one file without a name on all ranks; it goes with the last of them."""
     place, opened = np.array([os.getpid(), -1]), None
-    with contextlib.suppress(OSError, AttributeError):  # all ranks hear of it, below
+    with contextlib.suppress(OSError, AttributeError):  # all ranks learn that, below
         if comm.rank == 0:
             opened = Descriptor(os.memfd_create, "cobre_comm window")
             place[1] = opened.number

@@ -1,4 +1,4 @@
-"""The jobs to which ranks belong: what each rank does, and for whom it waits."""
+"""The jobs to which ranks belong: what each rank does, and for which rank it waits."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def state_of(seen: SeenRank) -> str:
 
 
 def doing(seen: SeenRank) -> str:
-    """Say what a rank does: its last call, since when it is in it, and for whom it waits."""
+    """Say what a rank does: its last call, since when, and for which rank it waits."""
     own = seen.journal
     if not own.calls:
         return "no call yet"
@@ -136,7 +136,7 @@ def waits(ranks: Sequence[SeenRank]) -> list[str]:
 
 
 def _is_still(seen: SeenRank) -> bool:
-    """Whether a rank cannot go on: its process has ended, or is stopped."""
+    """Whether a rank cannot continue: its process has ended, or is stopped."""
     return state_of(seen) in ("ended", "stopped")
 
 

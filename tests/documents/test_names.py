@@ -71,6 +71,19 @@ def is_reachable(link, document):
     return target.exists() and (not anchor or anchor in anchors(target.read_text()))
 
 
+def functions_not_there(text):
+    """Return the code spans, as ``shm/step.py: publish``, whose file has no such function."""
+    named = [re.fullmatch(r"([\w/.]+\.py): (\w+)", span) for span in spans(text)]
+    return [match[0] for match in named if match and not defines(*match.groups())]
+
+
+def defines(path, name):
+    """Tell whether a file that has that path, or one that ends so, has a function or class."""
+    files = [ROOT / one for one in FILES if f"/{one}".endswith(f"/{path}")]
+    definition = re.compile(rf"^ *(?:def|class) {name}\b", re.MULTILINE)
+    return any(definition.search(one.read_text()) for one in files)
+
+
 def resolves(name):
     """Tell whether a dotted name is a module, or an attribute of one."""
     module, *attributes = name.split(".")
@@ -91,6 +104,7 @@ def resolves(name):
 def test_what_a_document_names_exists(document):
     text = (ROOT / document).read_text()
     assert not [path for path in paths(text) if not exists(path)]
+    assert not functions_not_there(text)
     links = re.findall(r"\]\(([^)\s]+)\)", fences_removed(text))
     relative = [link for link in links if not link.startswith("http")]
     assert not [link for link in relative if not is_reachable(link, document)]
@@ -103,6 +117,9 @@ def test_what_does_not_exist_is_found():
     page = Path("docs/howto/page.md")
     text = "Of `shm/gone.py`, `docs/gone/` and `shm/step.py`:\n```\n`other.py`\n```\n"
     assert [path for path in paths(text) if not exists(path)] == ["docs/gone/", "shm/gone.py"]
+    assert functions_not_there("`shm/step.py: gone`, `shm/step.py: publish`") == [
+        "shm/step.py: gone"
+    ]
     assert not is_reachable("gone.md", page)
     assert not is_reachable("launching.md#gone", page)
     assert is_reachable("launching.md#mpi-one-machine", page)

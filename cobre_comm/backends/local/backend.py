@@ -25,8 +25,8 @@ BODIES = Bodies("cobre_kernels.local", local.abandon_body)
 class LocalBackend(KernelBackend):
     """The communicator of one rank.
 
-    In ``@njit`` code ``barrier`` and ``broadcast`` compile to a look whether the communicator is
-    closed. ``allreduce`` with SUM, MIN, MAX or PROD compiles to a copy. Its other operations,
+    In ``@njit`` code ``barrier`` and ``broadcast`` only test whether the communicator is closed.
+    ``allreduce`` with SUM, MIN, MAX or PROD compiles to a copy. Other operations of ``allreduce``,
     ``allgatherv``, ``gatherv`` and ``exact_sum`` run their entries.
 
     Examples

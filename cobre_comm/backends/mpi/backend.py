@@ -41,8 +41,8 @@ class MpiBackend(KernelBackend):
     Parameters
     ----------
     comm : mpi4py.MPI.Intracomm, optional
-        The communicator whose ranks take part; ``MPI.COMM_WORLD`` by default. All its ranks call
-        this. It is duplicated, so that our messages never match the caller's.
+        Its ranks take part, and all of them call this; ``MPI.COMM_WORLD`` by default. It is
+        duplicated, so that our messages never match the caller's.
     config : MpiConfig, optional
         Default: the environment.
 

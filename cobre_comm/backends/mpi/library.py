@@ -185,7 +185,7 @@ def functions() -> list[int]:
 
 
 def has_large_counts() -> bool:
-    """Whether the library has the functions of MPI 4 whose counts have 64 bits."""
+    """Whether the library has the functions of MPI 4 with counts of 64 bits."""
     from mpi4py import MPI
 
     return hasattr(ctypes.CDLL(MPI.__file__), "MPI_Iallgatherv_c")

@@ -43,7 +43,7 @@ class MpiMemory(NodesMemory):
     Parameters
     ----------
     comm : View
-        Of the communicator's record, whose memory is ``words``.
+        Of the communicator's record, which lies in ``words``.
     words : ndarray of int64
         That memory.
     owned : OwnedObjects
@@ -106,7 +106,7 @@ class MpiMemory(NodesMemory):
         Returns
         -------
         bool
-            Whether all have come.
+            Whether all have arrived.
         """
         from mpi4py import MPI
 

@@ -66,7 +66,7 @@ class OwnedObjects:
         CLOSED HERE: as far as this rank is concerned, the objects may be freed.
     receive_goodbyes : callable
         Receives the goodbyes of the other ranks, for so many seconds at most; returns whether all
-        have come.
+        have arrived.
     leaders : MPI.Intracomm or None
         That of the ranks that lead the nodes in a lane, on these.
     """
@@ -136,7 +136,7 @@ class OwnedPart:
         return all(one.is_closed for one in self._made)
 
     def receive_goodbyes(self, limit_s: float) -> bool:
-        """Receive the goodbyes of the other ranks; return whether all have come."""
+        """Receive the goodbyes of the other ranks; return whether all have arrived."""
         return all(one.receive_goodbyes(limit_s) for one in self._made)
 
     def leave_to_finalize(self) -> None:
@@ -171,7 +171,7 @@ def free_closed(children: list[Child], over: MPI.Intracomm) -> None:
 
 
 def _where_all(over: MPI.Intracomm, children: list[Child], flags: list[bool]) -> list[Child]:
-    """Return the children whose flag is set on every rank; collective over ``over``."""
+    """Return the children that have their flag set on every rank; collective over ``over``."""
     if not children:
         return []
     from mpi4py import MPI
@@ -222,7 +222,7 @@ def _watch_finalize() -> None:
 
 
 def _at_exit(pid: int) -> None:
-    if os.getpid() == pid:  # not in a forked child, whose MPI is its parent's
+    if os.getpid() == pid:  # not in a forked child: its MPI is its parent's
         _before_finalize()
 
 

@@ -27,7 +27,7 @@ LOOK_S = 0.0005
 
 
 def all_come(comm: MPI.Intracomm, limit_s: float) -> bool:
-    """Wait in a barrier of MPI; tell whether all ranks have come within the limit."""
+    """Wait in a barrier of MPI; tell whether all ranks have arrived within the limit."""
     deadline = running_s() + limit_s
     request = comm.Ibarrier()
     while not request.Test():
@@ -38,12 +38,12 @@ def all_come(comm: MPI.Intracomm, limit_s: float) -> bool:
 
 
 def await_all(parent: MPI.Intracomm, timeout_s: float) -> None:
-    """Wait until all ranks of a new communicator have come; the limit is that of ``shm``.
+    """Wait until all ranks of a new communicator have arrived; the limit is that of ``shm``.
 
     Raises
     ------
     InitializationFailed
-        If they have not all come in time.
+        If a rank has not arrived in time.
     """
     limit_s = max(timeout_s, START_TIMEOUT_S) if timeout_s else float("inf")
     if not all_come(parent, limit_s):

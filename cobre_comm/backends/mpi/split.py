@@ -1,10 +1,10 @@
 """Split an MPI communicator by colors, in step with the parent: theory of operation.
 
-MPI makes communicators by calls that block until all ranks have come, and that no signal ends. So
-a thread calls them, while the rank itself stays in step with the ranks of the parent: an interrupt,
-or the end of a rank, ends the split on all others. A thread that waits in MPI for a lost rank stays
-there. Where MPI allows calls from one thread alone, the rank itself makes the calls, and cannot
-stay in step meanwhile.
+MPI makes communicators by calls that block until all ranks have called, and that no signal ends. So
+a thread makes these calls, while the rank itself stays in step with the ranks of the parent: an
+interrupt, or the end of a rank, ends the split on all others. A thread that waits in MPI for a lost
+rank stays there. Where MPI allows calls from one thread alone, the rank itself makes the calls, and
+cannot stay in step meanwhile.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Configurations that follow from the placement of ranks: of a node, and of a part."""
+"""The configurations of the communicators that a backend makes for one node, and for a part."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Config = TypeVar("Config", TcpConfig, MpiConfig)
 
 
 def with_staging_buffer(config: Config, order: NodeOrder) -> Config:
-    """Return a configuration whose collective buffers are large enough for the staging buffer."""
+    """Return a configuration with collective buffers that have room for the staging buffer."""
     share = max(STAGING_BYTES // len(order.here), STAGING_SHARE_BYTES)
     wanted = max(config.buffer_bytes or share, least_buffer_bytes(order))
     return dataclasses.replace(config, buffer_bytes=wanted)

@@ -58,7 +58,7 @@ class NodesMemory:
     Parameters
     ----------
     comm : View
-        Of the communicator's record, whose memory is ``words``.
+        Of the communicator's record, which lies in ``words``.
     words : ndarray of int64
         That memory.
     node_order : NodeOrder

@@ -115,7 +115,7 @@ def name_nodes(group: Group, order: NodeOrder) -> list[Node]:
 
 
 def _listed(numbers: Iterable[int]) -> bytes:
-    """Return a list of numbers as LIST_BYTES bytes; one that does not fit is not told."""
+    """Return a list of numbers as LIST_BYTES bytes; a list that is too long is left out."""
     text = ",".join(runs(numbers)).encode()
     return (text if len(text) <= LIST_BYTES else b"").ljust(LIST_BYTES, b"\0")
 

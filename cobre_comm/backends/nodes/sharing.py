@@ -1,15 +1,16 @@
-"""Find the nodes: each rank tries whose shared memory it can open. This file knows no socket.
+"""Find the nodes: each rank tries to open the shared memory of others. This file knows no socket.
 
-Every rank offers a file in shared memory and tries to open those of lower ranks. It joins the
-lowest rank whose file it can open. That takes two exchanges: of the offers, then of the rank that
-each has found.
+Every rank offers a file in shared memory, and tries to open the files of lower ranks. A rank joins
+the lowest rank that has offered a file which it can open. The ranks exchange the offers, and then
+the rank that each has found.
 
-On Linux the file never has a name, and a peer opens it as ``/proc/PID/fd/N``. It holds a random
-word: a number of a process or inode means something else on another machine, the word does not.
-Elsewhere its name is random; all ranks remove all such names as soon as all have tried.
+On Linux the file never has a name, and a peer opens it as ``/proc/PID/fd/N``. The file holds a
+random word, because the number of a process or an inode means something else on another machine.
+Elsewhere the file has a random name; all ranks remove all such names as soon as all have tried.
 
-A peer's numbers are no more than a guess. The file that they lead to is looked at before it is
-opened (``shm/nameless.py``). A device, a FIFO, or a file of another user is never touched.
+The numbers of a peer are no more than a guess. A rank looks at the file to which they lead before
+it opens the file (``shm/nameless.py``). It never touches a device, a FIFO, or a file of another
+user.
 
 Sources: open(2) on O_PATH and O_TMPFILE, proc_pid_fd(5), pid_namespaces(7).
 """
@@ -42,7 +43,7 @@ _logger = logging.getLogger("cobre_comm")
 class Offer(NamedTuple):
     """The place of a rank's file in shared memory, in the order of the wire.
 
-    Ranks of different domains are kept apart; a rank whose domain is ALONE offers nothing.
+    Ranks of different domains are kept apart; a rank with the domain ALONE offers nothing.
     """
 
     domain: int

@@ -78,11 +78,11 @@ class Attachment:
         """Return where each of these ranks may run, as far as that can be seen from here."""
         ranks = range(self._config.size)
         processes = [process_of(self._segment.fd, rank) for rank in ranks]
-        processes[self._config.rank] = os.getpid()  # whose own locks the kernel does not show
+        processes[self._config.rank] = os.getpid()  # the kernel shows no process its own locks
         return [place_of(pid) if pid else UNKNOWN for pid in processes]
 
     def convene(self, variable: str) -> ShmCouncil:
-        """Return those of these ranks that survive, who can agree in the segment."""
+        """Return the survivors of these ranks, as a council that agrees in the segment."""
         config = self._config
         return ShmCouncil(self._segment, config.rank, config.size, config.timeout_s, variable)
 

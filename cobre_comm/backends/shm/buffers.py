@@ -14,7 +14,7 @@ SMALLEST_BUFFER_BYTES = 48 * 2**10
 EXCHANGING_RANKS = 2  # shm/slot.py
 ALL_BUFFERS_BYTES = 16 * 2**20  # a quarter of the /dev/shm of a container that asks for nothing
 SHARED_CAST_BYTES = 4 * 2**20  # of a broadcast's step, where ranks share cores
-CACHED_CAST_BYTES = 2**18  # where each has a core, the root fills one chunk while they read another
+CACHED_CAST_BYTES = 2**18  # each rank has a core: it reads a chunk while the root fills one
 
 
 def choose_buffer_bytes(config: ShmConfig) -> int:

@@ -79,7 +79,7 @@ def share_segment(
     nbytes : int
         Length of the segment, the same on all ranks of a leader.
     own : range
-        The bytes whose pages this rank reserves; the ranks of a leader reserve all together.
+        This rank reserves the pages of these bytes; the ranks of a leader reserve all together.
     prepare : callable
         Called with the segment once it is mapped: on the leader first, then on the others.
     leader : int

@@ -31,7 +31,8 @@ def is_locked(fd: int, rank: int) -> bool:
 def process_of(fd: int, rank: int) -> int:
     """Return the process that has attached as ``rank``; 0 if none is seen from this one.
 
-    Unlike a number in shared memory, that of the kernel is of this process's PID namespace.
+    The kernel gives the number in the PID namespace of this process. A number in shared memory may
+    be of another namespace.
     """
     scratch = np.zeros(libc.SCRATCH_WORDS, dtype=np.int64)
     at = scratch.ctypes.data
@@ -50,7 +51,7 @@ def take_ownership(fd: int) -> bool:
 
 
 def remove_stale(config: ShmConfig) -> None:
-    """Remove a segment of ours whose owner is dead; raise for any other segment.
+    """Remove a segment of ours if its owner is dead; raise for any other segment.
 
     A name is removed by its owner, or under the lock on REMOVAL_BYTE once the owner is dead. So
     between the look and the removal nobody can have replaced it.

@@ -17,7 +17,7 @@ from cobre_comm.shared_region import LEADER, Lengths
 
 
 def own_rows(placement: str, rows: int, rank: int, size: int) -> range:
-    """Return the rows of a region whose pages a rank takes, and so finds on its own NUMA node.
+    """Return the rows of a region that a rank owns: their pages lie on the NUMA node of that rank.
 
     Parameters
     ----------

@@ -118,9 +118,9 @@ def _lead(config: ShmConfig, buffer_bytes: int) -> Segment:
         _await_followers(config, segment)
     except BaseException:
         segments.unlink(config.name)
-        file.close()  # drops the lock, so that ranks that wait for READY see that it is in vain
+        file.close()  # drops the lock: ranks that wait for READY see that it will not come
         raise
-    segments.unlink(config.name)  # under the lock: until here no other rank 0 replaces the name
+    segments.unlink(config.name)  # under the lock, so the name still leads to this file
     # Release: pairs with the load of ready in _await_ready.
     header.store(header.words(segment).ready, 1)
     return segment

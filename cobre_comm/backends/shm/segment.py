@@ -45,7 +45,7 @@ class Segment:
         self.address = int(self.memory.ctypes.data)
 
     def reserve(self, own: range) -> None:
-        """Take the pages of these bytes of the file; ``AllocationFailed`` if they cannot be had."""
+        """Take the pages of these bytes of the file; ``AllocationFailed`` if there are none."""
         if not CAN_RESERVE:
             return
         try:
@@ -115,7 +115,7 @@ def extend(
     nbytes : int
         The length of the segment, for which there must be room on this machine.
     own : range
-        The bytes whose pages this rank reserves; other ranks reserve the rest.
+        This rank reserves the pages of these bytes; other ranks reserve the rest.
     begins : bytes
         The first bytes.
     interleave : bool
@@ -124,7 +124,7 @@ def extend(
     Raises
     ------
     AllocationFailed
-        If the memory cannot be had.
+        If there is no such memory.
     """
     fd = file.number
     try:

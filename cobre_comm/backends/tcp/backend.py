@@ -35,14 +35,14 @@ class TcpBackend(KernelBackend):
 
     Ranks that can open each other's shared memory form a node. If all ranks do, they work by the
     kernels of :class:`ShmBackend`, and no socket stays open. Otherwise the leader of each node
-    speaks for it over sockets: small payloads go to every other leader at once. Large ones go
-    around a ring of leaders; those of an allreduce go along a chain of them, or a stripe to each.
+    speaks for it over sockets: small payloads go to every other leader at once. Large payloads go
+    around a ring of leaders; in an allreduce they go along a chain of leaders, or a stripe to each.
     Where every rank is alone, a region is a heap copy on each.
 
     Parameters
     ----------
     config : TcpConfig
-        Where the ranks meet. The constructor returns when all of them have come.
+        Where the ranks meet. The constructor returns when all ranks have arrived.
     group : Group, optional
         Ranks that can talk already, among them those of this communicator, which are one node.
         They need no rendezvous.
@@ -94,7 +94,7 @@ class TcpBackend(KernelBackend):
             return self._as_proven(TcpBackend(config, self._group, self._membership.leader))
 
     def _as_proven(self, made: TcpBackend) -> TcpBackend:
-        """Return a communicator made over this one, whose peers are proven only if these are."""
+        """Return a new communicator; its peers are proven if the peers of this one are proven."""
         made._peers_are_proven = self._peers_are_proven
         return made
 

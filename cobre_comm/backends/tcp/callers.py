@@ -1,9 +1,10 @@
 """How the ranks of several nodes find each other once their communicator is broken.
 
-Every rank listens at a port of its own from the moment they have met until it ends, closes its
-communicator, or has shrunk it. Nothing is read from that port before a shrink. So whether the port
-is open says whether the rank may still come: a machine that refuses the connection has no such rank
-any more, and one that does not answer may have it, beyond a network that has fallen into parts.
+Every rank listens at a port of its own from the moment the ranks have met. It closes the port when
+it ends, closes its communicator, or has shrunk it. Nothing is read from that port before a shrink.
+So the port says whether its rank may still come. A machine that refuses the connection has no such
+rank any more. A machine that does not answer may have the rank, beyond a network that has fallen
+into parts.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _NO_ANSWER = (
     errno.EHOSTDOWN,
     errno.ENETDOWN,
 )
-AGAIN_S = 0.01  # before another look at a port whose connection has ended
+AGAIN_S = 0.01  # before it connects again to a port, after a connection has ended
 
 
 class Callers(NamedTuple):
@@ -103,7 +104,7 @@ def watch(endpoint: Endpoint, until: float = NEVER) -> Task[None]:
 
 def _is_open(sock: socket.socket, until: float) -> Task[bool]:
     yield Wait(sock, READ, until)
-    return bool(sock.recv(4096))  # a rank that leads too has challenged this one
+    return bool(sock.recv(4096))  # a rank that is a chair, too, has sent CHALLENGE
 
 
 def notices_soon(sock: socket.socket) -> socket.socket:

@@ -67,7 +67,7 @@ from cobre_comm.journal.texts import ranks_text
 
 SILENT_S = 8.0  # by then it is known whether a machine answers
 ENDING_S = 1.0  # in which the system has closed all sockets of a process that has ended
-GRACE_S = 2.0  # for the rank that knows who is missing, to say so first
+GRACE_S = 2.0  # how much longer a rank waits than the rank that knows who is missing
 NO_CHAIR = -1
 GOES_ON, TIME_OVER, TOO_SMALL = range(3)  # how a roll begins
 
@@ -229,9 +229,9 @@ class TcpCouncil(Council):
         return sock
 
     def _find_out_about(self, chair: int) -> Task[None]:
-        """Find out why the link to a chair has ended; one that lives does not want this rank."""
+        """Find out why the link to a chair has ended; a chair that lives has refused this rank."""
         self._drop(chair)
-        # The system closes the sockets of a process one by one, its port maybe as the last.
+        # The system closes the sockets of an ended process one by one, and maybe its port last.
         yield from self._watch(chair, running_s() + ENDING_S)
         if chair not in self._gone:
             self._unreachable.add(chair)

@@ -88,7 +88,7 @@ class SocketTransport:
         return {rank: pid for rank, pid in self.links.pids.items() if rank in alone}
 
     def let_go(self, guard: int) -> None:
-        """Close the sockets, also in a forked child, whose copies would keep them open."""
+        """Close the sockets, also in a forked child: its copies would keep them open."""
         self.links.close()
         if self.callers is not None:
             self.callers.close()

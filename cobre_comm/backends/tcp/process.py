@@ -51,7 +51,7 @@ def pid_of(identity: bytes) -> int:
 
 
 def watch(identity: bytes) -> int | None:
-    """Return a descriptor that is readable once a process has ended; None if it cannot be had."""
+    """Return a descriptor that is readable once a process has ended; None where there is none."""
     machine, namespace, pid, started = IDENTITY.unpack(identity)
     if machine != this_machine() or namespace != _namespace() or UNKNOWN in (namespace, started):
         return None

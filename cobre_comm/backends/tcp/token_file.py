@@ -2,11 +2,11 @@
 
 The file has mode 0600, is complete when it appears under its name, and is removed when the ranks
 have met. Only this user and root can read it. In a folder that others write to, something else may
-stand in its place: a FIFO, a folder, a link, another user's file. No rank waits at it or reads it;
-the error says what it is. Rank 0 locks its file, so a file without a lock is one that a killed rank
-0 has left. The ranks of its machine then wait for the next file, and the next rank 0 that writes to
-the folder removes the old one. Some file systems do not show the locks of another machine, so only
-files of the own machine are judged by their locks.
+stand in its place: a FIFO, a folder, a link, another user's file. No rank waits at such a thing or
+reads it; the error says what it is. Rank 0 locks its file, so a killed rank 0 has left a file
+without a lock. The ranks of its machine then wait for the next file, and the next rank 0 that
+writes to the folder removes the old file. Some file systems do not show the locks of another
+machine, so only files of the own machine are judged by their locks.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _write(path: Path, words: str, stack: contextlib.ExitStack) -> None:
 
 
 def _remove_left(folder: Path) -> None:
-    """Remove the files of this user and machine whose rank 0 was killed."""
+    """Remove the files of this user and machine that a killed rank 0 has left."""
     for path in folder.glob(f"{PREFIX}*{SUFFIX}"):
         with contextlib.suppress(OSError, InitializationFailed), _opened(path) as descriptor:
             _, may_hold = _read(path, descriptor)

@@ -86,7 +86,7 @@ class Coordinator(Participant):
 
     def _gather(self, part: bytes) -> bytes:
         """Receive the parts of all workers, each as long as this one."""
-        others = self.size - 1  # counted, because this is asked whenever a part has come
+        others = self.size - 1  # counted, because this is asked whenever a part has arrived
         self._until(lambda: len(self._frames) == others, self._limit, self._why_not_ready)
         parts = [part, *(self._frames.pop(rank) for rank in range(1, self.size))]
         for rank, given in enumerate(parts):

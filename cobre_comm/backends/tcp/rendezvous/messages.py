@@ -39,9 +39,10 @@ def pack_frame(tag: int, payload: bytes = b"") -> bytes:
 
 
 def pack_checked(tag: int, payload: bytes = b"") -> bytes:
-    """Return the bytes of a frame whose payload has a checksum behind it.
+    """Return the bytes of a frame that has a checksum behind its payload.
 
-    Its numbers choose ranks, lengths and ports, so a bit that the network has flipped must be seen.
+    Numbers in the payload choose ranks, lengths and ports, so the receiver must find a bit that the
+    network has flipped.
     """
     return pack_frame(tag, payload + _checksum(tag, payload))
 

@@ -59,7 +59,7 @@ class Participant(abc.ABC):
         self._limit = math.inf  # until when all ranks have to be linked
         self._talks: dict[int, Task[None]] = {}  # by rank: the task that serves its control link
         self._said: set[int] = set()  # ranks that have been sent all that is due
-        self._frames: dict[int, bytes] = {}  # by rank: the frame that has come
+        self._frames: dict[int, bytes] = {}  # by rank: the frame that has arrived
         self.meanwhile: Callable[[], None] | None = None
         self._next_look = 0.0
 

@@ -30,9 +30,9 @@ UNAUTHENTICATED accepted; CHALLENGE sent    right proof: PROVEN; anything else, 
                                             oldest of the host that has most: EVICTED
 PROVEN          HANDSHAKE with right proof  fields fit the job: ADMITTED, else REFUSED
 ADMITTED        ACK sent                    it is a link of the job now
-REFUSED         REFUSED sent with the why   closed and logged; the job goes on without it
-DROPPED         never proven                closed and logged; the job goes on without it
-EVICTED         to make room                closed and logged; the job goes on without it
+REFUSED         REFUSED sent with the why   closed and logged; the job continues without it
+DROPPED         never proven                closed and logged; the job continues without it
+EVICTED         to make room                closed and logged; the job continues without it
 =============== =========================== ====================================================
 
 States of a connection at its connecting end (``connector.py``)

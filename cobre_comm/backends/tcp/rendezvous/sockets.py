@@ -112,7 +112,7 @@ def close_all(socks: list[socket.socket]) -> None:
 def reserve_descriptors(links: int, unauthenticated: int, held: int = 0) -> int:
     """Raise the limit of open files for the links of this rank and UNAUTHENTICATED connections.
 
-    So many of these are ``held`` already. Return how many of them the limit allows.
+    ``held`` of these links are open already. Return how many such connections the limit allows.
     """
     needed = _open_files() - held + links + SPARE_DESCRIPTORS
     limit = _raise_limit(needed + unauthenticated)

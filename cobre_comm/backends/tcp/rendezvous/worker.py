@@ -53,7 +53,7 @@ class Worker(Participant):
         return self._answer_to(part, due, last=last)
 
     def _answer_to(self, part: bytes, due: messages.Expected, *, last: bool = False) -> bytes:
-        """Send the part of this rank to rank 0, and return the frame that is due then."""
+        """Send the part of this rank to rank 0, and return the frame by which rank 0 answers."""
         control = self._control()
 
         def talk() -> Task[None]:

@@ -26,8 +26,8 @@ LOR = 5
 BAND = 6
 BOR = 7
 
-# What a loop takes as one element: a number of its own type; a word, which is an integer whose sign
-# changes no bit of the result; or an octet, where no bit depends on how large its element is.
+# What a loop takes as one element: a number of its own type; a word, which is an integer and has the
+# same result signed and unsigned; or an octet, where no bit depends on how large its element is.
 NUMBERS, WORDS, OCTETS = "numbers", "words", "octets"
 
 
@@ -117,7 +117,7 @@ def takes(op, dtype):
 
 @routine
 def gives_truth(op):
-    """Tell whether there is such an operation whose results are 0 and 1."""
+    """Tell whether there is such an operation, and it has results of 0 and 1."""
     return 0 <= op < COUNT and (_TRUTHS >> op) & 1 != 0
 
 
@@ -168,7 +168,7 @@ def _dtype(call):
 
 
 def _chosen(read, cases):
-    """Return the routine that runs the one of the cases among whose codes is a call's.
+    """Return the routine that runs the case that has the code of a call.
 
     ``read`` reads the code of a call, and a case is the codes that it has, as bits of a word. The
     last case has no test: :func:`takes` has refused all other codes.

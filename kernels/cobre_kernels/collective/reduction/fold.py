@@ -26,7 +26,7 @@ LOR = 5
 BAND = 6
 BOR = 7
 
-# What a loop takes as one element: a number of its own type; a word, which is an integer and has the
+# What a loop takes as one element: a number of its own type; a word, which is an integer with the
 # same result signed and unsigned; or an octet, where no bit depends on how large its element is.
 NUMBERS, WORDS, OCTETS = "numbers", "words", "octets"
 

@@ -127,7 +127,7 @@ bench-short: $(VENV)/.peers  ## what the targets judge, beside what is recorded
 	$(BIN)/python -m pytest bench --short --benchmark-quiet --benchmark-json=bench/results/short.json
 	$(BIN)/python -m bench.compare bench/recorded/essentials.json bench/results/short.json
 
-bench-full: $(VENV)/.peers  ## the long grid
+bench-full: $(VENV)/.peers  ## more libraries and callers, and the tcp and mpi backends
 	@mkdir -p bench/results
 	$(BIN)/python -m pytest bench --full --benchmark-quiet --benchmark-json=bench/results/full.json
 	$(BIN)/python -m bench.report bench/results/full.json

@@ -23,13 +23,13 @@ TIMEOUT_S = 7500  # a job of ranks is the set-up of its first test; it has a dea
 FULL_ONLY = {"test_backends.py"}
 MOST_S, MOST_SHORT_S, MOST_FULL_S = 4.0, 1.5, 30.0  # of the blocks of a measurement
 SHORT = {"test_collectives.py", "test_njit_loops.py", "test_start.py"}
-LONG = {"test_growth", "test_demo", "test_cold_compile"}
+LONG = {"test_growth", "test_demo"}
 NO_DATA = {"barrier", "allreduce 32 B in @njit"}  # rows of which the plain figures are judged
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("cobre_comm benchmarks")
-    group.addoption("--full", action="store_true", help="the long grid, not the essentials alone")
+    group.addoption("--full", action="store_true", help="more libraries and backends")
     group.addoption("--short", action="store_true", help="what the targets judge")
     group.addoption("--rounds", type=int, default=11, help="blocks of each side (default: 11)")
     group.addoption("--block", type=float, default=0.02, help="seconds of a block (default: 0.02)")

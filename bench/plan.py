@@ -21,7 +21,7 @@ OVER_SHM = "over shm"  # the side beside our other backends, where all ranks sha
 # Ways to share out items beside ours, by last cost; and the time if no rank ever waited.
 EQUAL_SHARES, ONE_BY_ONE, IDEAL = "equal shares", "one by one", "the ideal"
 WAYS = (EQUAL_SHARES, ONE_BY_ONE)
-COMPARED = (*BACKENDS, IN_REGION, FLAT, "ring", "persistent", *WAYS)  # with ratios to the others
+COMPARED = (*BACKENDS, IN_REGION, FLAT, "ring", *WAYS)  # with ratios to the others
 FRESH = "fresh data"  # the setting in which ranks write other data between the calls
 SAME = "the same data"  # the name of the other setting beside it
 PEER, GLOO = "peer", "gloo"  # PEER is the MPI library that started the ranks

@@ -131,6 +131,17 @@ def expect(condition, done):
         raise Failed(f"exit code {done.code}: {' / '.join(done.output.split(chr(10)))[-SHOWN:]}")
 
 
+def all_met(done, ranks, backend):
+    """Return that so many ranks have met and summed up their numbers, or raise Failed."""
+    for rank in range(ranks):
+        expect(f"hello from rank {rank} of {ranks} on {backend}" in done.output, done)
+    total = ranks * (ranks - 1) // 2
+    expect(
+        done.code == 0 and f"{ranks} ranks, whose numbers add up to {total}" in done.output, done
+    )
+    return f"{ranks} ranks on {backend} met"
+
+
 @functools.cache
 def hash_here():
     """Return the hash of the cuts that the example trains on one rank of this machine."""

@@ -13,8 +13,7 @@ from bench.ranks.collectives import Collective
 from bench.ranks.work import SDDP_BYTES, Case
 
 OPERATIONS = {"sum": "allreduce"}  # names of cases and of the report
-RANKS, MORE_RANKS = (2, 4), (1, 3, 8)
-SIZES = [8 * 4**k for k in range(12)] + [64 * 2**20]  # 8 B to 32 MiB, and 64 MiB: --full
+RANKS = (2, 4)
 MOST_GATHERED_BYTES = 512 * 2**20  # by all ranks of a job together; two sides have such buffers
 NO_TORCH = (
     "gloo is measured where torch is: pip install torch --index-url "
@@ -71,25 +70,18 @@ def parametrize(metafunc: pytest.Metafunc, figures: Iterable[Figure]) -> None:
 
 
 def collective_figures(
-    full: bool,
-    essentials: Sequence[Case],
-    more: Sequence[Case] = (),
-    memcpy: Sequence[str] = (),
-    gloo: bool = True,
-    more_ranks: Sequence[int] = MORE_RANKS,
+    cases: Sequence[Case], memcpy: Sequence[str] = (), gloo: bool = True
 ) -> Iterator[Figure]:
-    """Return the figures of a collective over shm.
+    """Return the figures of a collective over shm at 2 and 4 ranks.
 
     Parameters
     ----------
-    full : bool
-        Whether to measure ``more`` rows too, and the essentials at ``more_ranks``.
-    essentials, more : sequence of Case
-        Rows at 2 and 4 ranks.
+    cases : sequence of Case
+        The rows.
     memcpy : sequence of str
         Labels of the rows that are also measured beside plain copies.
     gloo : bool
-        Whether the essentials are measured over gloo too, with 2 ranks.
+        Whether the rows are measured over gloo too, with 2 ranks.
     """
 
     def asked(case: Case) -> Collective:
@@ -97,15 +89,10 @@ def collective_figures(
         return Collective(case, ("shm", PEER, *copies))
 
     jobs = jobs_of(RANKS, PEERS)
-    yield from figures_of(jobs, map(asked, essentials))
+    yield from figures_of(jobs, map(asked, cases))
     with_data = [
-        Collective(c, ("shm", PEER), fresh=True)
-        for c in essentials
-        if c.nbytes or c.operation == "sddp"
+        Collective(c, ("shm", PEER), fresh=True) for c in cases if c.nbytes or c.operation == "sddp"
     ]
     yield from figures_of(jobs, with_data, setting=FRESH)
-    if full:
-        yield from figures_of(jobs_of(RANKS), map(asked, more))
-        yield from figures_of(jobs_of(more_ranks), map(asked, essentials))
     if gloo:
-        yield from figures_of([Job(2, GLOO)], [Collective(case, (GLOO,)) for case in essentials])
+        yield from figures_of([Job(2, GLOO)], [Collective(case, (GLOO,)) for case in cases])

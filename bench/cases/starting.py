@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from bench.peers import environment_of, require
@@ -31,6 +30,16 @@ total = np.empty_like(mine)
 comm.Allreduce(mine, total)
 if comm.rank == 0:
     print(f"{total[1]:.0f} ranks, whose numbers add up to {total[0]:.0f}")
+"""
+# The beginnings of a program that reduces, by ours and by an MPI.
+OUR_BEGIN = """
+from cobre_comm import create_communicator
+comm = create_communicator()
+rank, size, reduce = comm.rank, comm.size, comm.allreduce
+"""
+MPI_BEGIN = """
+from mpi4py import MPI
+rank, size, reduce = MPI.COMM_WORLD.rank, MPI.COMM_WORLD.size, MPI.COMM_WORLD.Allreduce
 """
 FIRST_SAYS = "seconds until the end of the first allreduce:"
 FIRST = str(ROOT / "bench" / "ranks" / "first_collective.py")
@@ -128,26 +137,3 @@ def demo_s() -> float:
         environ |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(WHEELS)}
         python = Path(sys.base_prefix, "bin", "python3")
         return process_s(["make", "-C", clone, "demo", f"PYTHON={python}"], environ, "demo took")
-
-
-def cold_compile() -> dict[str, float]:
-    """Return wall clock and CPU seconds of a checkout's compilation of the kernels."""
-    words = [sys.executable, "-m", "cobre_comm", "compile"]
-    with tempfile.TemporaryDirectory(prefix="cobre-bench-") as cache:
-        environ = with_empty_caches(os.environ, cache)
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        wall_s = process_s(words, environ)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return {"wall_s": wall_s, "cpu_s": cpu_s}
-
-
-def in_turn(sides: dict[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
-    """Return the seconds of each side, which take turns, after one round that fills the caches."""
-    samples: dict[str, list[float]] = {name: [] for name in sides}
-    for number in range(rounds + 1):
-        for name, side in sides.items():
-            taken = side()
-            if number:
-                samples[name].append(taken)
-    return samples

@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from bench.cases.grid import (
     RANKS,
-    SIZES,
     collective_figures,
     figures_of,
     jobs_of,
@@ -45,36 +44,26 @@ INTO_REGION = [
     ),
 ]
 
-ESSENTIALS = {
+ROWS = {
     "test_barrier": [BARRIER],
     "test_allreduce": ALLREDUCE,
     "test_allgatherv": ALLGATHERV,
     "test_broadcast": BROADCAST,
 }
-MORE = {
-    "test_allreduce": rows("allreduce", "sum", SIZES),
-    "test_allgatherv": rows("allgatherv", "allgatherv", SIZES),
-    "test_broadcast": rows("broadcast", "broadcast", SIZES),
-}
-
 BARRIER_RANKS = (2, 4, 8, 16)
-GATHERED = [16, 4096, 65536, MIB, 16 * MIB, 256 * MIB]  # by all ranks together
-ALL_GATHERED = [16 * 4**k for k in range(13)]
+GATHERED = [16, 4096, 65536, MIB, 16 * MIB, 256 * MIB]  # by two ranks together
 
 
 def pytest_generate_tests(metafunc):
-    full = metafunc.config.getoption("full")
     name = metafunc.function.__name__
     if name == "test_growth":
-        figures = growth_figures(full)
+        figures = growth_figures()
     elif name == "test_into_region":
         figures = region_figures()
     elif name == "test_sddp_iteration":
-        figures = collective_figures(full, [ITERATION], gloo=False, more_ranks=(1, 3))
+        figures = collective_figures([ITERATION], gloo=False)
     else:
-        essentials = ESSENTIALS[name]
-        more = [case for case in MORE.get(name, []) if case not in essentials]
-        figures = collective_figures(full, essentials, more, memcpy=LARGE)
+        figures = collective_figures(ROWS[name], memcpy=LARGE)
     parametrize(metafunc, figures)
 
 
@@ -86,19 +75,18 @@ def region_figures():
     yield from figures_of(jobs, asked, "into a region", FRESH)
 
 
-def growth_figures(full: bool):
+def growth_figures():
     """Return a barrier on more and more ranks, and an allgatherv of larger and larger payloads."""
     barrier = Collective(BARRIER, ("shm", PEER))
     yield from figures_of(jobs_of(BARRIER_RANKS, ["openmpi"]), [barrier], "growth")
-    for ranks in (2, 4, 8, 16) if full else (2,):
-        payloads = [n for n in (ALL_GATHERED if full else GATHERED) if n >= 8 * ranks]
-        cases = [
-            Case(f"allgatherv {size_label(total)} in all", "allgatherv", total // ranks)
-            for total in payloads
-        ]
-        asked = [Collective(case, ("shm", PEER)) for case in cases]
-        for figure in figures_of(jobs_of([ranks], ["openmpi"]), asked, "growth"):
-            yield replace(figure, sent=figure.received)  # the report's axis: bytes of all ranks
+    asked = [
+        Collective(
+            Case(f"allgatherv {size_label(total)} in all", "allgatherv", total // 2), ("shm", PEER)
+        )
+        for total in GATHERED
+    ]
+    for figure in figures_of(jobs_of([2], ["openmpi"]), asked, "growth"):
+        yield replace(figure, sent=figure.received)  # the report's axis: bytes of all ranks
 
 
 def test_barrier(record_figure):

@@ -1,8 +1,8 @@
-"""Times of starting: import, launcher, first collective, first compilation.
+"""Times of starting: import, launcher, first collective, the first job on a machine.
 
 Each sample is a fresh process or job; the sides take turns. *Warm* is with the kernels in numba's
 cache and the modules' bytecode in Python's. *Cold* is with empty caches: the first job of a user on
-a new machine, `cobre-comm compile`, and `make demo` in a fresh clone. The demo begins with wheels
+a new machine, and `make demo` in a fresh clone. The demo begins with wheels
 on this machine, and ends with the plot of the trained policy.
 """
 
@@ -19,6 +19,7 @@ import pytest
 from bench.cases import starting
 from bench.peers import LIBRARIES
 from bench.plan import OURS
+from bench.ranks.timing import in_turn
 from bench.recording import ratios
 from cobre_comm import available_backends
 from cobre_comm.errors import InitializationFailed
@@ -28,7 +29,6 @@ MPI = list(LIBRARIES.values())
 # By the kind of start: ranks, label, sides.
 STARTS = {
     "import": (1, "import cobre_comm", [OURS, "numpy", "numba"]),
-    "load": (1, "load create_communicator", [OURS, "numpy", "numba"]),
     "hello": (
         4,
         "cobre-comm run -n 4 examples/hello_ranks.py, warm",
@@ -37,18 +37,14 @@ STARTS = {
     "first-python": (2, "first collective, from Python", [OURS, *MPI]),
     "first-njit": (2, "first collective, in @njit", [OURS, *MPI]),
 }
-IMPORTS = {
-    "import": "import cobre_comm",
-    "load": "from cobre_comm import create_communicator",
-}
 
 
 def sides_of(what: str, folder: str) -> dict:
     """Return, by side, the function that measures one sample."""
     ranks = STARTS[what][0]
     words, environ = starting.our_start(ranks, folder)
-    if what in IMPORTS:
-        statements = {OURS: IMPORTS[what], "numpy": "import numpy", "numba": "import numba"}
+    if what == "import":
+        statements = {OURS: "import cobre_comm", "numpy": "import numpy", "numba": "import numba"}
         return {side: partial(starting.import_s, s, environ) for side, s in statements.items()}
     mpi = mpi_starts(ranks, folder)
     if what == "hello":
@@ -85,7 +81,7 @@ def started(pytestconfig):
         def samples_of(what: str) -> dict[str, list[float]]:
             if what not in taken:
                 faulthandler.cancel_dump_traceback_later()  # it takes longer than a test may
-                taken[what] = starting.in_turn(sides_of(what, bytecode), rounds)
+                taken[what] = in_turn(sides_of(what, bytecode), rounds)
             return taken[what]
 
         yield samples_of
@@ -140,18 +136,4 @@ def test_demo(record) -> None:
         operation="start",
         ranks=4,
         side=OURS,
-    )
-
-
-def test_cold_compile(record) -> None:
-    """In a checkout, whose machine code is not in the package."""
-    faulthandler.cancel_dump_traceback_later()  # it takes longer than a test may
-    taken = starting.cold_compile()
-    record(
-        [taken["wall_s"]],
-        label="compile everything, cold",
-        operation="start",
-        ranks=1,
-        side=OURS,
-        cpu_s=taken["cpu_s"],
     )

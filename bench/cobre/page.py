@@ -3,11 +3,10 @@
     python -m bench.cobre.page bench/results/cobre.json
     python -m bench.cobre.page bench/results/stage.json
 
-A table begins with the mark `<!-- cobre NAME -->` and ends with `<!-- cobre end -->`.
+A table stands between the marks `<!-- cobre NAME -->` and `<!-- end -->`.
 """
 
 import json
-import re
 import shutil
 import statistics
 import sys
@@ -17,7 +16,7 @@ from pathlib import Path
 from matplotlib import pyplot
 
 from bench.report.style import look
-from bench.report.text import number, table
+from bench.report.text import NONE, filled, number, table
 
 OURS = "cobre_comm"
 DEFAULT = "Cobre, every cut"
@@ -27,7 +26,6 @@ RUN, STAGE = RECORDED / "cobre.json", RECORDED / "stage.json"
 PAGE = ROOT / "docs" / "benchmarks" / "cobre.md"
 PLOT = ROOT / "docs" / "_static" / "cobre-bounds.svg"
 TARGETS = {20: 0.10, 40: 0.15, 80: 0.4, 160: 0.8}  # of Cobre's best time, on one rank
-NONE = "-"
 
 
 def name_of(case: dict) -> list[str]:
@@ -209,25 +207,15 @@ def draw(cases: list[dict], path: Path) -> None:
     pyplot.close(figure)
 
 
-def fill(cases: list[dict], measured: list[dict]) -> None:
-    """Write all tables of the page anew."""
-    made = {name: make(cases) for name, make in TABLES.items()}
-    made["stage"] = stage_table(measured)
-    text = re.sub(
-        r"(<!-- cobre (\w+) -->\n).*?(<!-- cobre end -->)",
-        lambda mark: f"{mark[1]}{made[mark[2]]}\n{mark[3]}",
-        PAGE.read_text(),
-        flags=re.DOTALL,
-    )
-    PAGE.write_text(text)
-
-
 def main(paths: list[Path]) -> None:
     """Record the files, then write page and plot from what is recorded."""
     for path in paths:
         shutil.copy(path, STAGE if "measured" in json.loads(path.read_text()) else RUN)
     cases = json.loads(RUN.read_text())["cases"]
-    fill(cases, json.loads(STAGE.read_text())["measured"])
+    made = {name: make(cases) for name, make in TABLES.items()}
+    made["stage"] = stage_table(json.loads(STAGE.read_text())["measured"])
+    page = filled(PAGE.read_text(), lambda kind, name: made[name] if kind == "cobre" else None)
+    PAGE.write_text(page)
     draw(cases, PLOT)
 
 

@@ -16,19 +16,15 @@ import numpy as np
 from numba import njit
 
 from bench.plan import PEER, Options
-from bench.ranks.timing import Side, loop_side, measure, python_loop
+from bench.ranks.timing import loop_side, measure
 
 BUFFERS = 2  # of each way; a call does not find the lines that the last one wrote
 
 
 @dataclass(frozen=True)
 class Region:
-    """A measurement of this program: ``populate``, ``create``, or ``use``, which is both.
+    """A measurement of this program, by the bytes of all parts together."""
 
-    ``nbytes`` are those of all parts together.
-    """
-
-    case: str
     nbytes: int
 
 
@@ -92,33 +88,27 @@ class Way:
 
 
 def take(world, asked: Region, options: Options) -> dict:
-    """Return the samples of each way."""
-    parts = parts_of(asked.nbytes // 8, world)
-    with world.communicator("shm") as comm:
-        if asked.case == "populate":
-            return populated(asked.nbytes, parts, comm, world, options)
-        return measure(created(asked, parts, comm, world), world.slowest, options)
-
-
-def populated(nbytes: int, parts: Parts, comm, world, options: Options) -> dict:
     """Return the samples by way; the results are verified."""
-    mine, count = slice(parts.start, parts.stop), nbytes // 8
-    regions = [comm.create_shared_region(count) for _ in range(BUFFERS)]
-    pairs = [(np.zeros(parts.stop - parts.start), np.zeros(count)) for _ in range(BUFFERS)]
-    windows = [new_window(nbytes, world) for _ in range(BUFFERS)]
-    gather = partial(partial, comm.allgatherv)
-    ways = {
-        "shm": [(r.block(parts.start, parts.stop), r.fence, r.as_slice()) for r in regions],
-        "allgatherv": [(a, gather(a, b, parts.counts, parts.displs), b) for a, b in pairs],
-        PEER: [(view[mine], window.Fence, view) for window, view in windows],
-    }
-    made = {name: Way(parts.start, buffers) for name, buffers in ways.items()}
-    loops = {name: way.loop for name, way in made.items()}
-    loops["allgatherv alone"] = made["allgatherv"].share_only
-    found = measure({n: loop_side(loop) for n, loop in loops.items()}, world.slowest, options)
-    comm.barrier()
-    for way in made.values():
-        way.verify()
+    count = asked.nbytes // 8
+    parts = parts_of(count, world)
+    mine = slice(parts.start, parts.stop)
+    with world.communicator("shm") as comm:
+        regions = [comm.create_shared_region(count) for _ in range(BUFFERS)]
+        pairs = [(np.zeros(parts.stop - parts.start), np.zeros(count)) for _ in range(BUFFERS)]
+        windows = [new_window(asked.nbytes, world) for _ in range(BUFFERS)]
+        gather = partial(partial, comm.allgatherv)
+        ways = {
+            "shm": [(r.block(parts.start, parts.stop), r.fence, r.as_slice()) for r in regions],
+            "allgatherv": [(a, gather(a, b, parts.counts, parts.displs), b) for a, b in pairs],
+            PEER: [(view[mine], window.Fence, view) for window, view in windows],
+        }
+        made = {name: Way(parts.start, buffers) for name, buffers in ways.items()}
+        loops = {name: way.loop for name, way in made.items()}
+        loops["allgatherv alone"] = made["allgatherv"].share_only
+        found = measure({n: loop_side(loop) for n, loop in loops.items()}, world.slowest, options)
+        comm.barrier()
+        for way in made.values():
+            way.verify()
     for window, _ in windows:
         window.Fence()
         window.Free()
@@ -131,29 +121,3 @@ def new_window(nbytes: int, world) -> tuple:
     window = world.mpi.Win.Allocate_shared(mine, 8, comm=world.comm)
     window.Fence()
     return window, np.frombuffer(window.Shared_query(0)[0], dtype=np.float64)
-
-
-def created(asked: Region, parts: Parts, comm, world) -> dict[str, Side]:
-    """Return sides that create a region or a window, populate it if asked, and close it.
-
-    A region has its memory when it is created; a window of MPI gets it with the first use.
-    """
-    used = asked.case == "use"
-
-    def ours() -> None:
-        with comm.create_shared_region(asked.nbytes // 8) as region:
-            if used:
-                populate(region.block(parts.start, parts.stop), parts.start, 1.0)
-                region.fence()
-
-    def theirs() -> None:
-        if used:
-            window, view = new_window(asked.nbytes, world)
-            populate(view[parts.start : parts.stop], parts.start, 1.0)
-            window.Fence()
-        else:
-            mine = asked.nbytes if world.rank == 0 else 0
-            window = world.mpi.Win.Allocate_shared(mine, 8, comm=world.comm)
-        window.Free()
-
-    return {"shm": python_loop(ours), PEER: python_loop(theirs)}

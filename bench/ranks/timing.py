@@ -7,9 +7,11 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 from bench.plan import Options
 
+K, T = TypeVar("K"), TypeVar("T")
 CALIBRATIONS = 6
 FEWEST_BLOCKS, FEWEST_CALLS = 10, 30  # behind a figure; fewer say nothing of a median
 
@@ -108,3 +110,14 @@ def _calls(side: Side, slowest: Callable[[float], float], block_s: float) -> tup
             break
         calls = max(1, min(round(block_s / best / 4), side.most))
     return max(fewest, min(round(block_s / best), side.most)), best
+
+
+def in_turn(sides: Mapping[K, Callable[[], T]], rounds: int) -> dict[K, list[T]]:
+    """Return what sides take that take turns, after a round that compiles and fills caches."""
+    samples: dict[K, list[T]] = {name: [] for name in sides}
+    for number in range(rounds + 1):
+        for name, side in sides.items():
+            taken = side()
+            if number:
+                samples[name].append(taken)
+    return samples

@@ -9,7 +9,6 @@ that hold, the training beside Cobre, and all missed targets.
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from bench.report.head import facts
 from bench.report.outcomes import Outcome
 from bench.report.tables import target_text
 from bench.report.targets import COLUMNS, grid, others
-from bench.report.text import NONE, duration, figure, number, table
+from bench.report.text import NONE, duration, figure, filled, number, table
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "benchmarks").glob("*.md"))]
@@ -188,25 +187,21 @@ TABLES = {
     "mpi-njit": Table(columns("over MPI", FOUR, "numba-mpi"), njit=True, limited=True),
     "nodes": Table(ON_NODES),
     "nodes-njit": Table(columns(f"{NODES}0,1", FOUR[:2], "numba-mpi"), njit=True),
-    "persistent": Table(columns("persistent", FOUR, "blocking", "persistent")),
 }
 
 
 def fill_pages(results: Results) -> list[Path]:
     """Write all tables anew; return the pages that have some."""
-    filled = []
+    pages = []
     for page in PAGES:
         text = page.read_text()
-        made = re.sub(
-            r"(<!-- (table|run|targets|speed) ([\w-]+) -->\n).*?(<!-- end -->)",
-            lambda mark: f"{mark[1]}{MAKERS[mark[2]](results, mark[3])}\n{mark[4]}",
-            text,
-            flags=re.DOTALL,
+        made = filled(
+            text, lambda kind, name: MAKERS[kind](results, name) if kind in MAKERS else None
         )
         if made != text:
             page.write_text(made)
-        filled += [page] if "<!-- end -->" in text else []
-    return filled
+        pages += [page] if "<!-- end -->" in text else []
+    return pages
 
 
 def run_text(results: Results, name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 NONE = "-"
 NUMBER = re.compile(
@@ -52,6 +52,20 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         for row in cells
     ]
     return "\n".join("| " + " | ".join(line) + " |" for line in [lines[0], rule, *lines[1:]])
+
+
+def filled(text: str, make: Callable[[str, str], str | None]) -> str:
+    """Return a page in which each part ``<!-- KIND NAME -->`` ... ``<!-- end -->`` is made anew.
+
+    ``make`` gets the kind and the name. It returns None for a part of another program, which stays.
+    """
+
+    def part(found: re.Match[str]) -> str:
+        made = make(found[2], found[3])
+        return found[0] if made is None else f"{found[1]}{made}\n<!-- end -->"
+
+    marks = r"(<!-- (\w+) ([\w -]+) -->\n).*?<!-- end -->"
+    return re.sub(marks, part, text, flags=re.DOTALL)
 
 
 def commands(pairs: Sequence[tuple[str, str]]) -> str:

@@ -8,11 +8,12 @@ of `numpy.random.Generator`. The sides take turns. Prints nanoseconds a number: 
 
 from __future__ import annotations
 
-import time
+from functools import partial
 
 import numpy as np
 from numba import njit
 
+from bench.ranks.timing import in_turn, timed
 from cobre_comm import random
 
 COUNT = 100_000  # of a block
@@ -100,14 +101,13 @@ ROWS = {
 
 def best_of(sides, key):
     """Return the fewest nanoseconds that each side takes for a number."""
-    taken = {side: [] for side in sides if side is not None}
-    for block in range(BLOCKS + 1):
-        for side, times in taken.items():
-            start = time.perf_counter()
-            side(key)
-            if block:  # the first one compiles
-                times.append(time.perf_counter() - start)
+    ways = {side: partial(timed, partial(_drawn, side, key)) for side in sides if side}
+    taken = in_turn(ways, BLOCKS)
     return [1e9 * min(taken[side]) / COUNT if side else None for side in sides]
+
+
+def _drawn(side, key) -> None:
+    side(key)
 
 
 def main() -> None:

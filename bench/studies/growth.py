@@ -11,7 +11,8 @@
 
 Collectives take turns with the library's in the same processes. What a part measures is a line of
 `--file` at once. With `--record` nothing is measured: the figures of that file go to
-`bench/recorded/growth.json`, and tables of them are printed.
+`bench/recorded/growth.json`, and `python -m bench.report` shows them in
+docs/benchmarks/growth.md.
 """
 
 from __future__ import annotations
@@ -26,19 +27,22 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from bench import machine
-from bench.cases.starting import mpi_start, our_start
+from bench.cases.starting import MPI_BEGIN, OUR_BEGIN, mpi_start, our_start
 from bench.jobs import run_job
 from bench.peers import PEERS, require
 from bench.plan import FLAT, OURS, PEER, Job, Options
 from bench.ranks.collectives import Collective
 from bench.ranks.job import take_all
 from bench.ranks.njit.loops import NUMBA_MPI, PING_PONG, NjitLoop
+from bench.ranks.timing import in_turn
 from bench.ranks.work import Case
 from bench.recording import extra_info, ratios
+from bench.report.text import table
+from bench.studies.study import add_notes, note, parser_of, record_notes
 from cobre_comm.check.sddp import example_folder
 from cobre_comm.testing import RanksFailed
 
@@ -68,36 +72,20 @@ reduce(send, recv)
 if not np.array_equal(recv, size * send):
     raise SystemExit("a wrong sum")
 """
-OUR_BEGIN = """
-from cobre_comm import create_communicator
-comm = create_communicator()
-size, reduce = comm.size, comm.allreduce
-"""
-MPI_BEGIN = """
-from mpi4py import MPI
-size, reduce = MPI.COMM_WORLD.size, MPI.COMM_WORLD.Allreduce
-"""
 CASE = {"hydros": 8, "thermals": 6, "stages": 24, "openings": 20, "seed": 1}
 
 
 def main() -> None:
-    raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser("growth", description=__doc__, formatter_class=raw)
+    parser = parser_of(__doc__, RANKS, rounds=12, block=0.02)
+    add_notes(parser, "growth")
     add = parser.add_argument
-    add("-n", type=int, nargs="+", default=list(RANKS), dest="ranks", help="numbers of ranks")
     add("--parts", nargs="+", default=list(PARTS), choices=PARTS)
     add("--libraries", nargs="+", default=["openmpi", "mpich"], choices=list(PEERS))
-    add("--rounds", type=int, default=12, help="blocks of each side, and jobs of a start")
-    add("--block", type=float, default=0.02, help="seconds of a block")
-    add("--only", default="", metavar="WORD", help="only rows with this in their label")
     add("--iterations", type=int, default=30, help="of the SDDP example")
     add("--passes", type=int, default=48, help="forward passes of an iteration")
-    add("--file", type=Path, default=Path("bench/results/growth.jsonl"))
-    add("--record", action="store_true", help="record the file's figures; measure nothing")
-    add("--commit", help="of the measured version, where it is no checkout")
     options = parser.parse_args()
     if options.record:
-        record(options.file, options.commit)
+        record_notes("growth", options, infos_of)
         return
     note(options.file, {"machine": machine.description()})
     for part in options.parts:
@@ -116,12 +104,6 @@ def take(options: argparse.Namespace, part: str, ranks: int) -> None:
             take_collectives(options, part, ranks)
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:
         print(f"{part}, {ranks} ranks: {error}", flush=True)
-
-
-def note(file: Path, line: dict) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("a") as lines:
-        lines.write(json.dumps(line) + "\n")
 
 
 # Collectives
@@ -185,15 +167,12 @@ def take_starts(options: argparse.Namespace, ranks: int) -> None:
         for number, (name, (words, environ, begin)) in enumerate(sides.items()):
             program = Path(folder, f"{number}.py")
             program.write_text(ONE_ALLREDUCE.format(begin=begin))
-            sides[name] = [*words, str(program)], environ
-        samples: dict[str, dict] = {name: {"wall_s": [], "cpu_s": []} for name in sides}
-        load = os.getloadavg()[0]
-        for number in range(options.rounds + 1):
-            for name, (words, environ) in sides.items():
-                wall_s, cpu_s = job_s(words, environ)
-                if number:
-                    samples[name]["wall_s"].append(wall_s)
-                    samples[name]["cpu_s"].append(cpu_s)
+            sides[name] = partial(job_s, [*words, str(program)], environ)
+        load, taken = os.getloadavg()[0], in_turn(sides, options.rounds)
+    samples = {
+        name: dict(zip(("wall_s", "cpu_s"), map(list, zip(*each, strict=True)), strict=True))
+        for name, each in taken.items()
+    }
     note(options.file, {"part": "starts", "ranks": ranks, "load": load, "samples": samples})
     for name, each in samples.items():
         wall, cpu = (statistics.median(each[key]) for key in ("wall_s", "cpu_s"))
@@ -234,21 +213,6 @@ def take_sddp(options: argparse.Namespace, ranks: int) -> None:
 
 
 # The record
-
-
-def record(file: Path, commit: str | None) -> None:
-    """Write the figures of a file to bench/recorded; print their tables."""
-    from bench.report.data import MACHINE, RECORDED, thin, write
-
-    lines = [json.loads(line) for line in file.read_text().splitlines()]
-    known = next(line["machine"] for line in lines if "machine" in line)
-    facts = {key: known[key] for key in MACHINE} | {"command": "python -m bench.studies growth"}
-    if commit:
-        facts |= {"commit": commit, "commit_dirty": False}
-    infos = [thin(info) for line in lines for info in infos_of(line)]
-    when = datetime.now(UTC).isoformat(timespec="seconds")[:19]
-    print(write(RECORDED / "growth.json", when, facts, infos))
-    print_tables(lines)
 
 
 def infos_of(line: dict) -> list[dict]:
@@ -298,42 +262,7 @@ def start_infos(line: dict, name: str) -> list[dict]:
     ]  # fmt: skip
 
 
-def print_tables(lines: Sequence[dict]) -> None:
-    """Print a table of each part, with numbers of ranks as columns."""
-    from bench.report.text import NONE, number, table
-
-    for part in PROGRAMS:
-        cells, counts = {}, set()
-        for line in lines:
-            if line.get("part") != part:
-                continue
-            counts.add(line["ranks"])
-            for row in line["rows"]:
-                for name, each in row["samples_s"].items():
-                    side = Job(2, line["library"]).side_name(name)
-                    who = side if name == PEER else f"{side}, beside {PEERS[line['library']]}"
-                    cells[row["label"], who, line["ranks"]] = statistics.median(each)
-        columns = sorted(counts)
-        shown = [
-            [label, who, *(number(1e6 * cells[label, who, n]) if (label, who, n) in cells else NONE
-                           for n in columns)]
-            for label, who in dict.fromkeys((a, b) for a, b, _ in cells)
-        ]  # fmt: skip
-        if shown:
-            print(f"\n{part}, us\n\n{table(['', '', *map(str, columns)], shown)}")
-    started = [line for line in lines if line.get("part") == "starts"]
-    shown = [
-        [str(line["ranks"]), name, *(number(statistics.median(line["samples"][name][key]))
-                                     for key in ("wall_s", "cpu_s"))]
-        for line in started for name in line["samples"]
-    ]  # fmt: skip
-    if shown:
-        print(f"\n{table(['ranks', '', 's', 'processor s'], shown)}")
-    trained = [line for line in lines if line.get("part") == "sddp"]
-    shown = [
-        [str(line["ranks"]), number(sum(line["iteration_s"])), number(line["comm_s"]),
-         number(sum(trained[0]["iteration_s"]) / sum(line["iteration_s"])), line["cuts_sha256"][:8]]
-        for line in trained
-    ]  # fmt: skip
-    if shown:
-        print(f"\n{table(['ranks', 's', 'of it in collectives', 'faster than 1', 'cuts'], shown)}")
+def show(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table that has rows."""
+    if rows:
+        print(f"\n{title}\n\n{table(header, rows)}")

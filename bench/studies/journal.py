@@ -10,7 +10,7 @@ notes and phases add; then those of ``enter`` and of a ``with`` block.
 
 from __future__ import annotations
 
-import time
+from functools import partial
 from statistics import median
 
 import numpy as np
@@ -24,6 +24,7 @@ from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.kernel import kernel, run
 from numba import njit
 
+from bench.ranks.timing import in_turn, timed
 from cobre_comm.jit.records import record_of
 from cobre_comm.testing import run_ranks
 
@@ -125,15 +126,13 @@ def measure(comm):
         ("enter", "Python"): (enters_from_python, phased, number, CALLS),
         ("with block", "Python"): (with_blocks, phased, number, CALLS),
     }
-    taken = {way: [] for way in ways}
-    for block in range(BLOCKS + 1):
-        for way, (loop, *values) in ways.items():
-            comm.barrier()
-            start = time.perf_counter()
-            loop(*values)
-            if block > 0:  # the first one compiles
-                taken[way].append((time.perf_counter() - start) / CALLS * 1e9)
-    return {way: median(times) for way, times in taken.items()}
+
+    def seconds(loop, *values):
+        comm.barrier()
+        return timed(partial(loop, *values))
+
+    taken = in_turn({way: partial(seconds, *call) for way, call in ways.items()}, BLOCKS)
+    return {way: median(times) / CALLS * 1e9 for way, times in taken.items()}
 
 
 def main() -> None:

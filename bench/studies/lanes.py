@@ -7,10 +7,11 @@ Nodes are network namespaces (tests/network/hosts.py; needs root), each with as 
 layout says, whose cables have a rate or none. With `--pretended` ranks of one network are kept
 apart by COBRE_TCP_PRETEND_NODES instead, and the loopback is the cable. The same processes hold a
 communicator for each number of leaders, and these take turns block by block; the slowest rank's
-time counts. With `--peer` Open MPI takes the rows instead, in a job of its own.
+time counts.
 
 Each job's samples are a line of `--file`. With `--record` nothing is measured: the figures of that
-file go to `bench/recorded/lanes.json`, and tables of them are printed.
+file go to `bench/recorded/lanes.json`, and `python -m bench.report` shows them in
+docs/benchmarks/growth.md.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ import sys
 import tempfile
 import time
 from contextlib import ExitStack
-from datetime import UTC, datetime
 from pathlib import Path
 
 from bench import machine
 from bench.plan import Options
-from bench.ranks.timing import FEWEST_BLOCKS, measure
+from bench.ranks.timing import measure
 from bench.ranks.work import Case, Work
 from bench.recording import extra_info, ratios
+from bench.studies.study import add_notes, note, parser_of, record_notes
 
 ROOT = Path(__file__).parents[2]
 MIB = 2**20
@@ -46,30 +47,21 @@ ROWS = [
     ("allgatherv 3.2 MB in all, into regions", "allgatherv", 3_200_000, True),
     ("allreduce 32 B", "sum", 32, False),
 ]
-FIRST_PORT = 29500
 JOB_LIMIT_S = 45
-PEER_ROUNDS, PEER_CALLS = FEWEST_BLOCKS, 3
-OPEN_MPI, SETTING, ONE = "Open MPI", "lanes", "1"
+SETTING, ONE = "lanes", "1"
 
 
 def main() -> None:
-    raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser("lanes", description=__doc__, formatter_class=raw)
+    parser = parser_of(__doc__, rounds=12)
+    add_notes(parser, "lanes")
     add = parser.add_argument
     add("--layouts", nargs="+", default=["2x8", "4x4"], help="nodes x ranks of each")
     add("--leaders", type=int, nargs="+", default=[1, 2, 4], help="of each node")
     add("--rates", nargs="+", default=["none"], help="of each cable, as for tc; none: no limit")
     add("--pretended", action="store_true", help="one network, whose loopback is the cable")
-    add("--peer", action="store_true", help="measure Open MPI and not ours")
-    add("--rounds", type=int, default=12, help="blocks of each side")
-    add("--block", type=float, default=0.05, help="seconds of a block")
-    add("--only", default="", metavar="WORD", help="only rows with this in their label")
-    add("--file", type=Path, default=Path("bench/results/lanes.jsonl"))
-    add("--record", action="store_true", help="record the file's figures; measure nothing")
-    add("--commit", help="of the measured version, where it is no checkout")
     options = parser.parse_args()
     if options.record:
-        record(options.file, options.commit)
+        record_notes("lanes", options, infos_of)
         return
     note(options.file, {"machine": machine.description()})
     for layout in options.layouts:
@@ -87,12 +79,6 @@ class JobFailed(RuntimeError):
     """Ranks have failed; the message has the end of their output."""
 
 
-def note(file: Path, line: dict) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("a") as lines:
-        lines.write(json.dumps(line) + "\n")
-
-
 def take_layout(options: argparse.Namespace, nodes: int, ranks: int, rate: str) -> None:
     """Measure a layout; write and print what comes."""
     from tests.network.hosts import Network
@@ -106,38 +92,18 @@ def take_layout(options: argparse.Namespace, nodes: int, ranks: int, rate: str) 
             for host in network.hosts:
                 host.shape(None if rate == "none" else rate)
         load = os.getloadavg()[0]
-        if options.peer:
-            taken = run_peer(network, ranks, rows, Path(folder))
-        else:
-            spec = {
-                "rows": rows, "leaders": [n for n in options.leaders if n <= ranks],
-                "rounds": options.rounds, "block_s": options.block,
-            }  # fmt: skip
-            taken = run_ours(network, nodes, ranks, spec, Path(folder))
+        spec = {
+            "rows": rows, "leaders": [n for n in options.leaders if n <= ranks],
+            "rounds": options.rounds, "block_s": options.block,
+        }  # fmt: skip
+        taken = run_job(network, nodes, ranks, spec, Path(folder))
         note(options.file, {**where, "load_before": load, "rows": taken})
         for row in taken:
             print(line_of(where, row), flush=True)
 
 
-def run_peer(network, ranks: int, rows: list, folder: Path) -> list[dict]:
-    """Start Open MPI's ranks; return what they have measured."""
-    from bench.nodes import systems
-
-    asked = [
-        {"label": label, "operation": operation, "nbytes": nbytes, "rounds": PEER_ROUNDS,
-         "calls": PEER_CALLS if nbytes > MIB else 100, "in_region": False}
-        for label, operation, nbytes, in_region in rows if not in_region
-    ]  # fmt: skip
-    told = systems.run(systems.PEER, systems.interpreter(), network, ranks, asked, folder)
-    return [
-        {"label": row["label"], "samples_s": {OPEN_MPI: found["samples_s"]},
-         "calls": {OPEN_MPI: row["calls"]}}
-        for row, found in zip(asked, told[0]["rows"], strict=True)
-    ]  # fmt: skip
-
-
-def run_ours(network, nodes: int, ranks: int, spec: dict, folder: Path) -> list[dict]:
-    """Start our ranks, a launcher on each node; return what rank 0 has measured."""
+def run_job(network, nodes: int, ranks: int, spec: dict, folder: Path) -> list[dict]:
+    """Start the ranks, a launcher on each node; return what rank 0 has measured."""
     from cobre_comm.testing.ranks.surroundings import inherited_environment
 
     (folder / "spec.json").write_text(json.dumps(spec))
@@ -156,9 +122,9 @@ def run_ours(network, nodes: int, ranks: int, spec: dict, folder: Path) -> list[
     else:
         first = network.hosts[0].address
         places = [
-            (host.inside(), ["-n", ranks, "--nnodes", nodes, "--node-rank", number,
+            (host.inside(), ["-n", ranks, "--nnodes", nodes, "--node-rank", node,
                              "--coordinator", first])
-            for number, host in enumerate(network.hosts)
+            for node, host in enumerate(network.hosts)
         ]  # fmt: skip
     jobs = []
     with (folder / "output").open("w") as output:
@@ -191,9 +157,9 @@ def rank_main(spec: str, out: str) -> None:
     asked = json.loads(Path(spec).read_text())
     given = TcpConfig.from_env()
     comms = {}
-    for number, leaders in enumerate(asked["leaders"]):
+    for step, leaders in enumerate(asked["leaders"]):
         # The launcher's port is the first one's; no other program of this network listens.
-        config = dataclasses.replace(given, leaders=leaders, port=given.port + number)
+        config = dataclasses.replace(given, leaders=leaders, port=given.port + step)
         comms[str(leaders)] = create_communicator(config)
     anyone = next(iter(comms.values()))
 
@@ -237,44 +203,21 @@ def setting_of(line: dict) -> str:
     return f"{SETTING}, {line['nodes']} x {line['ranks']}, {cable}"
 
 
-def record(file: Path, commit: str | None) -> None:
-    """Write the figures of a file to bench/recorded; print their tables."""
-    from bench.report.data import MACHINE, RECORDED, thin, write
-    from bench.report.text import number, table
-
-    lines = [json.loads(line) for line in file.read_text().splitlines()]
-    known = next(line["machine"] for line in lines if "machine" in line)
-    facts = {key: known[key] for key in MACHINE} | {"command": "python -m bench.studies lanes"}
-    if commit:
-        facts |= {"commit": commit, "commit_dirty": False}
-    infos, cells = [], {}
-    operation_of = {label: operation for label, operation, *_ in ROWS}
-    for line in lines:
-        for row in line.get("rows", []):
-            first = row["samples_s"].get(ONE)
-            for name, samples in row["samples_s"].items():
-                side = name if name == OPEN_MPI else f"{name} leader{'s' * (name != ONE)}"
-                compared = name not in (ONE, OPEN_MPI) and ONE in row["samples_s"]
-                ratio_to = {"1 leader": ratios(samples, first)} if compared else {}
-                infos.append(
-                    thin(
-                        extra_info(
-                            samples, label=row["label"], operation=operation_of[row["label"]],
-                            ranks=line["nodes"] * line["ranks"], side=side,
-                            setting=setting_of(line), calls=row["calls"][name], ratio_to=ratio_to,
-                        )
-                    )
-                )  # fmt: skip
-                cells[setting_of(line), row["label"], name] = statistics.median(samples)
-    when = datetime.now(UTC).isoformat(timespec="seconds")[:19]
-    print(write(RECORDED / "lanes.json", when, facts, infos))
-    names = list(dict.fromkeys(name for *_, name in cells))
-    rows = []
-    for setting, label in dict.fromkeys((s, label) for s, label, _ in cells):
-        found = [cells.get((setting, label, name)) for name in names]
-        rows.append([setting.removeprefix(f"{SETTING}, "), label,
-                     *("-" if x is None else number(1e3 * x) for x in found)])  # fmt: skip
-    print(table(["nodes x ranks, cable", "ms", *names], rows))
+def infos_of(line: dict) -> list[dict]:
+    """Return the facts of a layout's figures, each beside one leader."""
+    infos = []
+    for row in line.get("rows", []):
+        (operation,) = {operation for label, operation, *_ in ROWS if label == row["label"]}
+        first = row["samples_s"].get(ONE)
+        for name, samples in row["samples_s"].items():
+            side = f"{name} leader{'s' * (name != ONE)}" if name.isdigit() else name
+            compared = {"1 leader": ratios(samples, first)} if first and name != ONE else {}
+            infos.append(
+                extra_info(samples, label=row["label"], operation=operation,
+                           ranks=line["nodes"] * line["ranks"], side=side, setting=setting_of(line),
+                           calls=row["calls"][name], ratio_to=compared)
+            )  # fmt: skip
+    return infos
 
 
 if __name__ == "__main__":

@@ -21,18 +21,19 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import psutil
 
-from bench.cases.starting import mpi_start, our_start
+from bench.cases.starting import MPI_BEGIN, OUR_BEGIN, mpi_start, our_start
 from bench.jobs import run_job
 from bench.peers import LIBRARIES
 from bench.plan import OURS, PEER, Job, Options
 from bench.ranks.timing import measure
 from bench.ranks.work import Case, Work
 from bench.ranks.world import MpiWorld
-from bench.report.text import NONE, number, table
+from bench.report.text import NONE, filled, number, table
 from cobre_comm.testing import RanksFailed
 
 RANKS = (64,)
@@ -75,15 +76,6 @@ except Exception:
         print("an error", flush=True)
     raise
 """
-OUR_BEGIN = """
-from cobre_comm import create_communicator
-comm = create_communicator()
-rank, size, reduce = comm.rank, comm.size, comm.allreduce
-"""
-MPI_BEGIN = """
-from mpi4py import MPI
-rank, size, reduce = MPI.COMM_WORLD.rank, MPI.COMM_WORLD.size, MPI.COMM_WORLD.Allreduce
-"""
 FACTS = (
     "start, s", "PSS of a rank, MB", "descriptors of rank 0",
     "from kill -9 to an error on rank 0, s", "from kill -9 to the end, s", "lines of output",
@@ -102,16 +94,15 @@ def main() -> None:
             text = {"life": lives, "collectives": collectives}[name](ranks)
             print(f"\n{ranks} ranks\n\n{text}", flush=True)
             if arguments.write:
-                write(f"{ranks} {name}", text)
+                mine = partial(_mine, f"{ranks} {name}", text)
+                page = filled(PAGE.read_text(), mine)
+                if text not in page:
+                    raise ValueError(f"{PAGE} has no place for {ranks} {name}")
+                PAGE.write_text(page)
 
 
-def write(name: str, text: str) -> None:
-    """Replace a table of the page."""
-    page = PAGE.read_text()
-    there = re.compile(rf"(<!-- many {name} -->\n).*?(<!-- end -->)", re.DOTALL)
-    if not there.search(page):
-        raise ValueError(f"{PAGE} has no place for {name}")
-    PAGE.write_text(there.sub(lambda found: f"{found[1]}{text}\n{found[2]}", page))
+def _mine(wanted: str, text: str, kind: str, name: str) -> str | None:
+    return text if (kind, name) == ("many", wanted) else None
 
 
 def collectives(ranks: int) -> str:

@@ -5,7 +5,7 @@ import re
 import sys
 import time
 
-from places.frame import CASE, HELLO, ROOT, SHOWN, STEPS, TRAIN, Failed, expect, wait_until
+from places.frame import CASE, HELLO, ROOT, SHOWN, STEPS, TRAIN, Failed, all_met, expect, wait_until
 
 PYTHON = sys.executable
 MPIS = {"pmi2": "mpich", "pmix": "openmpi"}
@@ -24,17 +24,6 @@ def rows(cluster, place):
     losses(cluster, place)
 
 
-def greeted(done, ranks, backend="tcp"):
-    """Check that this many ranks have met and added up their numbers."""
-    for rank in range(ranks):
-        expect(f"hello from rank {rank} of {ranks} on {backend}\n" in done.output, done)
-    expect(
-        f"{ranks} ranks, whose numbers add up to {ranks * (ranks - 1) // 2}" in done.output, done
-    )
-    expect(done.code == 0, done)
-    return f"{ranks} ranks on {backend} met"
-
-
 def nothing_left(cluster):
     """Check that jobs have left nothing on the nodes; return a note on that."""
     wait_until(lambda: not cluster.left(), 20, f"nodes as before ({cluster.left()[:3]})")
@@ -44,7 +33,7 @@ def nothing_left(cluster):
 def without_mpi(cluster, place):
     """Run jobs by `srun` alone, without an MPI."""
     with place.row("tasks of four nodes", "srun -N 4 -n 8 python hello_ranks.py") as seen:
-        seen.append(greeted(cluster.run("srun", "-N", 4, "-n", 8, PYTHON, HELLO), 8))
+        seen.append(all_met(cluster.run("srun", "-N", 4, "-n", 8, PYTHON, HELLO), 8, "tcp"))
         seen.append(nothing_left(cluster))
     command = "SLURM_HOSTFILE=hosts srun -N 3 -n 7 -m arbitrary python steps.py 0"
     with place.row("3, 3 and 1 tasks, rank 0 on the second node", command) as seen:
@@ -78,7 +67,7 @@ def without_mpi(cluster, place):
             "srun", "-N", 2, "-n", 2, "sh", "-c", command, COBRE_TCP_TOKEN="of this job"
         )
         done = done._replace(output=re.sub(r"(?m)^\[\d+\] ", "", done.output))
-        seen.append(greeted(done, 4))
+        seen.append(all_met(done, 4, "tcp"))
 
 
 def training(cluster, place):
@@ -106,7 +95,7 @@ def with_mpi(cluster, place):
                     raise Failed("not run: apt-get install libpmix2")
                 done = cluster.run("srun", f"--mpi={pmi}", "-N", nodes, "-n", ranks, PYTHON, HELLO,
                                    within_s=100, MPI4PY_MPIABI=library, **WAYS_OF_PMIX)  # fmt: skip
-                seen.append(greeted(done, ranks, "mpi"))
+                seen.append(all_met(done, ranks, "mpi"))
     cancel_all(cluster)
 
 

@@ -43,7 +43,9 @@ def _arguments(words):
     parser.add_argument("--workers", type=int, default=MOST_WORKERS, help="jobs at a time")
     parser.add_argument("--minutes", type=float, default=0.0, help="end after so long")
     parser.add_argument("--json", type=pathlib.Path, help="write all results")
-    parser.add_argument("--page", type=pathlib.Path, help="write the page with the tables")
+    parser.add_argument(
+        "--page", type=pathlib.Path, help="write the tables into their part of this page"
+    )
     return parser.parse_args(words)
 
 

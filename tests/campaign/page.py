@@ -3,15 +3,12 @@
 import collections
 import itertools
 import json
+import re
 import statistics
 from dataclasses import asdict
 
-LEFT_OUT = (
-    "Over MPI the campaign leaves out launchers, and faults that an MPI itself does not survive,",
-    "such as closed descriptors. While ranks meet there, only harmless signals strike. Between",
-    "nodes no rank that calls MPI is killed, and none is stopped where each is alone on its node",
-    "(`guarantees.md`).",
-)
+from bench.report.text import filled
+
 EDGES_MS = (1, 3, 10, 30, 100, 300, 1000, 3000)
 
 
@@ -30,31 +27,34 @@ def report(results, broken, skipped, options):
         ]  # fmt: skip
         options.json.write_text(json.dumps(found, indent=1))
     if options.page:
-        options.page.write_text("\n".join([*_preface(options, results), *lines, ""]))
+        write(options.page, bool(options.busy), "\n".join([_command(options, results), "", *lines]))
 
 
-def _preface(options, results):
+def write(page, is_busy, text):
+    """Write the part of a quiet or of a busy machine anew."""
+    wanted = "campaign", "busy" if is_busy else "quiet"
+    made = filled(page.read_text(), lambda *part: f"\n{text}\n" if part == wanted else None)
+    if text not in made:
+        raise ValueError(f"{page} has no part for a {wanted[1]} machine")
+    page.write_text(made)
+
+
+def _command(options, results):
     minutes = sum(result.took_s for result in results) / 60 / max(1, options.workers)
     busy = f" --busy {options.busy}" if options.busy else ""
     beside = f", beside {options.busy} processes that compute" if options.busy else ""
-    return [
-        "# The fault campaign" + (", on a busy machine" if busy else ""), "",
-        "One fault strikes each job of 2 to 5 real ranks, at a random moment. It counts as",
-        "missed if a survivor does not learn in time which rank is at fault, if data before it",
-        "were wrong, if a rank gives no account, or if a process, a descriptor or a name in",
-        "shared memory is left.", "",
-        *LEFT_OUT, "",
+    return (
         f"`python -m tests.campaign --faults {options.faults} --seed {options.seed}{busy}`: "
-        f"about {minutes:.0f} minutes{beside}. "
-        "A cell has the number of faults, and after a slash that of misses.", "",
-    ]  # fmt: skip
+        f"about {minutes:.0f} minutes{beside}."
+    )
 
 
 def _table(results):
-    backends = sorted({result.fault.backend for result in results})
+    """Count faults and misses of a kind, on all variants of a backend together."""
+    backends = sorted({_family(result) for result in results})
     count, missed = collections.Counter(), collections.Counter()
     for result in results:
-        cell = result.fault.kind, result.fault.backend
+        cell = result.fault.kind, _family(result)
         count[cell] += 1
         missed[cell] += bool(result.verdict.problems)
     yield f"| kind | {' | '.join(backends)} |"
@@ -65,6 +65,10 @@ def _table(results):
             for b in backends
         ]
         yield f"| {kind} | {' | '.join(cells)} |"
+
+
+def _family(result):
+    return re.sub(r"(-net|-flat)?(:.*)?$", "", result.fault.backend)
 
 
 def _times(results):

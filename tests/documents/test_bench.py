@@ -1,19 +1,20 @@
 """The benchmarks run, and two runs can be compared."""
 
+import itertools
 import json
 import os
 from pathlib import Path
 
 import pytest
 
-from bench.nodes import figures, scale
-from bench.nodes.figures import Figures
+from bench import nodes
 from bench.plan import Options
 from bench.ranks.timing import FEWEST_BLOCKS, FEWEST_CALLS, Side, measure
 from bench.recording import extra_info
 from bench.report.data import load, thin, write
 from bench.report.notes import unexplained
 from bench.report.outcomes import Outcome
+from bench.report.text import filled
 from tests.command import python
 from tests.grid import why_not
 
@@ -100,19 +101,19 @@ def test_ratios_far_apart_need_a_note_that_names_the_ranks(note, refused):
 
 
 def test_pages_of_nodes_say_what_was_measured_and_is_computed():
-    for page, filled in (
-        (figures.PAGE, Figures(scale.MEASURED).filled),
-        (scale.PAGE, scale.filled),
-    ):
+    for page in nodes.PAGES:
         text = page.read_text()
-        assert "| -" in filled(text)
-        assert filled(text) == text, f"python -m bench.nodes.scale writes {page} anew"
+        assert filled(text, nodes.part) == text, f"python -m bench.nodes --write writes {page} anew"
+        assert "<!-- nodes" in text
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(1200)  # it simulates for minutes, on one core
-def test_the_page_of_nodes_says_what_other_algorithms_would_take():
-    text = scale.PAGE.read_text()
-    filled = scale.filled(text, scale.SLOW)
-    assert "| NCCL" in filled
-    assert filled == text
+def test_formulas_say_what_was_measured_between_nodes(capsys):
+    assert nodes.check() == 0
+    assert "48 of 54 within 10 %" in capsys.readouterr().out  # as docs/design/scale.md has it
+
+
+def test_no_formula_is_faster_than_the_wire():
+    for count, ranks, gbits in itertools.product((2, 3, 16, 256), (1, 4, 128), (1, 25, 100)):
+        at = nodes.cluster(count, ranks, gbits)
+        for label in ("one SDDP iteration", "one SDDP iteration into regions"):
+            assert nodes.ROWS[label](at) > nodes.SDDP_BYTES * (1 - 1 / count) / at.link

@@ -18,7 +18,6 @@ from tests.network.rooms import Room, entered
 
 NAMESPACES = pathlib.Path("/run/netns")
 PREFIX = "cobre-net"
-SWITCH_ADDRESS = "10.77.0.254"
 COMMAND_TIMEOUT_S = 20
 CABLE = "eth0"
 # What MPIs take for the network; prterun waits there too, for ranks that have gone elsewhere.
@@ -31,7 +30,6 @@ MPI_ON_CABLE = {
 # 64 KiB segments pass a bucket of twice that in one piece, and 10 ms of queue is a switch's.
 BURST_BYTES = 128 * 1024
 QUEUE = "10ms"
-PACKETS = 100_000  # under way at a time where packets are delayed
 _TOOL_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 # What a host's own links take; the ports of jobs, which are reserved outside, lie above.
 LINK_PORTS = "10000 32767"
@@ -150,21 +148,15 @@ class Host:
             self.room.close()
         _remove(self.name)
 
-    def shape(self, rate, delay=None):
-        """Limit the cable in both directions, for example to ``"1gbit"``; None: no limit.
-
-        ``delay``, for example ``"50us"``, is what a packet takes from a host to the switch, and on.
-        """
+    def shape(self, rate):
+        """Limit the cable in both directions, for example to ``"1gbit"``; None: no limit."""
         for namespace, link in ((self.name, CABLE), (self._switch, self._port)):
             limited = "tbf" in _tool("tc", "-n", namespace, "qdisc", "show", "dev", link)
             if limited:
                 _tool("tc", "-n", namespace, "qdisc", "del", "dev", link, "root")
             if rate is not None:
-                _tool("tc", "-n", namespace, "qdisc", "add", "dev", link, "root", "handle", "1:",
+                _tool("tc", "-n", namespace, "qdisc", "add", "dev", link, "root",
                       "tbf", "rate", rate, "burst", BURST_BYTES, "latency", QUEUE)  # fmt: skip
-            if rate is not None and delay is not None:
-                _tool("tc", "-n", namespace, "qdisc", "add", "dev", link, "parent", "1:1",
-                      "netem", "delay", delay, "limit", PACKETS)  # fmt: skip
 
     def unplug(self):
         """Pull the cable out of the switch: both ends lose the carrier without a packet."""
@@ -215,14 +207,9 @@ class Network:
     def _connect(self):
         _tool("ip", "netns", "add", self._switch)
         _tool("ip", "-n", self._switch, "link", "add", "bridge0", "type", "bridge")
-        _tool("ip", "-n", self._switch, "address", "add", f"{SWITCH_ADDRESS}/24", "dev", "bridge0")
         _tool("ip", "-n", self._switch, "link", "set", "bridge0", "up")
         for host in self.hosts:
             host.connect()
-
-    def at_switch(self):
-        """Return a context in which processes run on none of the hosts, and can reach each host."""
-        return inside(self._switch)
 
     def restore(self):
         """Plug in all cables, and remove their limits."""

@@ -19,7 +19,6 @@ figure is the median of the rounds, in thread time, without reading the data and
 import argparse
 import json
 import platform
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -27,6 +26,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bench.cobre.page import stage_row, stage_table
 from bench.cobre.stage.draws import (
     OPENINGS,
     Options,
@@ -38,7 +38,6 @@ from bench.cobre.stage.draws import (
     write_program,
 )
 from bench.machine import git, versions
-from bench.report.text import number, table
 from cobre_comm import BackendKind, create_communicator
 from cobre_comm.check.machine import processor
 
@@ -101,25 +100,6 @@ def measure(stage: Stage, program: Path, rounds: int, tolerance: float) -> dict:
     return size | figures
 
 
-HEADER = ["hydros", "rows x columns", "cuts", "ours, µs", "pivots"] + [
-    word
-    for way in ("every cut", "lazy")
-    for word in (f"HiGHS, {way}, µs", "ratio", "pivots", "runs", "largest difference")
-]
-
-
-def row(measured: dict) -> list[str]:
-    """Return a row of the table."""
-    figures = [measured[way] for way in (OURS, EVERY, LAZY)]
-    us = [statistics.median(each["us"]) for each in figures]
-    cells = [str(measured["hydros"]), f"{measured['rows']} x {measured['columns']}"]
-    cells += [str(measured["cuts"]), number(us[0]), number(figures[0]["pivots"])]
-    for each, time in zip(figures[1:], us[1:], strict=True):
-        cells += [number(time), number(time / us[0]), number(each["pivots"])]
-        cells += [number(each["runs"]), f"{each['difference']:.0e}"]
-    return cells
-
-
 def main() -> None:
     """Measure, print a table, and write all figures."""
     parser = argparse.ArgumentParser(prog="python -m bench.cobre.stage", description=__doc__)
@@ -140,14 +120,14 @@ def main() -> None:
                 for cuts in sorted({min(cuts, stage.cuts()) for cuts in CUTS}):
                     stage_then = stage.with_cuts(cuts)
                     measured.append(measure(stage_then, program, options.rounds, options.tolerance))
-                    print(*row(measured[-1]), sep=" | ", flush=True)
+                    print(*stage_row(measured[-1]), sep=" | ", flush=True)
     told = {
         "processor": processor(), "kernel": platform.release(), "commit": git("rev-parse", "HEAD"),
         "HiGHS": measured[0][EVERY]["version"], "tolerance": options.tolerance,
         "versions": versions(),
     }  # fmt: skip
     print(f"HiGHS {told['HiGHS']}, tolerances {options.tolerance}; {processor()}")
-    print(table(HEADER, [row(each) for each in measured]))
+    print(stage_table(measured))
     options.out.write_text(json.dumps(told | {"measured": measured}) + "\n")
 
 

@@ -141,20 +141,17 @@ def explain_address() -> int:
 def exception_for(address: int, operation: int, outcome: int, *numbers: int) -> BaseException:
     """Make the exception of a status other than OK, to be raised now.
 
-    Parameters
-    ----------
-    address : int
-        Address of the communicator's record.
-    operation : int
-        Number of the collective, from ``cobre_kernels.collective.calls``.
-    outcome : int
-        Status of the kernel; for ``block`` the length of the region.
-    *numbers : int
-        Of the arguments: for ``broadcast`` the root; for ``allreduce`` the lengths of
-        send and recv; for ``allgatherv`` the lengths of send and of its count, or of the tables,
-        and for ``gatherv`` likewise, or the root;
-        for ``allgather`` the length that recv must have, and has; for ``block`` start and stop.
-        Of a block outside recv: its rank, displacement and count, and the length of recv.
+    ``address`` is that of the communicator's record, and ``operation`` a number of
+    ``cobre_kernels.collective.calls``. ``outcome`` is the status of the kernel; for ``block`` the
+    length of the region. The ``numbers`` are those of the arguments:
+
+    - of ``broadcast``: the root;
+    - of ``allreduce``: the lengths of send and recv;
+    - of ``allgatherv``: the lengths of send and of its count, or of the tables;
+    - of ``gatherv``: likewise, or the root;
+    - of ``allgather``: the length that recv must have, and has;
+    - of ``block``: start and stop;
+    - of a block outside recv: its rank, displacement and count, and the length of recv.
     """
     return _word(address, operation, outcome, *numbers).raised()
 

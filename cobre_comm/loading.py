@@ -13,19 +13,12 @@ from cobre_kernels.machine.record import View
 
 @dataclass(frozen=True)
 class Bodies:
-    """The algorithms of one backend.
+    """The algorithms of one backend."""
 
-    Parameters
-    ----------
-    home : str
-        A package in which ``allreduce.py`` has the kernel ``allreduce_body``, and so on; or one
-        module that has them all.
-    abandon : Kernel
-        Tells the other ranks that this one has failed.
-    """
-
+    # A package in which ``allreduce.py`` has the kernel ``allreduce_body``, and so on; or one
+    # module that has them all.
     home: str
-    abandon: Kernel
+    abandon: Kernel  # tells the other ranks that this rank has failed
 
     def of(self, operation: int) -> Kernel:
         """Return the body of a collective, by the number of its operation."""

@@ -45,12 +45,9 @@ REDUCIBLE = "use bool, int8..int64, uint8..uint64, float32, float64, complex64 o
 def check_array(operation: str, name: str, value: object, *, writable: bool) -> Array:
     """Return ``value`` if it is an array whose bytes can be read (or written).
 
-    Raises
-    ------
-    TypeError
-        If it is not a plain array, holds Python objects, or has elements of no size.
-    ValueError
-        If it is not C-contiguous, or has to be writable and is not.
+    ``TypeError`` is raised if ``value`` is not a plain array, holds Python objects, or has elements
+    of no size. ``ValueError`` is raised if the array is not C-contiguous, or has to be writable and
+    is not.
     """
     array = plain_array(operation, name, value)
     if array.dtype.hasobject:

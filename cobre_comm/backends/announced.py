@@ -35,18 +35,10 @@ _HOW_TO_START_MPI = "install mpi4py and the MPI whose mpiexec starts the ranks"
 
 
 class Announced(NamedTuple):
-    """The number of ranks that a launcher has announced.
-
-    Parameters
-    ----------
-    size : int
-        Number of ranks.
-    variable : str
-        Name of the variable of the environment that tells it.
-    """
+    """The number of ranks that a launcher has announced."""
 
     size: int
-    variable: str
+    variable: str  # the variable of the environment that gives the number
 
     def __str__(self) -> str:
         return f"{self.variable}={self.size} announces {self.size} ranks"

@@ -48,10 +48,7 @@ def comm_words(size: int) -> NDArray[np.int64]:
 def give_way(comm: View, among: int, block: Kernel, look_around: Kernel) -> View:
     """Let the waits among RANKS, or among LEADERS, block and poll by these kernels.
 
-    Returns
-    -------
-    View
-        Of the way; its times remain to be set.
+    Return the record of this way of waiting; the caller sets its times.
     """
     comm.pause_kernel = pause_kernel.address
     way: View = comm.ways[among]

@@ -33,13 +33,9 @@ SIGNATURES = {
 def install(backend: type, slow_path: Callable[..., None]) -> int:
     """Give a backend's class its fast methods, once; return the address of their record.
 
-    Parameters
-    ----------
-    backend : type
-        The class of a backend; a subclass that a user makes of it inherits the methods.
-    slow_path : callable
-        Gets the communicator, the operation, the outcome, the names of keywords or None, and all
-        values, and serves the call or raises.
+    A subclass that a user makes of the backend inherits the methods. ``slow_path`` gets the
+    communicator, the operation, the outcome, the names of keywords or None, and all values. It
+    serves the call or raises.
     """
     if not layout_is_known():
         return 0  # the Python methods do it all

@@ -65,21 +65,14 @@ def job_name() -> str:
 class Journals:
     """The journals of one communicator, as far as this process sees them.
 
-    Parameters
-    ----------
-    comm : View
-        Its record, with rank, size and backend; the addresses of the journals are written into it.
-
-    Attributes
-    ----------
-    number : int
-        Of the communicator in its process; 0 is the first.
+    The addresses of the journals are written into the record of the communicator, which already has
+    rank, size and backend.
     """
 
     def __init__(self, comm: View) -> None:
         size = comm.size
         self._comm = comm
-        self.number = next(_numbers)
+        self.number = next(_numbers)  # of the communicator in its process; 0 is the first
         self._names = np.arange(size, dtype=np.int64)
         self._addresses = np.zeros(size, dtype=np.int64)
         # Not touched, and so no memory yet, until this rank waits.
@@ -97,14 +90,8 @@ class Journals:
     def move_to(self, segment: object, first: int, names: Sequence[int]) -> None:
         """Continue in the segment of a node, which has a journal for each of its ranks.
 
-        Parameters
-        ----------
-        segment : object
-            What keeps it mapped.
-        first : int
-            Address of the journal of the node's first rank.
-        names : sequence of int
-            The numbers of its ranks in the communicator.
+        ``segment`` keeps the journals mapped, and ``first`` is the address of the first of them.
+        ``names`` are the numbers of the node's ranks in the communicator.
         """
         for index, name in enumerate(names):
             self._addresses[name] = first + index * JOURNAL.size_bytes

@@ -107,16 +107,9 @@ class KernelBackend(Communicator):
     (``fast_methods.py``). A fast method serves plain arguments. The methods here convert or refuse
     all other arguments, call the entry, and raise what its outcome means.
 
-    Parameters
-    ----------
-    spec : BackendSpec
-        Which backend.
-    config : Config or None
-        The configuration, from which ``split`` makes those of the parts.
-    bodies : Bodies
-        The kernels that are expected before the ranks meet.
-    rank, size : int
-        This rank, and the number of ranks. It is alone until it joins them by :meth:`_join`.
+    The constructor makes a rank that is alone until :meth:`_join`. ``bodies`` are the kernels that
+    are expected before the ranks meet. From ``config`` a ``split`` makes the configurations of the
+    parts.
     """
 
     # The fast methods find the record in the first slot of an object. Python orders slots by name;
@@ -578,11 +571,8 @@ class KernelBackend(Communicator):
     def _end(self) -> int:
         """Let no collective begin any more; return what the guard held.
 
-        Raises
-        ------
-        InvalidCommunicator
-            If one is under way in another thread, or waits while a signal handler calls this; then
-            nothing has changed.
+        ``InvalidCommunicator`` is raised, and nothing changes, if a collective is under way in
+        another thread, or waits while a signal handler calls this.
         """
         error = sys.exception()
         if id(error) != self._handled:  # it was not raised before this communicator was made

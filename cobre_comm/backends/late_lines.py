@@ -27,17 +27,9 @@ _logger = logging.getLogger("cobre_comm")
 def prepare_late_lines(comm: View, *kept: object) -> object:
     """Have the waits on a communicator report late ranks.
 
-    Parameters
-    ----------
-    comm : View
-        Its record; ``late_ns`` of the record is the time to the first line.
-    *kept : object
-        Objects that hold the memory which the line reads; they stay alive until it is written.
-
-    Returns
-    -------
-    object
-        The function that starts the thread; keep it as long as kernels may run.
+    Return the function that starts the thread of these lines; keep the function as long as kernels
+    may run. ``late_ns`` of the record is the time to the first line. The line reads the memory that
+    ``kept`` holds, so these objects stay alive until the line is written.
     """
     marks = np.zeros(comm.size, dtype=np.int64)
     write = functools.partial(_thread.start_new_thread, _write, (comm, marks, kept))

@@ -64,14 +64,7 @@ class Transport(Protocol):
     def begin(self, comm: View, words: NDArray[np.int64], attachment: Attachment) -> NodesRecords:
         """Make the records of a communicator over several nodes.
 
-        Parameters
-        ----------
-        comm : View
-            Of the communicator's record, which lies in ``words``.
-        words : ndarray of int64
-            That memory.
-        attachment : Attachment
-            Of the ranks of this node.
+        ``words`` is the memory of the communicator's record.
         """
 
     @property
@@ -96,12 +89,8 @@ class Membership:
 
     Parameters
     ----------
-    rank, size : int
-        This rank, and the number of ranks.
     here : sequence of int
         The ranks of this node, ascending; the first is the leader.
-    nodes : int
-        The number of nodes.
     bodies : Bodies
         The kernels that the collectives run.
     shares : bool
@@ -111,7 +100,7 @@ class Membership:
     transport : Transport or None
         None where no rank needs one.
     every_node : sequence of Node
-        Of each node, where there are several.
+        All nodes, where there are several.
     """
 
     rank: int

@@ -26,16 +26,8 @@ PORTABLE_VARIABLE = "COBRE_COMM_PORTABLE_WAIT"
 def wait_for_ranks(comm: View, ranks: int, timeout_s: float, chosen_us: float | None) -> None:
     """Write into a record how this rank waits for the ranks of its node.
 
-    Parameters
-    ----------
-    comm : View
-        The record.
-    ranks : int
-        The number of these ranks.
-    timeout_s : float
-        The longest wait for a live rank, in seconds; 0 for no limit.
-    chosen_us : float or None
-        For how long the user wants a wait to spin, in microseconds.
+    ``ranks`` counts the ranks of the node. A live rank is waited for at most ``timeout_s`` seconds;
+    0 is no limit. ``chosen_us`` is for how many microseconds the user wants a wait to spin.
     """
     comm.timeout_ns = int(timeout_s * libc.NS_PER_S)
     way = give_way(comm, RANKS, wait.block_kernel, wait.look_around_kernel)

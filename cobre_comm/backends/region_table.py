@@ -17,17 +17,12 @@ def draw_number() -> int:
 
 
 class RegionTable:
-    """Lists regions in rows that the kernels read; a region without a free row is not found.
-
-    Attributes
-    ----------
-    address : int
-        Of the record, for a communicator's.
-    """
+    """Lists regions in rows that the kernels read; a region without a free row is not found."""
 
     def __init__(self) -> None:
         self._words = REGIONS.array(ROWS)
         self._regions = REGIONS.of(self._words)
+        # Of the record of these rows, for the record of a communicator.
         self.address: int = self._regions.address
         self._free = list(reversed(range(ROWS)))
         self._used = 0

@@ -48,21 +48,11 @@ class MemberLost(Exception):
 
 
 class Roll(NamedTuple):
-    """What a call has decided; the same on every survivor.
+    """What a call has decided; the same on every survivor."""
 
-    Parameters
-    ----------
-    rows : mapping of int to bytes
-        By rank, what each member that has answered gave.
-    problem : str
-        Why no further call can be, "" if one can.
-    missing : collection of int
-        The ranks because of which no further call can be.
-    """
-
-    rows: Mapping[int, bytes]
-    problem: str = ""
-    missing: Collection[int] = ()
+    rows: Mapping[int, bytes]  # by rank, what each member that has answered gave
+    problem: str = ""  # why no further call is possible, "" if one is
+    missing: Collection[int] = ()  # the ranks because of which no further call is possible
 
 
 class Council(abc.ABC):
@@ -70,10 +60,7 @@ class Council(abc.ABC):
 
     Ranks have their numbers in that communicator; the rows of lost ranks are zeros.
 
-    Parameters
-    ----------
-    rank, size : int
-        This rank, and the number of ranks that it had.
+    ``size`` is the number of ranks that the communicator had.
     """
 
     def __init__(self, rank: int, size: int) -> None:
@@ -102,10 +89,7 @@ class Council(abc.ABC):
     def gather_rows(self, row: NDArray[Any]) -> NDArray[Any]:
         """Gather one row from each member, all of one length and dtype; collective.
 
-        Raises
-        ------
-        MemberLost
-            On all survivors, if a member is lost.
+        ``MemberLost`` is raised on all survivors if a member is lost.
         """
         given = self._decide(row.tobytes())
         if len(given) < len(self.members):
@@ -140,13 +124,8 @@ def shrink(
 ) -> T:
     """Return a communicator of the survivors, ranks in their old order.
 
-    Parameters
-    ----------
-    council : Council
-        The survivors.
-    make : callable
-        Makes the communicator of a part that agrees by the council, or returns the error that all
-        its ranks have agreed on.
+    ``make`` makes the communicator of a part that agrees by the council. Where that fails, ``make``
+    returns the error that all ranks of the part have agreed on.
     """
     try:
         while True:

@@ -19,21 +19,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Rendezvous:
-    """The address at which the ranks of a job over sockets meet.
+    """The address at which the ranks of a job over sockets meet."""
 
-    Parameters
-    ----------
-    host : str
-        The machine of rank 0, as the others reach it.
-    port : int
-        Its port.
-    bind_addr : str
-        Where rank 0 listens.
-    """
-
-    host: str
+    host: str  # the machine of rank 0, as the other ranks reach it
     port: int
-    bind_addr: str
+    bind_addr: str  # where rank 0 listens
 
 
 class Job(Protocol):

@@ -35,21 +35,11 @@ T = TypeVar("T", bound=Closing)
 
 
 class Part(NamedTuple):
-    """The ranks of one color.
+    """The ranks of one color."""
 
-    Parameters
-    ----------
-    ranks : tuple of int
-        Their numbers in the parent, in the order that they have in the part.
-    rank : int
-        This rank's number in the part.
-    has_color : bool
-        False for the ranks of color None, which get no communicator.
-    """
-
-    ranks: tuple[int, ...]
-    rank: int
-    has_color: bool
+    ranks: tuple[int, ...]  # their numbers in the parent, in the order that they have in the part
+    rank: int  # this rank's number in the part
+    has_color: bool  # False for the ranks of color None, which get no communicator
 
     @property
     def size(self) -> int:
@@ -65,10 +55,7 @@ class Part(NamedTuple):
 def check_color(color: object, key: object) -> tuple[int | None, int]:
     """Return a color and a key as Python's numbers.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If they are no integers, or do not fit 64 bits.
+    ``TypeError`` is raised for what is no integer, ``ValueError`` for what does not fit 64 bits.
     """
     if color is None:
         return None, _number("key", key, "")
@@ -100,20 +87,11 @@ def make_in_step(
 ) -> tuple[T | None, Exception | None]:
     """Make this rank's part while the ranks of the parent stay in step; collective.
 
-    Parameters
-    ----------
-    group : Group
-        The parent.
-    backend : str
-        Its name, for the error.
-    make : callable
-        Makes the part of this rank. It is given a function to call every ``LOOK_S`` or so, which
-        raises when another rank is lost or cannot continue.
+    ``group`` and ``backend`` are those of the parent. ``make`` makes the part of this rank.
+    ``make`` gets a function to call every ``LOOK_S`` or so. The function raises when another rank
+    is lost or cannot continue.
 
-    Returns
-    -------
-    (object or None, error or None)
-        What was made, or the error that all ranks are to raise.
+    Return what was made, or the error that all ranks are to raise.
     """
     least = PENDING
     made: T | None = None

@@ -25,17 +25,11 @@ _libc.signal.restype = ctypes.c_void_p
 
 
 class StopSignals:
-    """The signals that communicators have taken, and their actions before.
-
-    Attributes
-    ----------
-    flag : int
-        Address of the stop flag.
-    """
+    """The signals that communicators have taken, and their actions before."""
 
     def __init__(self) -> None:
         self._words = STOP_FLAG.array()
-        self.flag: int = STOP_FLAG.of(self._words).address
+        self.flag: int = STOP_FLAG.of(self._words).address  # the address of the stop flag
         self._requested: int = STOP_FLAG.of(self._words).requested
         self._takers: Counter[int] = Counter()
         self._before: dict[int, Any] = {}

@@ -44,19 +44,9 @@ _names: dict[tuple[int, Path], str] = {}  # by process and folder, because a for
 class Trace:
     """The trace of one communicator.
 
-    Parameters
-    ----------
-    comm : View
-        Its record, with rank and size; the address of the trace is written into it.
-    number : int
-        Of the communicator in this process.
-    folder : Path
-        The folder of the files.
-
-    Raises
-    ------
-    OSError
-        If they cannot be written.
+    The address of the trace is written into the record of the communicator, which already has rank
+    and size. ``number`` is that of the communicator in this process. ``OSError`` is raised if the
+    files in ``folder`` cannot be written.
     """
 
     def __init__(self, comm: View, number: int, folder: Path) -> None:

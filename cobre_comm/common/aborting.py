@@ -22,13 +22,7 @@ LAUNCHER_S = 5.0  # for a launcher to end this rank: it takes one second on a qu
 
 
 class Aborted(Exception):
-    """The exception by which an aborted job's ranks end.
-
-    Parameters
-    ----------
-    code : int
-        The exit code of the job.
-    """
+    """The exception by which an aborted job's ranks end, with the exit code of the job."""
 
     def __init__(self, code: int) -> None:
         super().__init__(code)

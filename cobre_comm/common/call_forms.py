@@ -22,16 +22,9 @@ def form_problem(
 ) -> str:
     """Return the form of a method, and the arguments that a call lacks or has too many; "" if none.
 
-    Parameters
-    ----------
-    owner : str
-        The variable before the dot: ``comm`` or ``region``.
-    function : callable
-        The method, as its class has it.
-    given : int
-        The number of arguments by position, without ``self``.
-    named : collection of str
-        The names of the arguments by keyword.
+    ``owner`` is the variable before the dot, ``comm`` or ``region``, and ``function`` the method as
+    its class has it. ``given`` counts the arguments by position, without ``self``; ``named`` are
+    the names of the arguments by keyword.
     """
     parameters = list(inspect.signature(function).parameters.values())[1:]
     names = [parameter.name for parameter in parameters]

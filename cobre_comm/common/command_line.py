@@ -15,18 +15,9 @@ _UNKNOWN = "unrecognized arguments: "
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line, and whose help ends with examples.
 
-    Parameters
-    ----------
-    command : str
-        The name of the command, after ``cobre-comm``.
-    description : str
-        One paragraph on what the command does.
-    examples : str
-        Lines of a shell.
-    exit_codes : str
-        The exit codes, each with its meaning.
-    usage : str, optional
-        The arguments in the usage line; by default argparse makes them.
+    ``command`` is the name after ``cobre-comm``, ``description`` one paragraph, and ``examples``
+    lines of a shell. ``exit_codes`` gives each code with its meaning. Argparse makes the usage
+    line, unless ``usage`` gives its arguments.
     """
 
     def __init__(

@@ -22,15 +22,9 @@ def usable_cores() -> int:
 def have_cores(ranks: int, told_us: float | None = None, cores: int | None = None) -> bool:
     """Return whether so many ranks of this machine have a core each.
 
-    Parameters
-    ----------
-    ranks : int
-        Their number.
-    told_us : float or None
-        For how long a wait was told to spin. A rank that is bound sees its own cores alone, so what
-        it was told counts: to spin, or not to.
-    cores : int or None
-        The number of cores that the ranks may use together; by default, those of this process.
+    ``cores`` is the number of cores that the ranks may use together; by default, those of this
+    process. ``told_us`` is for how long a wait was told to spin. A rank that is bound sees its own
+    cores alone; so what this rank was told counts, to spin, or not to.
     """
     if told_us is not None:
         return told_us > 0

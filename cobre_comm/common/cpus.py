@@ -20,29 +20,15 @@ SYSFS = pathlib.Path("/sys/devices/system")
 
 
 class Core(NamedTuple):
-    """A core.
+    """A core."""
 
-    Parameters
-    ----------
-    cpus : tuple of int
-        Its CPUs that this process may use, ascending.
-    numa, socket : int
-        Its NUMA node and its socket, 0 where Linux does not tell.
-    """
-
-    cpus: tuple[int, ...]
-    numa: int
-    socket: int
+    cpus: tuple[int, ...]  # those that this process may use, ascending
+    numa: int  # 0 where Linux does not tell
+    socket: int  # 0 where Linux does not tell
 
 
 class Place(NamedTuple):
-    """Where a process may run.
-
-    Parameters
-    ----------
-    cpus, numa : tuple of int
-        Its CPUs, and their NUMA nodes, ascending; none if that is not known.
-    """
+    """Where a process may run: its CPUs and their NUMA nodes, ascending; empty if not known."""
 
     cpus: tuple[int, ...] = ()
     numa: tuple[int, ...] = ()
@@ -64,13 +50,8 @@ def place_of(pid: int = 0) -> Place:
 def read_cores(root: pathlib.Path | None = None, usable: Iterable[int] | None = None) -> list[Core]:
     """Return the cores that this process may use, socket by socket and NUMA node by NUMA node.
 
-    Parameters
-    ----------
-    root : Path
-        The folder that has ``cpu`` and ``node``; SYSFS by default.
-    usable : iterable of int, optional
-        The CPUs that this process may use, those of its affinity by default. Offline ones are left
-        out.
+    ``root`` is the folder that has ``cpu`` and ``node``, SYSFS by default. ``usable`` are the CPUs
+    of this process, those of its affinity by default; offline CPUs are left out.
     """
     root = root or SYSFS
     cpus = set(core_numbers() if usable is None else usable)

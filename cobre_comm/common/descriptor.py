@@ -16,12 +16,8 @@ class Descriptor:
     that opens into the list, and from the list into the call that closes, within one step. What a
     handler raises within a ``__del__`` written in Python is lost: here it is the call in C itself.
 
-    Parameters
-    ----------
-    opens : callable
-        A function in C that opens a file and returns its number.
-    *arguments
-        The arguments of that function.
+    ``opens`` is a function in C that opens a file and returns its number; ``arguments`` are its
+    arguments.
     """
 
     def __init__(self, opens: Callable[..., int], *arguments: object) -> None:

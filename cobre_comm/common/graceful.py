@@ -19,13 +19,8 @@ ASKING = (
 def graceful_signals(chosen: str | Iterable[int | str]) -> frozenset[int]:
     """Return the numbers of signals, from an iterable of names or numbers or a text with commas.
 
-    Raises
-    ------
-    ValueError
-        For a name or number that is no signal of ``ASKING``.
+    ``ValueError`` is raised for a name or number that is no signal of ``ASKING``.
 
-    Examples
-    --------
     >>> sorted(graceful_signals("SIGTERM, SIGINT"))
     [2, 15]
     """

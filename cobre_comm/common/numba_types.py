@@ -18,15 +18,8 @@ from typing import Any
 class LateType:
     """The attribute ``_numba_type_`` of a class, until numba asks for it.
 
-    Parameters
-    ----------
-    kind : str
-        Which type, of ``cobre_comm.jit.register``.
-
-    Raises
-    ------
-    ImportError
-        If this numba does not fit.
+    The type is the one that ``cobre_comm.jit.register`` has for ``kind``. ``ImportError`` is raised
+    if this numba does not fit.
     """
 
     def __init__(self, kind: str) -> None:

@@ -60,35 +60,17 @@ class Aborts:
 
 @dataclass(frozen=True)
 class Report:
-    """How a rank failed.
+    """How a rank failed."""
 
-    Parameters
-    ----------
-    error : str
-        The type of the uncaught exception; "" if the rank exits without one.
-    text : str
-        The text of the exception.
-    trace : str
-        Its formatted traceback.
-    exit_code : int
-        The exit code that Python will end the process with.
-    lost : tuple of int
-        The ranks whose loss this failure follows from; empty for a cause of its own.
-    where : str
-        File and line that raised the exception.
-    is_held : bool
-        Whether the rank leaves it to the launcher to print the traceback.
-    they_end : bool
-        Whether all lost ranks have closed their communicators or given up, and so still run.
-    """
-
-    error: str
-    text: str
-    trace: str
-    exit_code: int
+    error: str  # the type of the uncaught exception; "" if the rank exits without one
+    text: str  # the text of the exception
+    trace: str  # the formatted traceback of the exception
+    exit_code: int  # the exit code with which Python will end the process
+    # The lost ranks from which this failure follows; empty for a cause of its own.
     lost: tuple[int, ...] = ()
-    where: str = ""
-    is_held: bool = False
+    where: str = ""  # file and line that raised the exception
+    is_held: bool = False  # whether the rank leaves it to the launcher to print the traceback
+    # Whether all lost ranks have closed their communicators or given up, and so still run.
     they_end: bool = False
 
     @classmethod
@@ -192,10 +174,7 @@ def launcher() -> str:
 def claim(launcher: str = "") -> ReportPipe | None:
     """Return the pipe of this process, once; None if no launcher has given it one.
 
-    Parameters
-    ----------
-    launcher : str
-        The name of the launcher that gives such processes their pipes.
+    ``launcher`` is the name of the launcher that gives such processes their pipes.
     """
     global _launcher, _pipe
     fd, _, inode = os.environ.pop(VARIABLE, "").partition(":")

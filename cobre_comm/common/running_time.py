@@ -19,11 +19,7 @@ def running_s(*, has_run: bool = False) -> float:
     """Return ``time.monotonic()`` less the time between readings that were far apart.
 
     Only differences have a meaning: between the beginning of a wait and its looks at the clock.
-
-    Parameters
-    ----------
-    has_run : bool
-        Whether all time since the last reading counts, because this process was busy then.
+    With ``has_run`` all time since the last reading counts, because this process was busy then.
     """
     global _last, _left_out_s  # one clock for all waits of this process
     # Without a lock, which a fork could leave locked: two threads may leave out one gap twice.

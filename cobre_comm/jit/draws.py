@@ -99,16 +99,8 @@ def register_stream(stream: Any, key_class: Any) -> None:
 def register_draw(function: Any, key_class: Any, draw: Any, fill: Any, dtype: Any) -> None:
     """Let ``@njit`` code call a function of ``cobre_comm.random``.
 
-    Parameters
-    ----------
-    function : callable
-        With the parameters ``key`` and ``i``, and perhaps ``bound``.
-    key_class : type
-        Of the key.
-    draw, fill : callable
-        Of ``cobre_kernels.random.draws``: one number; a number for each index.
-    dtype : type
-        Of the numbers.
+    ``function`` has the parameters ``key`` and ``i``, and perhaps ``bound``. ``draw`` makes one
+    number and ``fill`` a number of ``dtype`` for each index, as in ``cobre_kernels.random.draws``.
     """
     name, draw_all = function.__name__, routine(fill)
 

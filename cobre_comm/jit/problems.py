@@ -35,18 +35,9 @@ def _made(kind: type[Mistake], values: tuple[Any, ...]) -> Mistake:
 
 
 class Problem(NamedTuple):
-    """What is wrong with the type of an argument.
+    """What is wrong with the type of an argument."""
 
-    Attributes
-    ----------
-    sentence : str
-        The text of the error.
-    word : str
-        What ``cobre-comm explain`` is given.
-    error : type
-        ``WrongType`` or ``WrongValue``: what is raised, with the other two.
-    """
-
-    sentence: str
-    word: str
+    sentence: str  # the text of the error
+    word: str  # what ``cobre-comm explain`` is given
+    # The error that is raised, with sentence and word.
     error: type[WrongType | WrongValue] = WrongType

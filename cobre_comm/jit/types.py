@@ -89,71 +89,38 @@ def restored(name: str, class_name: str, *arguments: Any) -> Any:
 
 
 class Field(NamedTuple):
-    """A field that compiled code holds of an object.
+    """A field that compiled code holds of an object."""
 
-    Parameters
-    ----------
-    name : str
-        The name by which compiled code reads it.
-    path : str
-        The attribute of the Python object with its value; for a record, with its address.
-    numba_type : numba type, optional
-        Its type; by default an attribute of that name of the object's type.
-    """
-
-    name: str
-    path: str
-    numba_type: Any = None
+    name: str  # by which compiled code reads the field
+    path: str  # the attribute of the Python object with its value; for a record, with its address
+    numba_type: Any = None  # by default an attribute of that name of the object's type
 
 
 class ObjectType(types.Type):  # type: ignore[misc]  # numba is untyped
     """A kind of object in ``@njit`` code; a class of it is a row of the table.
 
-    Parameters
-    ----------
-    label : str
-        The beginning of its name.
-    *arguments
-        The arguments of ``__init__`` of the class, to be pickled.
-
-    Attributes
-    ----------
-    what, variable : str
-        Its name in messages, and the name of a variable that holds one.
-    python : type
-        The Python class of such objects, for messages on how its methods are called.
-    fields : tuple of Field
-        The fields that compiled code holds, beside a count on the Python object. The first is
-        the communicator's record.
-    said : mapping
-        Names that it lacks, each with the rest of a message about it.
-    no_text, no_constant : str
-        What to write in place of ``str``, and why a global or a closure cannot hold one.
-    no_sequence : tuple of str
-        What to write in place of an index, ``len`` or a ``for`` loop, and the section that says
-        more.
-    members : dict
-        By name of an attribute or method: whether it is a collective; filled by ``attributes``.
-    of_one_thread : set of str
-        Methods that threads of ``prange`` must not call, beside collectives; likewise.
-    lent : type
-        The class of the type that methods get in its place.
-    synchronises : bool
-        Whether collectives wait for other ranks.
+    ``label`` is the beginning of a type's name; ``arguments`` are those of ``__init__`` of the
+    class, to be pickled.
     """
 
-    what: ClassVar[str]
-    variable: ClassVar[str]
-    python: ClassVar[type]
+    what: ClassVar[str]  # the name of such objects in messages
+    variable: ClassVar[str]  # the name of a variable that holds such an object
+    python: ClassVar[type]  # for messages on how methods of such objects are called
+    # What compiled code holds, beside a count on the Python object; the first is the communicator's
+    # record.
     fields: ClassVar[tuple[Field, ...]]
+    # Names that the object lacks, each with the rest of a message about it.
     said: ClassVar[Mapping[str, str]] = {}
-    no_text: ClassVar[str] = ""
-    no_constant: ClassVar[str] = ""
+    no_text: ClassVar[str] = ""  # what to write in place of ``str``
+    no_constant: ClassVar[str] = ""  # why a global or a closure cannot hold one
+    # What to write in place of an index, ``len`` or a ``for`` loop, and the section that says more.
     no_sequence: ClassVar[tuple[str, str] | None] = None
+    # By name of an attribute or method: whether it is a collective; filled by ``attributes``.
     members: ClassVar[dict[str, bool]]
+    # Methods, beside collectives, that threads of ``prange`` must not call; filled likewise.
     of_one_thread: ClassVar[set[str]]
-    lent: ClassVar[type[Borrowed]]
-    synchronises = True
+    lent: ClassVar[type[Borrowed]]  # the class of the type that methods get in its place
+    synchronises = True  # whether collectives wait for other ranks
 
     def __init_subclass__(cls) -> None:
         if "fields" in vars(cls):
@@ -185,13 +152,7 @@ class ObjectType(types.Type):  # type: ignore[misc]  # numba is untyped
 
 
 class Borrowed(types.Type):  # type: ignore[misc]  # numba is untyped
-    """The type of an object within its own methods, where the caller holds it.
-
-    Parameters
-    ----------
-    this : ObjectType
-        The type of the object.
-    """
+    """The type of an object within its own methods, where the caller holds it."""
 
     def __init__(self, this: Any) -> None:
         self.this, self.synchronises = this, this.synchronises
@@ -236,15 +197,8 @@ class LocalCommType(CommType):
 class RegionType(ObjectType):
     """A shared region in ``@njit`` code.
 
-    Parameters
-    ----------
-    dtype : numba type
-        Of its elements.
-    ndim : int
-        Number of its axes.
-    synchronises : bool
-        Whether it is a region of a communicator that waits for other ranks. A region on the heap of
-        a rank that shares no memory has the same type as a shared one.
+    ``synchronises`` says whether the region is of a communicator that waits for other ranks. A
+    region on the heap of a rank that shares no memory has the same type as a shared region.
     """
 
     what, variable, python = "a shared region", "region", SharedRegion

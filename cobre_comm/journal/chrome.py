@@ -53,23 +53,12 @@ def add_to_trace(
 ) -> None:
     """Add the calls of one communicator to the Chrome trace of its rank.
 
-    Parameters
-    ----------
-    calls : Path
-        The file of rows; a last row that is cut short is left out.
-    trace : Path
-        An array of events, or nothing yet.
-    remark : str
-        A note for the reader, shown beside the rank's name.
-    failed : PastCall, optional
-        The call that broke the communicator.
+    A last row of ``calls`` that is cut short is left out. ``trace`` is an array of events, or
+    nothing yet. ``remark`` is shown beside the rank's name, and ``failed`` is the call that broke
+    the communicator.
 
-    Raises
-    ------
-    ValueError
-        If ``calls`` is no file of rows; then nothing is written.
-    OSError
-        If one cannot be read, or the other not be written.
+    ``ValueError`` is raised, and nothing is written, if ``calls`` is no file of rows. ``OSError``
+    is raised if a file cannot be read or written.
     """
     about, rows = _read(calls)
     with trace.open("r+b" if trace.exists() else "w+b") as file:

@@ -56,12 +56,8 @@ def open_shared(path: str) -> Descriptor:
 def journals_in(path: str, pid: int | None = None) -> list[Journal]:
     """Return the journals in a file of shared memory; an empty list for a file that is not ours.
 
-    Parameters
-    ----------
-    path : str
-        Of the descriptor of a process.
-    pid : int, optional
-        If given, only journals of this process are returned.
+    ``path`` is that of a descriptor of a process. If ``pid`` is given, only journals of this
+    process are returned.
     """
     try:
         here = _mapped_here(path)

@@ -44,20 +44,11 @@ _notes: list[Notes] = []  # one, from the first report on
 
 
 class Reports(NamedTuple):
-    """What a process has reported, the oldest first.
+    """What a process has reported, the oldest first."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        What the numbers are.
-    times_ns : tuple of int
-        When each report was noted, on the machine's monotonic clock.
-    values : tuple of tuple of float
-        The numbers of each report, by name; NaN where a report has none of that name.
-    """
-
-    names: tuple[str, ...]
-    times_ns: tuple[int, ...]
+    names: tuple[str, ...]  # what the numbers are
+    times_ns: tuple[int, ...]  # when each report was noted, on the machine's monotonic clock
+    # The numbers of each report, by name; NaN where a report has none of that name.
     values: tuple[tuple[float, ...], ...]
 
     def since(self, time_ns: int) -> Reports:
@@ -172,10 +163,7 @@ def _letters(address: int) -> str:
 def reports_of(pid: int, own_pid: int) -> Reports | None:
     """Return what a process has reported; None if it has reported no numbers.
 
-    Parameters
-    ----------
-    pid, own_pid : int
-        The process, in this PID namespace and in its own.
+    The process is given in this PID namespace and in its own.
     """
     for path in shared_files(pid):
         try:

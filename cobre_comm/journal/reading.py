@@ -37,33 +37,16 @@ _CALL_WORDS = len(NOTED_CALL.fields)  # the number of the call is the first of t
 
 
 class PastCall(NamedTuple):
-    """A call that a rank has begun.
+    """A call that a rank has begun."""
 
-    Attributes
-    ----------
-    number : int
-        Of this communicator, from 1 on; the same for the same call of all ranks.
-    operation, dtype : str
-        Name of the operation, and the dtype of the elements ("" where there are none).
-    argument : str
-        The root or the ``ReduceOp``; "" where there is none.
-    elements : int
-        The rank's own number of elements; of a broadcast, bytes.
-    entered_ns : int
-        When it entered.
-    left_ns : int or None
-        When it had its result; None if it has none.
-    own : str
-        The method that the program has called, if this is the library's own call for it; else "".
-    """
-
-    number: int
+    number: int  # of this communicator, from 1 on; the same for the same call of all ranks
     operation: str
-    dtype: str
-    argument: str
-    elements: int
+    dtype: str  # of the elements; "" where there are none
+    argument: str  # the root or the ``ReduceOp``; "" where there is none
+    elements: int  # the rank's own number of elements; of a broadcast, bytes
     entered_ns: int
-    left_ns: int | None
+    left_ns: int | None  # when the rank had its result; None if it has none
+    # The method that the program has called, if this is the library's own call for it; else "".
     own: str = ""
 
     def __str__(self) -> str:
@@ -74,50 +57,24 @@ class PastCall(NamedTuple):
 
 
 class Journal(NamedTuple):
-    """A copy of the journal of one rank.
-
-    Attributes
-    ----------
-    rank, size : int
-        Which rank of how many.
-    backend : int
-        Number of the backend (``BackendSpec.number``).
-    pid : int
-        The process, in its own PID namespace.
-    communicator : int
-        Number of the communicator in its process; 0 is the first.
-    job : str
-        Name of the job; "" if no launcher gave one.
-    born_ns, read_ns : int
-        When the journal began, and when the copy was made.
-    ended : int or None
-        Status of the collective that broke the communicator; CLOSED_WELL if it was closed.
-    awaited : int or None
-        The rank that this one waits for now; ANOTHER_NODE if it is on another node.
-    awaited_since_ns : int
-        When that wait became slow.
-    calls : tuple of PastCall
-        The last calls, the latest at the end.
-    phase : str
-        The phase under way; "" for a program without phases.
-    copied : Copied
-        The words from which all this comes, for statistics.
-    """
+    """A copy of the journal of one rank."""
 
     rank: int
     size: int
-    backend: int
-    pid: int
-    communicator: int
-    job: str
-    born_ns: int
-    read_ns: int
+    backend: int  # ``BackendSpec.number``
+    pid: int  # the process, in its own PID namespace
+    communicator: int  # the number of the communicator in its process; 0 is the first
+    job: str  # name of the job; "" if no launcher gave one
+    born_ns: int  # when the journal began
+    read_ns: int  # when the copy was made
+    # Status of the collective that broke the communicator; CLOSED_WELL if it was closed.
     ended: int | None
+    # The rank that this rank waits for now; ANOTHER_NODE if that rank is on another node.
     awaited: int | None
-    awaited_since_ns: int
-    calls: tuple[PastCall, ...]
-    phase: str
-    copied: Copied
+    awaited_since_ns: int  # when that wait became slow
+    calls: tuple[PastCall, ...]  # the last calls, the latest at the end
+    phase: str  # the phase under way; "" for a program without phases
+    copied: Copied  # the words from which all this has been read, for statistics
 
 
 def read(address: int) -> Journal | None:

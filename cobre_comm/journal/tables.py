@@ -23,12 +23,8 @@ _NOT_ENTERED = PhaseStats(0, 0.0, NO_CALLS)
 def table_of_ranks(title: str, ranks: Sequence[Stats]) -> str:
     """Return the table over all ranks: least, mean and most, and the rank that is waited for.
 
-    Parameters
-    ----------
-    title : str
-        Its first line begins with this.
-    ranks : sequence of Stats
-        The statistics of the ranks that are known, at least one.
+    The first line begins with ``title``. ``ranks`` are the statistics of the ranks that are known,
+    at least one.
     """
     lines = [f"{title}: {_of(ranks)}", *_table_of_operations(ranks), *table_of_phases(ranks)]
     if any(WAITED_FOR in line for line in lines):
@@ -60,12 +56,8 @@ def _table_of_operations(ranks: Sequence[Stats]) -> list[str]:
 def table_of_phases(ranks: Sequence[Stats]) -> list[str]:
     """Return the lines of the table of phases; none for a program without phases.
 
-    A rank that has not entered a phase has computed for 0 s there.
-
-    Parameters
-    ----------
-    ranks : sequence of Stats
-        The statistics of the ranks that are known.
+    A rank that has not entered a phase has computed for 0 s there. ``ranks`` are the statistics of
+    the ranks that are known.
     """
     rows = [("phase", "entered", "computing", "waiting", "transferring", "imbalance")]
     sentences = []
@@ -98,15 +90,11 @@ def phases_of(ranks: Sequence[Stats]) -> dict[str, list[PhaseStats]]:
 def imbalance(computing: Sequence[float]) -> float:
     """Return the share of the longest computing that equal shares would save: 1 - mean / most.
 
-    It is what the load balance of the POP metrics, mean / most, lacks to 1.
+    ``computing`` has the seconds of each rank. The load balance of the POP metrics is mean / most;
+    this share is what that balance lacks to 1.
 
     Source: M. Wagner et al., "A Structured Approach to Performance Analysis", Tools for High
     Performance Computing 2017, Springer (2019).
-
-    Parameters
-    ----------
-    computing : sequence of float
-        Seconds of each rank.
     """
     most = max(computing)
     return 1.0 - fmean(computing) / most if most > 0.0 else 0.0
@@ -127,14 +115,9 @@ def _straggler(
 ) -> list[str]:
     """Say which rank the others waited for longest, in the words of the one that waited most.
 
-    Parameters
-    ----------
-    each : sequence of OperationStats
-        Of the ranks, for one operation or in one phase.
-    totals_s : sequence of float
-        The seconds of each rank of which the wait must be a noteworthy share.
-    operation, phase : str
-        The name of the one or of the other.
+    ``each`` has the statistics of every rank, for one operation or in one phase. The wait must be a
+    noteworthy share of ``totals_s``, the seconds of each rank. One of ``operation`` and ``phase``
+    is given.
     """
     together: dict[int, float] = {}
     for stats in each:

@@ -25,12 +25,7 @@ def is_telling() -> bool:
 def tell(comm: View, rank: int) -> str:
     """Return a line on the last calls of a rank, and how long ago they were.
 
-    Parameters
-    ----------
-    comm : View
-        The record of this rank's communicator.
-    rank : int
-        Any rank of it.
+    ``comm`` is the record of this rank's communicator, and ``rank`` any rank of it.
     """
     journal = _read(comm, rank)
     if journal is None:

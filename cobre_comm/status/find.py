@@ -21,41 +21,20 @@ PROCESSES = pathlib.Path("/proc")
 
 
 class Process(NamedTuple):
-    """A process of this user.
+    """A process of this user."""
 
-    Attributes
-    ----------
-    pid : int
-        Its process id in this PID namespace.
-    own_pid : int
-        Its process id in its own PID namespace, where a container has one.
-    state : str
-        Its state in the kernel's words, such as ``S (sleeping)`` or ``T (stopped)``.
-    """
-
-    pid: int
-    own_pid: int
-    state: str
+    pid: int  # in this PID namespace
+    own_pid: int  # in its own PID namespace, where a container has one
+    state: str  # in the kernel's words, such as ``S (sleeping)`` or ``T (stopped)``
 
 
 class SeenRank(NamedTuple):
-    """A rank as its journal shows it.
-
-    Attributes
-    ----------
-    journal : Journal
-        Its journal.
-    process : Process or None
-        The process that writes it; None if it has ended.
-    file : tuple of (int, int)
-        Device and inode of the memory in which the journal lies.
-    reports : Reports or None
-        The numbers that the rank has reported since its journal began; None if there are none.
-    """
+    """A rank as its journal shows it."""
 
     journal: Journal
-    process: Process | None
-    file: tuple[int, int]
+    process: Process | None  # the process that writes the journal; None if it has ended
+    file: tuple[int, int]  # device and inode of the memory in which the journal lies
+    # The numbers that the rank has reported since its journal began; None if there are none.
     reports: Reports | None = None
 
 

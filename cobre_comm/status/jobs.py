@@ -18,27 +18,13 @@ _STOPPED = ("T", "t")  # by a signal; by a debugger
 
 
 class SeenJob(NamedTuple):
-    """One communicator of a job, as far as its ranks are seen here.
+    """One communicator of a job, as far as its ranks are seen here."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the job; "" if no launcher gave one.
-    communicator : int
-        Number of the communicator in its processes; 0 is the first.
-    backend : str
-        Name of the backend.
-    size : int
-        Number of ranks.
-    ranks : tuple of SeenRank
-        Those that are seen, by rank.
-    """
-
-    name: str
-    communicator: int
+    name: str  # of the job; "" if no launcher gave one
+    communicator: int  # the number of the communicator in its processes; 0 is the first
     backend: str
     size: int
-    ranks: tuple[SeenRank, ...]
+    ranks: tuple[SeenRank, ...]  # those that are seen, by rank
 
     @property
     def unseen(self) -> list[int]:
@@ -53,12 +39,7 @@ class SeenJob(NamedTuple):
 def jobs_of(ranks: Iterable[SeenRank], job: str | None = None) -> list[SeenJob]:
     """Return the jobs to which these ranks belong.
 
-    Parameters
-    ----------
-    ranks : iterable of SeenRank
-        The ranks of all jobs.
-    job : str, optional
-        The name of one job, or the beginning of its name; others are left out.
+    ``job`` is the name of one job, or the beginning of its name; others are left out.
     """
     groups: dict[tuple[object, ...], list[SeenRank]] = defaultdict(list)
     for seen in ranks:

@@ -39,17 +39,7 @@ _POLICY = (
 class Server(ThreadingHTTPServer):
     """Serves the page, and what it shows.
 
-    Parameters
-    ----------
-    port : int
-        Where to listen; 0: any free port.
-    look : callable
-        Returns what the page shows.
-
-    Attributes
-    ----------
-    url : str
-        The address of the page.
+    ``port`` is where to listen, 0 being any free port. ``look`` returns what the page shows.
     """
 
     daemon_threads = True

@@ -88,15 +88,10 @@ def usable_parent(comm: MPI.Intracomm | None) -> MPI.Intracomm:
 
     ``mpi4py.MPI`` is imported here, which initialises MPI unless the program has forbidden it.
 
-    Raises
-    ------
-    BackendNotAvailable
-        If mpi4py or an MPI is missing.
-    InitializationFailed
-        If MPI is not initialised, or does not allow this thread to call it, or has a world of one
-        rank where more are announced.
-    TypeError
-        For anything but an intra-communicator.
+    ``InitializationFailed`` is raised if MPI is not initialised, or refuses this thread. The same
+    error is raised if the world of MPI has one rank where a launcher announces more. Without
+    mpi4py or an MPI, ``BackendNotAvailable`` is raised; for anything but an intra-communicator,
+    ``TypeError``.
     """
     try:
         _load()
@@ -154,10 +149,7 @@ def errors_named() -> Iterator[None]:
 def check_world(world: MPI.Intracomm, environ: Mapping[str, str] | None = None) -> None:
     """Refuse to be rank 0 of 1 where a launcher has started more ranks.
 
-    Raises
-    ------
-    InitializationFailed
-        Naming both numbers.
+    The ``InitializationFailed`` names both numbers of ranks.
     """
     if world.Get_size() > 1:
         return

@@ -28,25 +28,13 @@ if TYPE_CHECKING:
 class MpiTransport:
     """MPI as a transport: the owned MPI objects of a communicator. On one node they move no data.
 
-    Parameters
-    ----------
-    config : MpiConfig
-        With the choices that the ranks have made.
-    order : NodeOrder
-        Which ranks are where.
-    objects : OwnedObjects
-        Its communicators.
-
-    Attributes
-    ----------
-    pids : dict of int
-        Empty, because MPI tells no process ids.
+    ``config`` has the choices that the ranks have made.
     """
 
     def __init__(self, config: MpiConfig, order: NodeOrder, objects: OwnedObjects) -> None:
         self.config, self.owned = config, objects
         self.half_bytes = 0  # of half a staging buffer, on every node
-        self.pids: dict[int, int] = {}
+        self.pids: dict[int, int] = {}  # empty, because MPI tells no process ids
         self._order = order
 
     def begin(self, comm: View, words: NDArray[np.int64], attachment: Attachment) -> MpiMemory:

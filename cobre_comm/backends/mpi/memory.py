@@ -40,16 +40,8 @@ VERBS = Verbs(
 class MpiMemory(NodesMemory):
     """The records by which kernels call MPI; they live as long as MPI may write to them.
 
-    Parameters
-    ----------
-    comm : View
-        Of the communicator's record, which lies in ``words``.
-    words : ndarray of int64
-        That memory.
-    owned : OwnedObjects
-        The owned MPI objects, with the communicator of the leaders.
-    node_order : NodeOrder
-        Which ranks are where.
+    ``words`` is the memory of the communicator's record. The owned MPI objects include the
+    communicator of the leaders.
     """
 
     def __init__(
@@ -94,19 +86,10 @@ class MpiMemory(NodesMemory):
         mpi.sends = self.room(nodes * WORD_BYTES)
 
     def receive_goodbyes(self, limit_s: float) -> bool:
-        """Receive the goodbyes that no wait has read: each other leader has sent one.
+        """Receive the goodbyes that no wait has read; return whether all have arrived in time.
 
-        MPI may give the number of a freed communicator to a new one, which would then receive them.
-
-        Parameters
-        ----------
-        limit_s : float
-            How long to wait for them.
-
-        Returns
-        -------
-        bool
-            Whether all have arrived.
+        Each other leader has sent a goodbye. MPI may give the number of a freed communicator to a
+        new communicator, which would then receive these goodbyes.
         """
         from mpi4py import MPI
 

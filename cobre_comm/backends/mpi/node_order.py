@@ -38,10 +38,8 @@ def split_by_node(world: MPI.Intracomm, config: MpiConfig) -> tuple[MPI.Intracom
 def order_over(world: MPI.Intracomm, node: MPI.Intracomm) -> NodeOrder:
     """Return the node order of ``world``, on every rank; collective.
 
-    Raises
-    ------
-    InitializationFailed
-        If the leaders that the ranks have told cannot be the first ranks of nodes.
+    ``InitializationFailed`` is raised if the leaders that the ranks have told cannot be the first
+    ranks of nodes.
     """
     leader = np.array([world.rank], dtype=np.int64)
     node.Bcast(leader, root=0)

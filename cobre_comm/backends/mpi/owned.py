@@ -58,26 +58,18 @@ _owners: weakref.WeakSet[Owner] = weakref.WeakSet()
 
 
 class OwnedObjects:
-    """The communicators behind one communicator of ours.
+    """The communicators behind one communicator of ours."""
 
-    Attributes
-    ----------
-    is_closed : bool
-        CLOSED HERE: as far as this rank is concerned, the objects may be freed.
-    receive_goodbyes : callable
-        Receives the goodbyes of the other ranks, for so many seconds at most; returns whether all
-        have arrived.
-    leaders : MPI.Intracomm or None
-        That of the ranks that lead the nodes in a lane, on these.
-    """
-
-    leaders: MPI.Intracomm | None = None
+    leaders: MPI.Intracomm | None = None  # of the ranks that lead in a lane
 
     def __init__(self, world: MPI.Intracomm, node: MPI.Intracomm) -> None:
         self.world = world
         self.comms: list[MPI.Intracomm] = [node, world]
         self.node = node
+        # CLOSED HERE: as far as this rank is concerned, the objects may be freed.
         self.is_closed = False
+        # Receives the goodbyes of the other ranks, for so many seconds at most; returns whether all
+        # have arrived.
         self.receive_goodbyes: Callable[[float], bool] = lambda limit_s: True
 
     def split_off_leaders(self, lane: int | None, node: int) -> None:
@@ -119,10 +111,7 @@ class OwnedObjects:
 class OwnedPart:
     """The owned MPI objects of one split on this rank; every rank of the parent has one entry.
 
-    Parameters
-    ----------
-    comm : MPI.Intracomm or None
-        The communicator of a color, as MPI has split it off; None for color None.
+    The communicator is the part of a color, as MPI has split it off; None for color None.
     """
 
     def __init__(self, comm: MPI.Intracomm | None) -> None:

@@ -40,10 +40,7 @@ def all_come(comm: MPI.Intracomm, limit_s: float) -> bool:
 def await_all(parent: MPI.Intracomm, timeout_s: float) -> None:
     """Wait until all ranks of a new communicator have arrived; the limit is that of ``shm``.
 
-    Raises
-    ------
-    InitializationFailed
-        If a rank has not arrived in time.
+    ``InitializationFailed`` is raised if a rank has not arrived in time.
     """
     limit_s = max(timeout_s, START_TIMEOUT_S) if timeout_s else float("inf")
     if not all_come(parent, limit_s):

@@ -18,14 +18,7 @@ INTERFACES = Path("/sys/class/net")
 def with_lanes(group: Group, order: NodeOrder, wanted: int | None) -> NodeOrder:
     """Return the order with the lanes that all ranks can have; collective.
 
-    Parameters
-    ----------
-    group : Group
-        All ranks.
-    order : NodeOrder
-        Which ranks are where.
-    wanted : int or None
-        How many leaders of a node this rank was told to have; None chooses.
+    ``wanted`` is how many leaders of a node this rank was told to have; None chooses.
     """
     if order.is_flat or order.nodes == 1:
         return order

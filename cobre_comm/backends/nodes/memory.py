@@ -28,16 +28,7 @@ BODIES = Bodies("cobre_kernels.nodes", abandon_body)
 class Verbs:
     """The verbs of a transport, which move data between leaders (docs/design/nodes.md).
 
-    Parameters
-    ----------
-    exchange, allgatherv, broadcast, alltoallv, post, read, block : Kernel
-        The verbs of ``cobre_kernels/nodes/verbs.py``.
-    chain : Kernel, optional
-        The verb of the chain; None if the transport has none.
-    sees_bytes : bool
-        Whether a wait begins anew when bytes move.
-    followers_post : bool
-        Whether ``post`` works on followers too.
+    The kernels are those of ``cobre_kernels/nodes/verbs.py``.
     """
 
     exchange: Kernel
@@ -47,31 +38,16 @@ class Verbs:
     post: Kernel
     read: Kernel
     block: Kernel
-    chain: Kernel | None = None
-    sees_bytes: bool = False
-    followers_post: bool = False
+    chain: Kernel | None = None  # the verb of the chain; None if the transport has none
+    sees_bytes: bool = False  # whether a wait begins anew when bytes move
+    followers_post: bool = False  # whether ``post`` works on followers too
 
 
 class NodesMemory:
     """The records by which kernels work on several nodes; keep them as long as kernels may run.
 
-    Parameters
-    ----------
-    comm : View
-        Of the communicator's record, which lies in ``words``.
-    words : ndarray of int64
-        That memory.
-    node_order : NodeOrder
-        Which ranks are where.
-    verbs : Verbs
-        The kernels of the transport.
-    reach_bytes : int
-        The farthest end of a part that ``verbs.allgatherv`` moves.
-
-    Attributes
-    ----------
-    nodes : View
-        Of the Nodes record.
+    ``words`` is the memory of the communicator's record. ``reach_bytes`` is the farthest end of a
+    part that ``verbs.allgatherv`` moves.
     """
 
     def __init__(
@@ -174,12 +150,7 @@ class NodesMemory:
 def half_bytes_of(node_order: NodeOrder, buffer_bytes: int) -> int:
     """Return the bytes of half a staging buffer of this node; all nodes use the least of them.
 
-    Parameters
-    ----------
-    node_order : NodeOrder
-        Which ranks are where.
-    buffer_bytes : int
-        Collective buffer of each rank of this node.
+    ``buffer_bytes`` is the collective buffer of each rank of this node.
     """
     offset = node_order.lanes * records.staging_bytes(len(node_order.order))
     room = len(node_order.here) * buffer_bytes - offset

@@ -22,27 +22,14 @@ _LIST = re.compile(rb"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*")
 
 @dataclass(frozen=True)
 class NodeOrder:
-    """The ranks of a communicator, node by node; nodes are in the order of their first ranks.
+    """The ranks of a communicator, node by node; nodes are in the order of their first ranks."""
 
-    Parameters
-    ----------
-    order : ndarray of int64, shape (size,)
-        The ranks of node 0 ascending, then those of node 1, and so on.
-    starts : ndarray of int64, shape (nodes + 1,)
-        Where each node begins in ``order``.
-    node : int
-        Which node this rank is on.
-    rank : int
-        This rank.
-    lanes : int
-        In how many lanes the nodes have leaders (``cobre_kernels/nodes/lanes.py``).
-    """
-
+    # Shape (size,): the ranks of node 0 ascending, then those of node 1, and so on.
     order: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    node: int
+    starts: NDArray[np.int64]  # shape (nodes + 1,): where each node begins in ``order``
+    node: int  # of this rank
     rank: int
-    lanes: int = 1
+    lanes: int = 1  # in how many lanes the nodes have leaders (``cobre_kernels/nodes/lanes.py``)
 
     @property
     def nodes(self) -> int:
@@ -85,15 +72,7 @@ class NodeOrder:
 
 
 def node_order_of(leaders: ArrayLike, rank: int) -> NodeOrder:
-    """Return the node order, on one rank.
-
-    Parameters
-    ----------
-    leaders : array_like of int, shape (size,)
-        For each rank, the first rank of its node.
-    rank : int
-        This rank.
-    """
+    """Return the node order, on one rank; ``leaders`` has the first rank of each rank's node."""
     of = np.asarray(leaders, dtype=np.int64)
     order = np.argsort(of, kind="stable").astype(np.int64)
     firsts, counts = np.unique(of, return_counts=True)

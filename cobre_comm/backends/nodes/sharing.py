@@ -106,14 +106,8 @@ def remove_name(offer: Offer) -> None:
 def find_nodes(group: Group, share: bool = True, pretended: Sequence[int] = ()) -> NodeOrder:
     """Find the nodes of all ranks; collective.
 
-    Parameters
-    ----------
-    group : Group
-        The ranks.
-    share : bool
-        Whether this rank shares memory at all.
-    pretended : sequence of int
-        For tests: rank r is kept apart from the ranks that are not on the same node of these.
+    ``share`` says whether this rank shares memory at all. ``pretended`` is for tests: the pretended
+    node of each rank, in turn; ranks of different pretended nodes are kept apart.
     """
     rank, offers = group.rank, []
     file, own = _offer(rank, share, pretended)

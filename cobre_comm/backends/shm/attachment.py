@@ -32,15 +32,7 @@ from cobre_comm.shared_region import INTERLEAVE, Lengths
 
 
 class Attachment:
-    """The segment of the ranks of a node, to which this one is attached.
-
-    Parameters
-    ----------
-    config : ShmConfig
-        Of this rank among them.
-    segment : Segment
-        The segment, which all of them have mapped.
-    """
+    """The segment of a node that all its ranks have mapped, and to which this rank is attached."""
 
     def __init__(self, config: ShmConfig, segment: Segment) -> None:
         self._config, self._segment = config, segment
@@ -110,19 +102,9 @@ def attach(config: ShmConfig) -> Attachment:
 def attach_group(config: ShmConfig, group: Group, leader: int = 0) -> Attachment:
     """Attach this rank to a segment without a name, for ranks that can talk to each other already.
 
-    Parameters
-    ----------
-    config : ShmConfig
-        Of this rank among those of its segment.
-    group : Group
-        The ranks of all segments, which agree together.
-    leader : int
-        The rank of the group that is rank 0 of this segment.
-
-    Raises
-    ------
-    AllocationFailed
-        On all ranks, if one of them fails.
+    The ranks of all segments are one group, and agree together: ``AllocationFailed`` is raised on
+    all of them if one fails. ``leader`` is the rank of the group that is rank 0 of this segment,
+    and ``config`` counts the ranks of this segment alone.
     """
     buffer_bytes = group.agree(choose_buffer_bytes(config))
 

@@ -51,18 +51,8 @@ def load_for_council() -> None:
 class ShmCouncil(Council):
     """The survivors of the ranks of one segment.
 
-    Parameters
-    ----------
-    backend : str
-        Name of the backend, for errors.
-    segment : Segment
-        The segment.
-    rank, size : int
-        This rank, and the number of ranks that have attached.
-    timeout_s : float
-        How long a member that lives may take to answer; 0: no limit.
-    variable : str
-        The variable of the environment that raises this limit.
+    ``size`` counts the ranks that have attached. A member that lives has ``timeout_s`` to answer, 0
+    being no limit; ``variable`` is the variable of the environment that raises this limit.
     """
 
     def __init__(

@@ -72,27 +72,14 @@ def share_segment(
 ) -> Segment:
     """Return a new segment that all ranks of one leader have mapped; collective.
 
-    Parameters
-    ----------
-    group : Group
-        The ranks, which agree together.
-    nbytes : int
-        Length of the segment, the same on all ranks of a leader.
-    own : range
-        This rank reserves the pages of these bytes; the ranks of a leader reserve all together.
-    prepare : callable
-        Called with the segment once it is mapped: on the leader first, then on the others.
-    leader : int
-        The rank that makes the segment of this rank.
-    interleave : bool
-        Whether its pages are spread over NUMA nodes.
-    is_alone : bool
-        Whether no other rank maps this segment: then it needs no /dev/shm.
+    The ranks of the group agree together: ``AllocationFailed`` is raised on all of them if one
+    fails, and names that rank and the reason. ``leader`` is the rank that makes the segment of this
+    rank, and ``nbytes`` is the same on all ranks of a leader. Each of them reserves the pages of
+    the bytes ``own``; together they reserve all pages.
 
-    Raises
-    ------
-    AllocationFailed
-        On all ranks, if one of them fails; it says which, and why.
+    ``prepare`` is called with the mapped segment, on the leader first, then on the others.
+    ``interleave`` spreads the pages over NUMA nodes. A rank that ``is_alone`` shares its segment
+    with no other rank, and needs no /dev/shm.
     """
     file = _share_file(group, leader, nbytes, is_alone)
     leads = group.rank == leader

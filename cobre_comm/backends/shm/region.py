@@ -19,14 +19,8 @@ from cobre_comm.shared_region import LEADER, Lengths
 def own_rows(placement: str, rows: int, rank: int, size: int) -> range:
     """Return the rows of a region that a rank owns: their pages lie on the NUMA node of that rank.
 
-    Parameters
-    ----------
-    placement : str
-        Of ``PLACEMENTS``. Interleaved pages are where they belong, whoever takes them.
-    rows : int
-        The region's length along its first axis.
-    rank, size : int
-        This rank among those of its node, and their number.
+    ``rows`` is the region's length along its first axis; ``rank`` and ``size`` count the ranks of
+    this node. Interleaved pages are where they belong, whichever rank takes them.
     """
     if placement == LEADER:
         return range(rows if rank == 0 else 0)

@@ -64,17 +64,9 @@ T = TypeVar("T")
 def rendezvous(config: ShmConfig, buffer_bytes: int) -> Segment:
     """Find the other ranks; return the segment that all of them have mapped.
 
-    Parameters
-    ----------
-    config : ShmConfig
-        This rank, and the name of the segment.
-    buffer_bytes : int
-        Collective buffer of each rank; rank 0's value holds.
-
-    Raises
-    ------
-    InitializationFailed
-        If the name is in use or foreign, its header is another one, or ranks are missing or lost.
+    Each rank's collective buffer has the ``buffer_bytes`` of rank 0. ``InitializationFailed`` is
+    raised if the name is in use or foreign, its header is another one, or ranks are missing or
+    lost.
     """
     try:
         if config.rank == 0:

@@ -77,13 +77,7 @@ def lock(fd: int, byte: int) -> bool:
 
 
 def create_named(name: str) -> Descriptor:
-    """Create an empty file that did not exist before.
-
-    Raises
-    ------
-    FileExistsError
-        If the name is taken.
-    """
+    """Create an empty file that did not exist before; ``FileExistsError`` if the name is taken."""
     flags = os.O_CREAT | os.O_EXCL | os.O_RDWR
     file = Descriptor(_posixshmem.shm_open, name, flags, PRIVATE_MODE)
     os.fchmod(file.number, PRIVATE_MODE)  # for any umask
@@ -106,25 +100,10 @@ def extend(
 ) -> Segment:
     """Give an empty file its length, and the pages of this rank: some first bytes, then zeros.
 
-    The first bytes are written before the pages are reserved, because that takes time.
-
-    Parameters
-    ----------
-    file : Descriptor
-        The file.
-    nbytes : int
-        The length of the segment, for which there must be room on this machine.
-    own : range
-        This rank reserves the pages of these bytes; other ranks reserve the rest.
-    begins : bytes
-        The first bytes.
-    interleave : bool
-        Whether the pages of the segment are spread over the NUMA nodes, whoever reserves them.
-
-    Raises
-    ------
-    AllocationFailed
-        If there is no such memory.
+    This rank reserves the pages of the bytes ``own``; other ranks reserve the rest. The first
+    bytes, ``begins``, are written before the pages are reserved, because reserving takes time.
+    ``interleave`` spreads the pages of the segment over the NUMA nodes, whichever rank reserves
+    them. ``AllocationFailed`` is raised if this machine has no room for ``nbytes``.
     """
     fd = file.number
     try:

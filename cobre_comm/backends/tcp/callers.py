@@ -35,21 +35,11 @@ AGAIN_S = 0.01  # before it connects again to a port, after a connection has end
 
 
 class Callers(NamedTuple):
-    """The ports of the ranks of a communicator.
+    """The ports of the ranks of a communicator."""
 
-    Parameters
-    ----------
-    listener : socket
-        Of this rank.
-    endpoints : mapping of int to Endpoint
-        By rank, where the other ones listen.
-    key : bytes
-        Of the handshakes at these ports.
-    """
-
-    listener: socket.socket
-    endpoints: Mapping[int, Endpoint]
-    key: bytes
+    listener: socket.socket  # of this rank
+    endpoints: Mapping[int, Endpoint]  # by rank, where the other ranks listen
+    key: bytes  # of the handshakes at these ports
 
     def close(self) -> None:
         """Close this rank's port."""

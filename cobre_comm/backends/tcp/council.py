@@ -73,33 +73,15 @@ GOES_ON, TIME_OVER, TOO_SMALL = range(3)  # how a roll begins
 
 
 class Answer(NamedTuple):
-    """The answer of a rank to a call: its row, or the roll that it holds.
+    """The answer of a rank to a call: its row, or the roll that it holds."""
 
-    Parameters
-    ----------
-    call : int
-        Number of the call.
-    content : bytes
-        A row, or a roll if there is a chair.
-    chair : int
-        The rank that made the roll, or took it from a member.
-    """
-
-    call: int
-    content: bytes
-    chair: int = NO_CHAIR
+    call: int  # the number of the call
+    content: bytes  # a row, or a roll if there is a chair
+    chair: int = NO_CHAIR  # the rank that made the roll, or took the roll from a member
 
 
 class TcpCouncil(Council):
-    """The survivors of the ranks of several nodes.
-
-    Parameters
-    ----------
-    config : TcpConfig
-        Of this rank.
-    callers : Callers
-        Where the ranks listen.
-    """
+    """The survivors of the ranks of several nodes."""
 
     def __init__(self, config: TcpConfig, callers: Callers) -> None:
         super().__init__(config.rank, config.size)

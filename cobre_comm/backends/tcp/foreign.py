@@ -28,31 +28,15 @@ _made = itertools.count()  # communicators of this process that met by a file
 
 
 class ForeignJob(NamedTuple):
-    """The facts that another launcher has told this process.
+    """The facts that another launcher has told this process."""
 
-    Parameters
-    ----------
-    name : str
-        Name of the job: the same on all its ranks, and on no other's.
-    rank, size : str
-        This rank, and the number of ranks.
-    coordinator : str
-        The machine of rank 0.
-    port : int
-        Where rank 0 listens.
-    folder : str
-        A folder that all ranks should see; empty: the working directory.
-    has_pmi : bool
-        Whether the launcher offers PMI or PMIx, by which an MPI finds its ranks.
-    """
-
-    name: str
+    name: str  # of the job: the same on all its ranks, and on no other's
     rank: str
     size: str
-    coordinator: str
-    port: int
-    folder: str
-    has_pmi: bool
+    coordinator: str  # the machine of rank 0
+    port: int  # where rank 0 listens
+    folder: str  # a folder that all ranks should see; empty: the working directory
+    has_pmi: bool  # whether the launcher offers PMI or PMIx, by which an MPI finds its ranks
 
     def variables(self) -> dict[str, str]:
         """Return the variables that our own launcher would have set."""

@@ -16,34 +16,19 @@ from cobre_comm.backends.tcp.process import pid_of, watch
 
 @dataclass
 class Links:
-    """The connected sockets of a rank, all non-blocking.
+    """The connected sockets of a rank, all non-blocking; each mapping is by rank."""
 
-    Parameters
-    ----------
-    control : dict of socket
-        By rank of the other end: between rank 0 and every other, and between every two leaders of a
-        lane.
-    data : dict of socket
-        Likewise, between every two leaders of a lane.
-    processes : dict of int
-        By rank: a descriptor that is readable once its process has ended, where there is one.
-    pids : dict of int
-        By rank: its process id, of the same ranks.
-    ranks_here : int
-        How many ranks of the job run on this machine, this one included.
-    eager_bytes : int
-        Rank 0's value.
-    where : dict of int
-        By rank, of the leaders at least: the socket address at which this rank has found that rank,
-        with any port; for this rank itself the address at which it has listened, if there is one.
-    """
-
+    # Between rank 0 and every other rank, and between every two leaders of a lane.
     control: dict[int, socket.socket] = field(default_factory=dict)
+    # Between every two leaders of a lane.
     data: dict[int, socket.socket] = field(default_factory=dict)
+    # A descriptor that is readable once the process of that rank has ended, where there is one.
     processes: dict[int, int] = field(default_factory=dict)
-    pids: dict[int, int] = field(default_factory=dict)
-    ranks_here: int = 1
-    eager_bytes: int = 0
+    pids: dict[int, int] = field(default_factory=dict)  # the process ids of the same ranks
+    ranks_here: int = 1  # how many ranks of the job run on this machine, this rank included
+    eager_bytes: int = 0  # rank 0's value
+    # The socket address at which this rank has found that rank, a leader at least, with any port.
+    # For this rank itself, the address at which this rank has listened, if any.
     where: dict[int, tuple[Any, ...]] = field(default_factory=dict)
 
     def put(self, peer: int, purpose: int, sock: socket.socket) -> None:

@@ -39,16 +39,7 @@ VERBS = Verbs(
 class SocketTransport:
     """Sockets as a transport: the links of a leader to the other leaders. A follower has none.
 
-    Parameters
-    ----------
-    config : TcpConfig
-        Of this rank.
-    order : NodeOrder
-        Which ranks are where.
-    links : Links
-        The connected sockets.
-    half_bytes : int
-        Half of what every node can stage.
+    ``half_bytes`` is half of what every node can stage.
     """
 
     def __init__(self, config: TcpConfig, order: NodeOrder, links: Links, half_bytes: int) -> None:
@@ -95,17 +86,7 @@ class SocketTransport:
 
 
 def link_record(memory: NodesMemory, sockets: Links, node_order: NodeOrder) -> View:
-    """Return the record by which kernels use the links; it lives as long as the memory.
-
-    Parameters
-    ----------
-    memory : NodesMemory
-        Of the communicator.
-    sockets : Links
-        The connected sockets.
-    node_order : NodeOrder
-        Which ranks are where.
-    """
+    """Return the record by which kernels use the links; it lives as long as the memory."""
     size, nodes, own = len(node_order.order), node_order.nodes, node_order.node
     links = memory.record(records.LINKS, nodes)
     links.transfer = exchange.transfer_kernel.address

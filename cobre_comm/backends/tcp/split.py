@@ -32,17 +32,10 @@ Where = Mapping[int, tuple[Any, ...]]  # by rank: a socket address of any port t
 
 
 class Meeting(NamedTuple):
-    """The difference between a rendezvous of a split and that of a new job.
+    """The difference between a rendezvous of a split and that of a new job."""
 
-    Parameters
-    ----------
-    listener : socket or None
-        Where rank 0 listens, instead of opening one.
-    meanwhile : callable or None
-        Called on every rank now and then; an exception of it ends the rendezvous.
-    """
-
-    listener: socket.socket | None = None
+    listener: socket.socket | None = None  # where rank 0 listens, instead of opening one
+    # Called on every rank now and then; an exception of it ends the rendezvous.
     meanwhile: Callable[[], None] | None = None
 
 

@@ -45,24 +45,11 @@ _INSTEAD = (
 def told_by_file(folder: str, name: str, rank: int, words: str, timeout_s: float) -> Iterator[str]:
     """Write the secret as rank 0, or read it as another rank, while the ranks meet.
 
-    Parameters
-    ----------
-    folder : str
-        A folder that all ranks see; empty: the working directory.
-    name : str
-        Of the file.
-    rank : int
-        Rank 0 makes the file, and removes it in the end.
-    words : str
-        The content that rank 0 writes.
-    timeout_s : float
-        How long another rank waits for it; 0: without a limit.
+    Rank 0 writes ``words``, and removes the file in the end. Another rank waits for the file for
+    ``timeout_s``; 0 is no limit. All ranks see ``folder``; empty is the working directory.
 
-    Raises
-    ------
-    InitializationFailed
-        If rank 0 cannot write the file, if it does not appear, if it is another user's, or if
-        something else stands in its place.
+    ``InitializationFailed`` is raised if rank 0 cannot write the file. The same error is raised if
+    the file does not appear, is another user's, or something else stands in its place.
     """
     path = Path(folder or ".").absolute() / name
     if rank > 0:

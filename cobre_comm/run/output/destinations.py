@@ -24,27 +24,14 @@ _FALLBACK_SIZE = (80, 24)
 
 @dataclass(frozen=True)
 class Shown:
-    """The choices of the user on the output of ranks.
+    """The choices of the user on the output of ranks."""
 
-    Parameters
-    ----------
-    prefix : bool
-        Whether ``[rank]`` stands before each line; in a job of one rank it never does.
-    quiet : set of int
-        The ranks whose output is not shown.
-    tty : bool
-        Whether each rank writes to a pseudo-terminal.
-    logs : mapping of int to LogFile
-        The files of ranks that have one.
-    log_dir : str or None
-        The folder of these files.
-    """
-
+    # Whether ``[rank]`` stands before each line; in a job of one rank it never does.
     prefix: bool = True
-    quiet: frozenset[int] = frozenset()
-    tty: bool = False
-    logs: Mapping[int, LogFile] = field(default_factory=dict)
-    log_dir: str | None = None
+    quiet: frozenset[int] = frozenset()  # the ranks that show no output
+    tty: bool = False  # whether each rank writes to a pseudo-terminal
+    logs: Mapping[int, LogFile] = field(default_factory=dict)  # the files of ranks that have one
+    log_dir: str | None = None  # the folder of these files
 
 
 def parse_ranks(text: str | None, size: int) -> frozenset[int]:
@@ -66,16 +53,7 @@ class Output:
     """The output of the ranks of a job, and of ``mpiexec``, on its way to its destinations.
 
     A job of one rank writes directly to the launcher's stdout and stderr, unless the user has
-    chosen a terminal, quiet ranks or files.
-
-    Parameters
-    ----------
-    loop : Loop
-        The loop that serves pipes and outlets.
-    size : int
-        Number of ranks of the whole job.
-    shown : Shown
-        The choices of the user.
+    chosen a terminal, quiet ranks or files. ``size`` counts the ranks of the whole job.
     """
 
     def __init__(self, loop: Loop, size: int, shown: Shown) -> None:

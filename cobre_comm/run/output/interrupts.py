@@ -11,19 +11,11 @@ _LAST = b"KeyboardInterrupt"
 
 
 class Sieve:
-    """Takes such tracebacks out of the stderr of one rank.
-
-    Attributes
-    ----------
-    is_on : bool
-        Whether it does so; it passes everything on before Ctrl-C has come.
-    taken : bytes
-        The last traceback that it has taken out.
-    """
+    """Takes tracebacks of Ctrl-C out of the stderr of one rank."""
 
     def __init__(self) -> None:
-        self.is_on = False
-        self.taken = b""
+        self.is_on = False  # set when Ctrl-C has been pressed; until then everything passes
+        self.taken = b""  # the last traceback that was taken out
         self._begun: list[bytes] = []  # of a traceback whose last line has not come yet
 
     def sift(self, text: bytes) -> bytes:

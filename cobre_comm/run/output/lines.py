@@ -33,26 +33,9 @@ class Screen:
 class Stream:
     """The stdout or stderr of one rank.
 
-    Parameters
-    ----------
-    outlet : Outlet
-        Its destination.
-    prefix : bytes
-        Bytes before each line.
-    screen : Screen
-        Shared by all streams of the job.
-    log : LogFile, optional
-        Gets all bytes as they are. A line goes there when it is whole, because both streams of a
-        rank share its file and must not cut each other's lines.
-
-    Attributes
-    ----------
-    tail : bytes
-        The last ``TAIL_BYTES`` bytes.
-    is_muted : bool
-        Whether further bytes go to ``tail`` and ``log`` alone.
-    sieve : Sieve
-        Takes tracebacks of Ctrl-C out of the lines that are shown.
+    ``prefix`` stands before each line, and all streams of the job share ``screen``. ``log`` gets
+    all bytes as they are. A line goes there when it is whole, because both streams of a rank share
+    its file and must not cut each other's lines.
     """
 
     def __init__(
@@ -60,9 +43,9 @@ class Stream:
     ) -> None:
         self.outlet = outlet
         self._log = log
-        self.tail = b""
-        self.is_muted = False
-        self.sieve = Sieve()
+        self.tail = b""  # the last ``TAIL_BYTES`` bytes
+        self.is_muted = False  # whether further bytes go to ``tail`` and ``log`` alone
+        self.sieve = Sieve()  # takes tracebacks of Ctrl-C out of the lines that are shown
         self._prefix = prefix
         self._screen = screen
         self._partial = b""

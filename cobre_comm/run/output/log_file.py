@@ -12,26 +12,12 @@ from cobre_comm.run.descriptors import SPARE_DESCRIPTORS, allow
 class LogFile:
     """The file of one rank.
 
-    Parameters
-    ----------
-    path : Path
-        Its path; an earlier file is replaced.
-    appends : bool
-        Whether an earlier file is kept, because it is of an earlier attempt of this job.
-
-    Attributes
-    ----------
-    problem : str
-        A sentence, if the end of the output is missing; else "".
-
-    Raises
-    ------
-    OSError
-        If the file cannot be made.
+    An earlier file is replaced. With ``appends`` an earlier file is kept, because an earlier
+    attempt of this job has written the file. ``OSError`` is raised if the file cannot be made.
     """
 
     def __init__(self, path: Path, *, appends: bool = False) -> None:
-        self.problem = ""
+        self.problem = ""  # a sentence, if the end of the output is missing; else ""
         self._path = path
         self._file = path.open("ab" if appends else "wb", buffering=0)
 

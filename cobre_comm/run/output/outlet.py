@@ -17,25 +17,13 @@ FILE_BYTES = 2**20
 
 
 class Outlet:
-    """A file descriptor, with a queue of bytes to write to it.
-
-    Attributes
-    ----------
-    fd : int
-        The descriptor; it stays in blocking mode, since others may share it.
-    is_terminal : bool
-        Whether the descriptor is a terminal.
-    is_broken : bool
-        Whether its reader has gone; then everything is dropped.
-    problem : str
-        A sentence, if bytes could not be written, as on a full disk; else "".
-    """
+    """A file descriptor, with a queue of bytes to write to it."""
 
     def __init__(self, fd: int) -> None:
-        self.fd = fd
+        self.fd = fd  # stays in blocking mode, since others may share it
         self.is_terminal = os.isatty(fd)
-        self.is_broken = False
-        self.problem = ""
+        self.is_broken = False  # whether its reader has gone; then everything is dropped
+        self.problem = ""  # a sentence, if bytes could not be written, as on a full disk; else ""
         self._pending: deque[bytes] = deque()
         self._pending_bytes = 0
         is_file = stat.S_ISREG(os.fstat(fd).st_mode)

@@ -16,15 +16,7 @@ READ_BYTES = 2**16  # a pipe's capacity: ranks take turns
 
 
 class Relay:
-    """Moves bytes from ranks to outlets; a full outlet stops only the ranks that write to it.
-
-    Parameters
-    ----------
-    outlets : iterable of Outlet
-        The destinations of the streams.
-    loop : Loop
-        The loop that serves pipes and outlets.
-    """
+    """Moves bytes from ranks to outlets; a full outlet stops only the ranks that write to it."""
 
     def __init__(self, outlets: Iterable[Outlet], loop: Loop) -> None:
         self._outlets = {outlet.fd: outlet for outlet in outlets}

@@ -30,20 +30,10 @@ def meet(
     After the block no rank listens here, and the links stay. If the block raises, all sockets are
     closed, and the other ranks are told why.
 
-    Parameters
-    ----------
-    config : TcpConfig
-        This rank, and where rank 0 is. A worker waits for rank 0 for at most
-        ``connect_timeout_ms``, and for the other workers as long as rank 0 does.
-    listener : socket, optional
-        Where rank 0 listens, instead of opening one; it is closed in any case.
-    meanwhile : callable, optional
-        Called every ``LOOK_S``; what it raises ends the rendezvous.
-
-    Raises
-    ------
-    InitializationFailed
-        If ranks are missing, refused or lost.
+    A worker waits for rank 0 for at most ``connect_timeout_ms``, and for the other workers as long
+    as rank 0 does. ``InitializationFailed`` is raised if ranks are missing, refused or lost. Rank 0
+    listens at ``listener`` instead of opening one; the listener is closed in any case.
+    ``meanwhile`` is called every ``LOOK_S``, and an exception of ``meanwhile`` ends the rendezvous.
     """
     participant = Coordinator(config, listener) if config.rank == 0 else Worker(config)
     try:

@@ -43,22 +43,10 @@ class Acceptor:
     UNAUTHENTICATED, the oldest of the host that has most is EVICTED. So a flood from another host
     does not evict a slow peer, and a flood from its own host leaves it time to answer.
 
-    Parameters
-    ----------
-    loop : Loop
-        Runs the tasks.
-    config : TcpConfig
-        Of this rank.
-    key_of : callable
-        Returns the key of handshakes for a purpose.
-    admit : callable
-        Receives every link that is ADMITTED.
-    expected : set of (int, int)
-        Peer and purpose of each link.
-    links : int
-        How many links this rank will have, with those that it opens.
-    is_quiet : bool
-        Whether dropped connections are no news, because peers only look whether this rank listens.
+    ``expected`` has the peer and the purpose of each link. ``key_of`` returns the key of handshakes
+    for a purpose, and ``admit`` receives every link that is ADMITTED. ``links`` counts all links of
+    this rank, with those that it opens. Where ``is_quiet``, dropped connections are no news,
+    because peers only look whether this rank listens.
     """
 
     def __init__(
@@ -85,10 +73,7 @@ class Acceptor:
     def make_room(self, links: int) -> None:
         """Make room for so many more links; what is left of it is for UNAUTHENTICATED connections.
 
-        Raises
-        ------
-        InitializationFailed
-            If the limit of open files is too low.
+        ``InitializationFailed`` is raised if the limit of open files is too low.
         """
         wanted, held = MOST_UNAUTHENTICATED + self._config.size, len(self._unauthenticated)
         self._most_unauthenticated = reserve_descriptors(links, wanted, held)

@@ -56,19 +56,10 @@ def open_link(
 ) -> Task[None]:
     """Connect to a rank and shake hands, however long it takes.
 
-    Parameters
-    ----------
-    attempts : Attempts
-        Notes every attempt that FAILED.
-    endpoints : callable
-        Returns where the rank may be; may raise ``OSError``.
-    describe : callable
-        Returns the fields to send, given the socket and whether all ranks are on this machine.
-    key : bytes
-        Key of the handshake.
-    admit : callable
-        Receives the link when it is ADMITTED, and the identity of the peer's process. If it is
-        REFUSED, ``InitializationFailed`` is raised.
+    ``attempts`` notes every attempt that FAILED. ``endpoints`` returns where the rank may be, and
+    may raise ``OSError``. ``describe`` returns the fields to send, given the socket and whether all
+    ranks are on this machine. ``admit`` receives the link when it is ADMITTED, and the identity of
+    the peer's process. If the link is REFUSED, ``InitializationFailed`` is raised.
     """
     pause_s = FIRST_PAUSE_S
     while True:

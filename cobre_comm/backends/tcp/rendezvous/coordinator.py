@@ -31,15 +31,7 @@ _logger = logging.getLogger("cobre_comm")
 
 
 class Coordinator(Participant):
-    """Rank 0 in the rendezvous.
-
-    Parameters
-    ----------
-    config : TcpConfig
-        Of this rank.
-    listener : socket, optional
-        Where the workers attach, instead of opening one.
-    """
+    """Rank 0 in the rendezvous; the workers attach at ``listener``, or at one that rank 0 opens."""
 
     def __init__(self, config: TcpConfig, listener: socket.socket | None) -> None:
         super().__init__(config)

@@ -81,18 +81,9 @@ def handshake_as_acceptor(
 ) -> Task[Handshake]:
     """Shake hands at the accepting end: from UNAUTHENTICATED to ADMITTED.
 
-    Parameters
-    ----------
-    sock : socket
-        Just accepted.
-    key_of : callable
-        Returns the key for a purpose.
-    refusal_of : callable
-        Returns why a PROVEN peer is refused, or None.
-    until : float
-        When to give up with ``TimeoutError``.
-    loopback_only : bool
-        Sent to the peer: whether no rank can be on another machine.
+    ``key_of`` returns the key for a purpose, and ``refusal_of`` returns why a PROVEN peer is
+    refused, or None. At ``until`` the acceptor gives up with ``TimeoutError``. ``loopback_only`` is
+    sent to the peer: whether no rank can be on another machine.
     """
     nonce = secrets.token_bytes(NONCE_BYTES)
     challenge = _CHALLENGE.pack(MAGIC, tags.PROTOCOL_VERSION, loopback_only, nonce)

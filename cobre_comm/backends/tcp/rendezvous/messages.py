@@ -95,10 +95,8 @@ def _longest_roll(size: int) -> int:
 def receive_frame(sock: socket.socket, rank: int, expected: Expected) -> Task[bytes]:
     """Receive a frame from an attached rank.
 
-    Raises
-    ------
-    InitializationFailed
-        If the rank is lost, sends REFUSED or another frame, or one that has changed on its way.
+    ``InitializationFailed`` is raised if the rank is lost, sends REFUSED or another frame, or a
+    frame that has changed on its way.
     """
     try:
         length, seen = unpack_prefix((yield from receive(sock, tags.PREFIX_BYTES)))
@@ -174,12 +172,8 @@ def unpack_job(payload: bytes) -> Job:
 def pack_peers(link_timeout_ms: int, listeners: Sequence[tuple[Address | None, int]]) -> bytes:
     """Return the PEERS frame.
 
-    Parameters
-    ----------
-    link_timeout_ms : int
-        For the worker to open and accept its links; 0: no limit.
-    listeners : sequence of (address, port)
-        Of the leaders beside rank 0, in the order of their ranks.
+    The worker has ``link_timeout_ms`` to open and accept its links; 0 is no limit. The listeners
+    are those of the leaders beside rank 0, in the order of their ranks.
     """
     entries = (_ENTRY.pack(*pack_address(address), port) for address, port in listeners)
     return pack_checked(tags.PEERS, _LIMIT.pack(link_timeout_ms) + b"".join(entries))

@@ -39,13 +39,7 @@ _logger = logging.getLogger("cobre_comm")
 
 
 class Participant(abc.ABC):
-    """One rank in the rendezvous: a :class:`cobre_comm.common.agreement.Group` once it is attached.
-
-    Parameters
-    ----------
-    config : TcpConfig
-        Of this rank.
-    """
+    """A rank in the rendezvous: once attached, a :class:`cobre_comm.common.agreement.Group`."""
 
     def __init__(self, config: TcpConfig) -> None:
         self.rank, self.size = config.rank, config.size
@@ -67,10 +61,7 @@ class Participant(abc.ABC):
     def attach(self) -> None:
         """Return when every rank is attached to rank 0, and knows it.
 
-        Raises
-        ------
-        InitializationFailed
-            If ranks are missing, refused or lost.
+        ``InitializationFailed`` is raised if ranks are missing, refused or lost.
         """
 
     @abc.abstractmethod

@@ -51,10 +51,7 @@ def listen(endpoint: Endpoint) -> socket.socket:
 def listen_for_workers(host: str, port: int) -> list[socket.socket]:
     """Return sockets that listen at every address of ``host``, for rank 0.
 
-    Raises
-    ------
-    InitializationFailed
-        Naming address, port and the variable to change.
+    An ``InitializationFailed`` names address, port and the variable to change.
     """
     listeners: list[socket.socket] = []
     failure: OSError | None = None

@@ -518,11 +518,22 @@ class WorkerError(Explained):
                 f"rank {self.rank} ended before it had sent a value; its exit code is not known, "
                 "because this process ignores SIGCHLD or has waited for all of its children"
             )
-        elif self.exit_code < 0:
-            return f"rank {self.rank} was ended by {signal_name(-self.exit_code)}"
         else:
-            said = f"rank {self.rank} ended with exit code {self.exit_code}"
+            said = how_ended(f"rank {self.rank}", self.exit_code) + who_kills(self.exit_code)
         return f"{said}; the function has not returned a value" if self.exit_code == 0 else said
+
+
+def how_ended(name: str, exit_code: int) -> str:
+    """Say how a process ended, in one line; an exit code below 0 is that of a signal."""
+    if exit_code >= 0:
+        return f"{name} exited with code {exit_code}"
+    return f"{name} was ended by {signal_name(-exit_code)}"
+
+
+def who_kills(exit_code: int) -> str:
+    """Return the end of a sentence about a process that SIGKILL has ended; else an empty string."""
+    said = "; signal 9 is also what the kernel's out-of-memory killer sends"
+    return said if exit_code == -9 else ""
 
 
 def signal_name(number: int) -> str:

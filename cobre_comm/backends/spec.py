@@ -26,7 +26,7 @@ class Rendezvous:
     bind_addr: str  # where rank 0 listens
 
 
-class Job(Protocol):
+class JobFacts(Protocol):
     """A job that a launcher starts, as far as specifications use it."""
 
     @property
@@ -86,7 +86,7 @@ class BackendSpec:
     timeout_variable: str = ""
     auto_variables: tuple[str, ...] = ()
     place_variables: tuple[str, ...] = ()
-    rank_variables: Callable[[Job, int], dict[str, str]] = lambda job, rank: {}
+    rank_variables: Callable[[JobFacts, int], dict[str, str]] = lambda job, rank: {}
     why_not: Callable[[], str] = why_not_posix
 
     def is_available(self) -> bool:

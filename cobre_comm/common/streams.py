@@ -34,3 +34,11 @@ def open_standard() -> None:
             os.fstat(descriptor)
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
+
+
+def take_stdin() -> int:
+    """Return a duplicate of stdin, in whose place is an empty one from now on."""
+    taken, null = os.dup(STDIN), os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, STDIN)
+    os.close(null)
+    return taken

@@ -1,4 +1,5 @@
 """``launch``: call a function on every rank, and return its values.
 
-This package has another name, because one called ``launch`` would hide the function.
+The ranks are started by the engine of every launcher (``cobre_comm.processes``). This package has
+another name, because one called ``launch`` would hide the function.
 """

@@ -23,7 +23,7 @@ from cobre_comm.processes.restarts import Restarts, check_restarts
 
 if TYPE_CHECKING:
     from cobre_comm.communicator import Communicator
-    from cobre_comm.launching.messages import Done
+    from cobre_comm.launching.replies import Done
 
 OnProgress = Callable[[int, Any], None]
 Value = TypeVar("Value")
@@ -310,10 +310,10 @@ def _call_on(
     from cobre_comm.launching.executor import call_on_executor
 
     try:
-        done = call_on_executor(executor, job.size, call, job.timeout_s, on_progress)
+        done = call_on_executor(executor, job, call, on_progress)
     except KeyboardInterrupt:
         raise interrupted(job.size) from None
-    return _result(job.size, dict(enumerate(done)))
+    return _result(job.size, done)
 
 
 def _call_in_workers(
@@ -321,24 +321,24 @@ def _call_in_workers(
 ) -> LaunchResult[Any]:
     from cobre_kernels.machine.made import prepare
 
-    from cobre_comm.launching.attempts import call_in_attempts
+    from cobre_comm.launching.launched import call_in_attempts
 
     prepare()
     try:
-        workers = call_in_attempts(job, order, on_progress, restarts)
+        attempt = call_in_attempts(job, order, on_progress, restarts)
     except KeyboardInterrupt:
         raise interrupted(job.size) from None
-    return _result(len(workers.all), workers.done, workers.lost)
+    return _result(len(attempt.ranks), attempt.done, attempt.lost)
 
 
 def _result(
     size: int,
-    done: Mapping[int, tuple[int, Done]],
+    done: Mapping[int, Done],
     lost: Mapping[int, WorkerError] = MappingProxyType({}),
 ) -> LaunchResult[Any]:
-    """Return the result of workers; by rank, process id and last message, or how it was lost."""
+    """Return the result of workers; by rank, the last message, or how it was lost."""
     infos = [
-        WorkerInfo(rank, pid, said.backend, said.wall_time_s) for rank, (pid, said) in done.items()
+        WorkerInfo(rank, said.pid, said.backend, said.wall_time_s) for rank, said in done.items()
     ]
-    values = [done[rank][1].value if rank in done else None for rank in range(size)]
+    values = [done[rank].value if rank in done else None for rank in range(size)]
     return LaunchResult(values, infos, [lost[rank] for rank in sorted(lost)])

@@ -37,7 +37,7 @@ def worker_command() -> list[str]:
     """Return the command that starts a worker of this program."""
     code = (
         f"import sys; sys.path[:] = {sys.path!r}; "
-        "from cobre_comm.launching.worker import main; main()"
+        "from cobre_comm.launching.callee import main; main()"
     )
     return [*interpreter_command(), "-c", code]
 

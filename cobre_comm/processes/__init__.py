@@ -1,1 +1,1 @@
-"""The process engine: start ranks, watch them, take their reports, end them, clean up."""
+"""The engine of every launcher: ranks are started, heard, ended and judged in ``attempt.py``."""

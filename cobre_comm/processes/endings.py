@@ -7,13 +7,12 @@ earliest primary one.
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from cobre_comm.common.alike import alike
 from cobre_comm.common.report_pipe import Report
-from cobre_comm.errors import signal_name
+from cobre_comm.errors import how_ended, who_kills
 
 STARTER = -1  # stands for mpiexec among the ranks
 
@@ -66,6 +65,21 @@ def first_failure(endings: Iterable[Ending]) -> Ending | None:
     return min(failures, key=lambda end: (end.secondary, end.at, end.code >= 0), default=None)
 
 
+def with_abort(endings: Sequence[Ending], starter: Ending) -> list[Ending]:
+    """Return the endings of ranks and ``mpiexec``, when ``mpiexec`` has ended the job.
+
+    It does so by itself because a rank called MPI_Abort, with the code that ``mpiexec`` then exits
+    with. A rank that did so for an exception has reported that. Any other rank is the first to end
+    for a cause of its own. Its exit code does not count: in MPICH the call may return.
+    """
+    first = first_failure(endings)
+    has_reported = any(ending.report for ending in endings)
+    if first is None or first.secondary or has_reported or starter.code < 0:
+        return [*endings, starter]
+    aborted = replace(first, code=starter.code)
+    return [aborted if ending is first else ending for ending in endings]
+
+
 def of_survivors(endings: Iterable[Ending]) -> list[Ending]:
     """Return the endings of the ranks that are not lost; of all ranks if none is left.
 
@@ -96,20 +110,11 @@ def describe_loss(ending: Ending) -> str:
     """Say how a rank was lost, in one line, with the exception that it has reported."""
     report = ending.report
     if report is None or not report.error:
-        return _described(ending)
+        return how_ended(name_of(ending.rank), ending.code)
     text = report.text.strip().partition("\n")[0].rstrip()
     return f"{name_of(ending.rank)} raised {report.error}" + (f": {text}" if text else "")
 
 
 def describe(ending: Ending) -> str:
     """Say how a rank ended, in one line."""
-    text = _described(ending)
-    if ending.code == -signal.SIGKILL:
-        text += "; signal 9 is also what the kernel's out-of-memory killer sends"
-    return text
-
-
-def _described(ending: Ending) -> str:
-    if ending.code >= 0:
-        return f"{name_of(ending.rank)} exited with code {ending.code}"
-    return f"{name_of(ending.rank)} was ended by {signal_name(-ending.code)}"
+    return how_ended(name_of(ending.rank), ending.code) + who_kills(ending.code)

@@ -48,7 +48,7 @@ def rank_environment(
     }
     environment = {name: value for name, value in base.items() if name not in foreign}
     environment |= {"COBRE_COMM_BACKEND": job.backend, **attempt_variables(job)}
-    environment |= _rank_variables(job, rank)
+    environment |= rendezvous_variables(job, rank)
     for name, value in _chosen(job, binding).items():
         if not environment.get(name):
             environment[name] = value
@@ -76,7 +76,7 @@ def _chosen(job: Job, binding: Binding) -> dict[str, str]:
     return chosen
 
 
-def _rank_variables(job: Job, rank: int) -> dict[str, str]:
+def rendezvous_variables(job: Job, rank: int) -> dict[str, str]:
     """Return the variables that tell a rank where to meet, and for how long to wait."""
     spec = BY_NAME[job.backend]
     found = spec.rank_variables(job, rank)

@@ -29,27 +29,10 @@ def where_crowded(seconds: float, ranks: int) -> float:
 class Escalation:
     """A schedule of signals, which is empty while the job goes well.
 
-    Parameters
-    ----------
-    grace_s : float
-        How long ranks may take to end after a signal that the launcher forwarded.
-    culprit_s : float
-        How long a rank that others have lost may take to end.
-    survive : bool
-        Whether the others go on once a rank is lost. They end after the failure of a survivor, as
-        they do otherwise after any failure; and after a loss before the ranks have met, because
-        they would wait for the lost rank.
-
-    Attributes
-    ----------
-    survive : bool
-        The parameter.
-    cause : int
-        The first ending signal that came from outside; 0 if there was none.
-    began : float
-        When a rank failed or that signal came.
-    ended_by_us : float
-        When the launcher sent its own first signal; a rank that ends later may end because of it.
+    Ranks may take ``grace_s`` seconds to end after a signal that the launcher has forwarded, and a
+    rank that others have lost ``culprit_s`` seconds. With ``survive`` the others go on once a rank
+    is lost. They end after the failure of a survivor, as they do otherwise after any failure; and
+    after a loss before the ranks have met, because they would wait for the lost rank.
     """
 
     def __init__(
@@ -60,8 +43,9 @@ class Escalation:
         self.survive = survive
         self._plan: list[tuple[float, int]] = []
         self._awaits_culprit = True
-        self.cause = 0
-        self.began = NEVER
+        self.cause = 0  # the first ending signal that came from outside
+        self.began = NEVER  # when a rank failed, or that signal came
+        # When the launcher sent its own first signal: who ends later may end because of it.
         self.ended_by_us = NEVER
 
     @property

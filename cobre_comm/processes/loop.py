@@ -14,7 +14,7 @@ NEVER = float("inf")
 _READ_BYTES = 2**20
 
 
-class Loop:
+class LauncherLoop:
     """Waits for many descriptors at once."""
 
     def __init__(self) -> None:
@@ -40,26 +40,19 @@ class Loop:
 
 
 class Inbox:
-    """The launcher's end of a report pipe.
-
-    Attributes
-    ----------
-    writer : int
-        The rank's end, until :meth:`handed_over`.
-    variables : dict
-        The variables by which a rank finds its end, if it inherits it by the same number.
-    """
+    """The launcher's end of a report pipe."""
 
     def __init__(self) -> None:
-        self._reader, self.writer = os.pipe()
+        self._reader, self.writer = os.pipe()  # the rank's end is handed over
         os.set_blocking(self._reader, False)
         inode = os.fstat(self.writer).st_ino
+        # A rank finds its end by these, if it inherits it by the same number.
         self.variables = {report_pipe.VARIABLE: f"{self.writer}:{inode}"}
         self._buffer = frames.Buffer()
-        self._loop: Loop | None = None
+        self._loop: LauncherLoop | None = None
         self._hear: Callable[[bytes], None] = lambda message: None
 
-    def serve(self, loop: Loop, hear: Callable[[bytes], None]) -> None:
+    def serve(self, loop: LauncherLoop, hear: Callable[[bytes], None]) -> None:
         """Call ``hear`` with each message, whenever ``loop`` runs."""
         self._loop, self._hear = loop, hear
         loop.serve(self._reader, self._read)
@@ -101,15 +94,9 @@ class Inbox:
 
 
 class Outbox:
-    """Messages to a rank, through its stdin; a rank that does not read holds up nobody.
+    """Messages to a rank, through its stdin; a rank that does not read holds up nobody."""
 
-    Attributes
-    ----------
-    reader : int
-        The rank's end.
-    """
-
-    def __init__(self, loop: Loop) -> None:
+    def __init__(self, loop: LauncherLoop) -> None:
         self.reader, self._writer = os.pipe()
         os.set_blocking(self._writer, False)
         self._loop = loop

@@ -15,7 +15,7 @@ from cobre_comm.common.report_pipe import Aborts, Met, Report
 from cobre_comm.processes.endings import Ending
 from cobre_comm.processes.guardian import kill_group
 from cobre_comm.processes.interpreter import tied_command
-from cobre_comm.processes.loop import Inbox, Loop
+from cobre_comm.processes.loop import Inbox, LauncherLoop
 
 LOST_CODE = 1
 
@@ -38,43 +38,24 @@ class Standard(NamedTuple):
 
 
 class Rank(abc.ABC):
-    """A rank, as its launcher sees it.
+    """A rank, as its launcher sees it."""
 
-    Attributes
-    ----------
-    rank : int
-        Its number.
-    pid : int
-        Its process id; 0 before it has begun.
-    ending : Ending or None
-        How it ended; None while it runs.
-    inbox : Inbox or None
-        The launcher's end of its report pipe.
-    has_met : bool
-        Whether it has made a communicator.
-    aborts : bool
-        Whether it ends the whole job, by ``abort``.
-    is_code_taken : bool
-        Whether its process has ended and its exit code is lost: this process ignores ``SIGCHLD``,
-        or has waited for all of its children.
-    is_in_session : bool
-        Whether it is in the launcher's session, because its stdin is the launcher's terminal.
-    """
-
-    is_in_session = False
+    is_in_session = False  # of the launcher, because its stdin is the launcher's terminal
 
     def __init__(self, rank: int, *, reports: bool = True) -> None:
         self.rank = rank
-        self.pid = 0
-        self.ending: Ending | None = None
-        self.inbox = Inbox() if reports else None
-        self.has_met = False
-        self.aborts = False
+        self.pid = 0  # before it has begun
+        self.ending: Ending | None = None  # while it runs
+        self.inbox = Inbox() if reports else None  # the launcher's end of its report pipe
+        self.has_met = False  # it has made a communicator
+        self.aborts = False  # it ends the whole job, by abort
+        # Its process has ended and the exit code is lost: this process ignores SIGCHLD, or has
+        # waited for all of its children.
         self.is_code_taken = False
         self._report: Report | None = None
         self._on_report: Callable[[], None] = lambda: None
 
-    def serve(self, loop: Loop, hear: Callable[[bytes], None] | None = None) -> None:
+    def serve(self, loop: LauncherLoop, hear: Callable[[bytes], None] | None = None) -> None:
         """Let a loop read its report pipe; messages go to ``hear``, by default into its report."""
         if self.inbox is not None:
             self.inbox.serve(loop, hear or self._hear)
@@ -163,23 +144,9 @@ class RankProcess(Rank):
 
     It has a session of its own, so a Ctrl-C of the terminal reaches it only through the launcher.
     Where its stdin is the launcher's terminal, it has a process group alone (``job_control.py``).
-    Its children are in its process group. Start it from the thread that
-    waits for it, because Linux ends it together with that thread.
-
-    Parameters
-    ----------
-    rank : int
-        Its number.
-    command : sequence of str
-        The interpreter and its arguments.
-    environment : mapping
-        Its whole environment, but for the report pipe.
-    standard : Standard
-        Its stdin, stdout and stderr.
-    cpus : sequence of int
-        The CPUs it is bound to; none: it is not bound.
-    reports : bool
-        Whether it gets a report pipe.
+    Its children are in its process group. Start it from the thread that waits for it, because
+    Linux ends it together with that thread. ``environment`` is its whole one, but for the report
+    pipe. Without ``cpus`` it is not bound.
     """
 
     def __init__(

@@ -8,19 +8,21 @@ its arguments are wrong, or it has died at once in as many attempts in a row.
 from __future__ import annotations
 
 import operator
-import signal
-from collections.abc import Iterable
+from collections.abc import Callable
 from typing import NamedTuple
 
-from cobre_comm.processes.rank import Rank
+from cobre_comm.errors import signal_name
+from cobre_comm.processes.job import Job
+from cobre_comm.processes.port import with_rendezvous
 
 FIRST_PAUSE_S = 1.0  # doubled for each attempt in a row that died at once
 LONGEST_PAUSE_S = 60.0
 AT_ONCE_S = 10.0  # after its start; a rank that has made its communicator had begun its work
+ASKED = "it was asked to end"
 USAGE = 2  # the exit code of argparse, and of Python without its script
 
 
-class Outcome(NamedTuple):
+class AttemptEnding(NamedTuple):
     """How an attempt ended, as far as it decides on the next one."""
 
     status: int  # the exit code of the launcher, if there is no further attempt
@@ -28,45 +30,31 @@ class Outcome(NamedTuple):
     at_once: bool = False  # whether it died before it had begun its work
     killed: int = 0  # ranks that SIGKILL has ended, which the kernel sends when memory is short
     why_final: str = ""  # why no further attempt is wanted
+    cause: str = ""  # a sentence on the first failure, where nobody has said it yet
     is_lost: bool = False  # whether all its ranks are lost, each by a cause of its own
 
 
 class Restarts:
-    """The restarts of one job.
-
-    Parameters
-    ----------
-    most : int
-        How often it may be started again.
-    least : int
-        The fewest ranks it may go on with.
-
-    Attributes
-    ----------
-    most, least : int
-        The parameters.
-    pause_s : float
-        How long to wait before the next attempt.
-    """
+    """The restarts of one job: at most so many, with ``least`` ranks or more."""
 
     def __init__(self, most: int = 0, least: int = 1) -> None:
         self.most = most
         self.least = least
-        self.pause_s = FIRST_PAUSE_S
+        self.pause_s = FIRST_PAUSE_S  # before the next attempt
         self._done = 0
         self._at_once = 0  # attempts in a row
 
-    def why_not(self, outcome: Outcome) -> str:
+    def why_not(self, ended: AttemptEnding) -> str:
         """Count an attempt that failed; return why it is the last one, or an empty string."""
-        if not outcome.at_once:
+        if not ended.at_once:
             self._at_once, self.pause_s = 0, FIRST_PAUSE_S
         else:
             self._at_once += 1
             if self._at_once > 1:
                 self.pause_s = min(2 * self.pause_s, LONGEST_PAUSE_S)
-        if outcome.why_final:
-            return outcome.why_final
-        if outcome.status == USAGE:
+        if ended.why_final:
+            return ended.why_final
+        if ended.status == USAGE:
             return f"exit code {USAGE} says that its arguments are wrong"
         if self._done == self.most:
             return f"it has been, {times(self.most)}"
@@ -113,12 +101,36 @@ def check_restarts(most: int, least: int | None, size: int) -> Restarts:
     return Restarts(most, least)
 
 
-def died_at_once(ranks: Iterable[Rank], lasted_s: float) -> bool:
+def is_at_once(lasted_s: float, have_met: bool) -> bool:
     """Tell whether an attempt ended soon, and before any of its ranks had a communicator."""
-    return lasted_s < AT_ONCE_S and not any(rank.has_met for rank in ranks)
+    return lasted_s < AT_ONCE_S and not have_met
 
 
-def killed_by_others(ranks: Iterable[Rank], ended_by_us: float) -> int:
-    """Return how many ranks SIGKILL has ended before the launcher sent a signal itself."""
-    endings = [rank.ending for rank in ranks if rank.ending is not None]
-    return sum(end.code == -signal.SIGKILL and end.at <= ended_by_us for end in endings)
+def in_attempts(
+    job: Job,
+    restarts: Restarts,
+    attempt: Callable[[Job], AttemptEnding],
+    say: Callable[[str], None],
+    pause: Callable[[float], int],
+) -> AttemptEnding:
+    """Run the attempts of a job; return how the last one has ended.
+
+    ``attempt`` starts all ranks of a job, and returns how they have ended. ``say`` takes a
+    sentence for the user. ``pause`` waits so many seconds, and returns the number of the signal
+    that asks to end, or 0.
+    """
+    while True:
+        with with_rendezvous(job) as here:
+            ended = attempt(here)
+        if not (ended.has_failed and restarts.most):
+            return ended
+        why = restarts.why_not(ended)
+        if why:
+            say(given_up(why))
+            return ended
+        job = job.again(restarts.size(job.size, ended.killed))
+        say("; ".join(filter(None, [ended.cause, restarts.plan(job.size)])))
+        number = pause(restarts.pause_s)
+        if number:
+            say(f"ended by {signal_name(number)}")
+            return ended._replace(status=128 + number)

@@ -1,1 +1,4 @@
-"""``cobre-comm run``: start ranks of a script or module, relay their output, report the end."""
+"""``cobre-comm run``: the options, output, signals and machines of a job of a command.
+
+Its ranks are started by the engine of every launcher (``cobre_comm.processes``).
+"""

@@ -27,7 +27,7 @@ from cobre_comm.common.running_time import running_s
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
 from cobre_comm.processes.job import Job
-from cobre_comm.run.links import Link
+from cobre_comm.run.launcher_link import Link
 
 LAUNCHERS = 0x40  # the purpose of a link between launchers
 

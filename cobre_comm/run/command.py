@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cobre_comm.processes.binding import Binding
     from cobre_comm.processes.job import Job
     from cobre_comm.processes.mpi.mpiexec import Mpiexec
-    from cobre_comm.run.run import Options
+    from cobre_comm.run.terminal import Options
 
 AUTO = "auto"
 
@@ -202,7 +202,7 @@ def main(words: Sequence[str]) -> int:
     """Check everything that can be checked, then start; return the exit status."""
     from cobre_comm.common.trace_folder import trace_folder
     from cobre_comm.run.init import below_init
-    from cobre_comm.run.signals import usual_signals
+    from cobre_comm.run.launcher_signals import usual_signals
 
     usual_signals()
     trace_folder()  # which MPI's environment has too
@@ -216,7 +216,7 @@ def _main(words: Sequence[str]) -> int:
     from cobre_comm.processes.binding import auto_ranks
     from cobre_comm.processes.interpreter import interpreter_command
     from cobre_comm.processes.restarts import check_restarts
-    from cobre_comm.run.attempts import run_job
+    from cobre_comm.run.one_machine import run_job
     from cobre_comm.run.program import program_of
 
     parser = _parser()
@@ -338,7 +338,7 @@ def _options(chosen: argparse.Namespace, job: Job, binding: Binding) -> Options:
     from cobre_comm.processes.escalation import GRACE_S, where_crowded
     from cobre_comm.run.output.destinations import Shown, parse_ranks
     from cobre_comm.run.output.log_file import open_logs
-    from cobre_comm.run.run import Options
+    from cobre_comm.run.terminal import Options
 
     asking = graceful_signals(os.environ.get(VARIABLE, ""))
     quiet = parse_ranks(chosen.quiet_ranks, job.size)

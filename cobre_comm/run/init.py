@@ -12,7 +12,7 @@ import os
 import signal
 from collections.abc import Callable
 
-from cobre_comm.run.signals import FORWARDED_SIGNALS
+from cobre_comm.run.launcher_signals import FORWARDED_SIGNALS
 
 _FROM_KERNEL = 0x80  # SI_KERNEL: a terminal's signal, which the launcher has got as well
 

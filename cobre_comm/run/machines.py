@@ -31,16 +31,15 @@ from typing import Any
 
 from cobre_comm.errors import InitializationFailed
 from cobre_comm.processes.job import Job
-from cobre_comm.processes.restarts import USAGE, Outcome, Restarts
+from cobre_comm.processes.restarts import ASKED, USAGE, AttemptEnding, Restarts
 from cobre_comm.run.assembly import await_launchers, join
-from cobre_comm.run.attempts import pause, say
-from cobre_comm.run.launcher import Launcher, named_machines
-from cobre_comm.run.run import Options
-from cobre_comm.run.signals import FORWARDED_SIGNALS, SignalInbox
+from cobre_comm.run.launcher_signals import FORWARDED_SIGNALS, SignalInbox
+from cobre_comm.run.launchers import Launcher, named_machines
+from cobre_comm.run.one_machine import pause, say
+from cobre_comm.run.terminal import Options
 
 REJOIN_S = 10.0  # for lost machines to return, where the others are enough
 END_S = 60.0  # for the ranks of a machine to end after the loss of another rank
-ASKED = "it was asked to end"
 
 
 def run_on_machines(job: Job, command: Sequence[str], options: Options, restarts: Restarts) -> int:
@@ -54,7 +53,7 @@ def run_on_machines(job: Job, command: Sequence[str], options: Options, restarts
 class _First(Launcher):
     """The launcher of machine 0."""
 
-    _ended: dict[int, Outcome]  # by machine, of the latest attempt
+    _ended: dict[int, AttemptEnding]  # by machine, of the latest attempt
 
     def run(self, restarts: Restarts) -> int:
         """Run attempts until one succeeds, or no further one can."""
@@ -137,7 +136,7 @@ class _First(Launcher):
         """Whether a machine is lost whose ranks had not ended."""
         return any(link.is_lost and k not in self._ended for k, link in self._links.items())
 
-    def _ends_others(self, outcome: Outcome) -> bool:
+    def _ends_others(self, outcome: AttemptEnding) -> bool:
         """Whether the end of the ranks of a machine is that of the others."""
         return outcome.has_failed and not (self._job.survive and outcome.is_lost)
 
@@ -153,11 +152,11 @@ class _First(Launcher):
     def _all_ended(self) -> bool:
         return all(k in self._ended or link.is_lost for k, link in self._links.items())
 
-    def _together(self, why: str) -> Outcome:
+    def _together(self, why: str) -> AttemptEnding:
         """Return how the attempt has ended on all machines."""
         all_of_them = [self._outcome, *self._ended.values()]
         is_usage = any(one.status == USAGE for one in all_of_them)
-        return Outcome(
+        return AttemptEnding(
             USAGE if is_usage else self._outcome.status,
             has_failed=bool(why) or self._has_failed(),
             at_once=not self._is_one_lost() and all(one.at_once for one in all_of_them),
@@ -171,7 +170,7 @@ class _First(Launcher):
 
     def _hear(self, machine: int, message: dict[str, Any]) -> None:
         if "ended" in message:
-            self._ended[machine] = Outcome(*message["ended"])
+            self._ended[machine] = AttemptEnding(*message["ended"])
             if self._ends_others(self._ended[machine]):
                 self._end_all()
 
@@ -204,7 +203,7 @@ class _Other(Launcher):
         while True:
             self._wait(lambda: bool(self._start) or self._is_over)
             if self._signal:
-                self._tell(Outcome(128 + self._signal, has_failed=True, why_final=ASKED))
+                self._tell(AttemptEnding(128 + self._signal, has_failed=True, why_final=ASKED))
                 return self._leave(ASKED)
             if self._is_over:
                 has_survived = (
@@ -218,7 +217,7 @@ class _Other(Launcher):
             if self._outcome.why_final:
                 return self._outcome.status
 
-    def _tell(self, outcome: Outcome) -> None:
+    def _tell(self, outcome: AttemptEnding) -> None:
         self._links[0].send(ended=outcome)
 
     def _hear(self, machine: int, message: dict[str, Any]) -> None:

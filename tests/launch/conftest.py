@@ -17,7 +17,7 @@ def names():
 @pytest.fixture
 def refusal(capsys, monkeypatch):
     """Return a function that runs a wrong command line and returns its one line of error."""
-    monkeypatch.setattr("cobre_comm.run.attempts.run_job", lambda *_: pytest.fail("it started"))
+    monkeypatch.setattr("cobre_comm.run.one_machine.run_job", lambda *_: pytest.fail("it started"))
 
     def refuse(words):
         try:

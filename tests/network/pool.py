@@ -1,10 +1,9 @@
 """Ranks that stay on hosts, to run many bodies."""
 
-from cobre_comm.processes.loop import Loop
 from cobre_comm.testing import RankPool
-from cobre_comm.testing.ranks.job import RankJob, pack_order, start_process
+from cobre_comm.testing.ranks.members import RankJob, pack_order
 from cobre_comm.testing.ranks.outcome import values_of
-from cobre_comm.testing.ranks.start import start_job
+from cobre_comm.testing.ranks.start_job import start_job
 from tests.network.hosts import MPI_ON_CABLE, inside, move_to
 
 START_S = 60
@@ -26,11 +25,11 @@ class HostedPool(RankPool):
         return super().run_outcomes(body, *args, env=env, **keywords)
 
     def _start(self):
-        loop, members = Loop(), []
+        job = RankJob("tcp", len(self._hosts))
         for rank, host in enumerate(self._hosts):
             with host.inside():
-                members.append(start_process(loop, rank, self._env))
-        return RankJob(loop, members)
+                job.start(rank, self._env)
+        return job
 
 
 class MpiHostedPool(RankPool):

@@ -1,10 +1,10 @@
 """The specification of the ``shm`` backend."""
 
-from cobre_comm.backends.spec import BackendSpec, Job
+from cobre_comm.backends.spec import BackendSpec, JobFacts
 from cobre_comm.config import ShmConfig
 
 
-def _rank_variables(job: Job, rank: int) -> dict[str, str]:
+def _rank_variables(job: JobFacts, rank: int) -> dict[str, str]:
     return {
         "COBRE_SHM_NAME": job.shm_name,
         "COBRE_SHM_RANK": str(rank),

@@ -1,11 +1,11 @@
 """The specification of the ``tcp`` backend."""
 
-from cobre_comm.backends.spec import BackendSpec, Job
+from cobre_comm.backends.spec import BackendSpec, JobFacts
 from cobre_comm.backends.tcp.foreign import configured
 from cobre_comm.config import TcpConfig
 
 
-def _rank_variables(job: Job, rank: int) -> dict[str, str]:
+def _rank_variables(job: JobFacts, rank: int) -> dict[str, str]:
     assert job.rendezvous is not None  # the launcher holds a port by now
     return {
         "COBRE_TCP_COORDINATOR": job.rendezvous.host,

@@ -24,8 +24,8 @@ from cobre_comm.launching.executor.invitation import (
     hang_up,
     receive,
 )
-from cobre_comm.launching.messages import Done, Failed, Progress
 from cobre_comm.launching.pickling import dumps
+from cobre_comm.launching.replies import Failed, ProgressReport, value_message
 from cobre_comm.launching.reporting import as_rank, is_rank
 from cobre_comm.processes.port import ReservedPort
 
@@ -58,7 +58,7 @@ def _outcome(
 
     def reporter(payload: Any) -> None:
         if invitation.wants_progress:
-            connection.send_bytes(dumps(Progress(payload)))
+            connection.send_bytes(dumps(ProgressReport(payload)))
 
     interruption = _Interruption(connection)
     try:
@@ -69,7 +69,7 @@ def _outcome(
             ):
                 start = time.perf_counter()
                 value = fn(comm, *args)
-                done = dumps(Done(value, comm.backend, time.perf_counter() - start))
+                done = value_message(comm, value, time.perf_counter() - start)
         finally:
             interruption.end()
     except BaseException as error:  # the worker goes on with other tasks

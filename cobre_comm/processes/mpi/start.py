@@ -21,10 +21,10 @@ from functools import partial
 
 from cobre_comm.processes.endings import STARTER, Ending
 from cobre_comm.processes.interpreter import tied_command
-from cobre_comm.processes.loop import NEVER, Loop
+from cobre_comm.processes.loop import NEVER, LauncherLoop
 from cobre_comm.processes.mpi import leftovers, shim
+from cobre_comm.processes.mpi.mpi_rank import MpiRank
 from cobre_comm.processes.mpi.mpiexec import Mpiexec
-from cobre_comm.processes.mpi.rank import MpiRank
 from cobre_comm.processes.rank import RankProcess, Standard
 
 SEND_S = 10.0  # for a shim to take its order, which it waits for
@@ -43,30 +43,17 @@ def check_system() -> None:
 
 
 class MpiStart:
-    """One ``mpiexec`` and the connections of its shims.
+    """One ``mpiexec`` and the connections of its shims, which ``loop`` serves.
 
-    Parameters
-    ----------
-    ranks : sequence of MpiRank
-        The ranks to start.
-    command : sequence of str
-        The command that each of them runs.
-    loop : Loop
-        The loop that serves the sockets.
-    watch : callable
-        Called with the process id of ``mpiexec``, of each process that it starts and of each rank.
-
-    Attributes
-    ----------
-    ended_at : float
-        When ``mpiexec`` began to end the job, or ended, other than by :meth:`leave`.
+    ``watch`` is called with the process id of ``mpiexec``, of each process that it starts and of
+    each rank.
     """
 
     def __init__(
         self,
         ranks: Sequence[MpiRank],
         command: Sequence[str],
-        loop: Loop,
+        loop: LauncherLoop,
         watch: Callable[[int], None] = lambda pid: None,
     ) -> None:
         self._ranks = {rank.rank: rank for rank in ranks}
@@ -82,7 +69,7 @@ class MpiStart:
         self._listener.setblocking(False)
         loop.serve(self._listener.fileno(), self._accept)
         self._process: RankProcess | None = None
-        self.ended_at = NEVER
+        self.ended_at = NEVER  # when mpiexec began to end the job, or ended, before leave
         self._segments: set[str] | None = None  # not looked for yet
         numbers = signal.valid_signals()
         self._ignored = [n for n in numbers if signal.getsignal(n) is signal.SIG_IGN]

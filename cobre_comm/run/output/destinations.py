@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from cobre_comm.common import report_pipe
 from cobre_comm.common.streams import STDERR, STDOUT
 from cobre_comm.processes.endings import STARTER
-from cobre_comm.processes.loop import Loop
+from cobre_comm.processes.loop import LauncherLoop
 from cobre_comm.processes.rank import Standard
 from cobre_comm.run.output.lines import Screen, Stream, rank_prefix
 from cobre_comm.run.output.log_file import LogFile
@@ -56,7 +56,7 @@ class Output:
     chosen a terminal, quiet ranks or files. ``size`` counts the ranks of the whole job.
     """
 
-    def __init__(self, loop: Loop, size: int, shown: Shown) -> None:
+    def __init__(self, loop: LauncherLoop, size: int, shown: Shown) -> None:
         self.outlets = Outlet(STDOUT), Outlet(STDERR)
         self._nowhere = Outlet(os.open(os.devnull, os.O_WRONLY))
         self.relay = Relay([*self.outlets, self._nowhere], loop)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable
 from functools import partial
 
-from cobre_comm.processes.loop import Loop
+from cobre_comm.processes.loop import LauncherLoop
 from cobre_comm.run.output.lines import Stream
 from cobre_comm.run.output.outlet import Outlet
 
@@ -18,7 +18,7 @@ READ_BYTES = 2**16  # a pipe's capacity: ranks take turns
 class Relay:
     """Moves bytes from ranks to outlets; a full outlet stops only the ranks that write to it."""
 
-    def __init__(self, outlets: Iterable[Outlet], loop: Loop) -> None:
+    def __init__(self, outlets: Iterable[Outlet], loop: LauncherLoop) -> None:
         self._outlets = {outlet.fd: outlet for outlet in outlets}
         self._loop = loop
         self._streams: dict[int, Stream] = {}

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import os
-import signal
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from typing import IO
 
-from cobre_comm.processes.loop import Loop
+from cobre_comm.processes.mpi.mpi_rank import MpiRank
 from cobre_comm.processes.mpi.mpiexec import find_mpiexec
-from cobre_comm.processes.mpi.rank import MpiRank
 from cobre_comm.processes.mpi.start import MpiStart
 from cobre_comm.processes.rank import Standard
-from cobre_comm.testing.ranks.job import COMMAND, SINGLE_THREADED, Member, RankJob, duplicates, tail
 from cobre_comm.testing.ranks.litter import remove_litter
+from cobre_comm.testing.ranks.members import (
+    COMMAND,
+    SINGLE_THREADED,
+    Member,
+    RankJob,
+    duplicates,
+    tail,
+)
 from cobre_comm.testing.ranks.surroundings import inherited_environment
 
 # There may be more ranks than cores: Open MPI gives its core away while it waits, as MPICH does.
@@ -26,22 +31,18 @@ LOOK_S = 0.02
 class MpiJob(RankJob):
     """One ``mpiexec`` and the ranks that it has started.
 
-    Parameters
-    ----------
-    environment : mapping
-        Added to this process's environment, without variables that configure backends.
-    rank_environments : sequence of mapping
-        Further variables of each rank: too late for MPI's launcher, early enough for the rank.
+    ``environment`` is added to this process's, without variables that configure backends. Those of
+    ``rank_environments`` come too late for MPI's launcher, and early enough for the rank.
     """
 
     def __init__(
         self, environment: Mapping[str, str], rank_environments: Sequence[Mapping[str, str]]
     ) -> None:
-        self._began = time.time()
-        loop = Loop()
         mpiexec = find_mpiexec(
             {**inherited_environment(), **YIELDING, **SINGLE_THREADED, **environment}
         )
+        super().__init__("mpi", len(rank_environments))
+        self._began = time.time()
         self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # as long as mpiexec
         ranks: list[MpiRank] = []
 
@@ -49,49 +50,42 @@ class MpiJob(RankJob):
             ranks.append(MpiRank(len(ranks), standard, rank_environments[len(ranks)]))
             return ranks[-1]
 
-        members = [MpiMember(loop, prepare) for _ in rank_environments]
-        for member in members:
+        for _ in rank_environments:
+            member = MpiMember(self.attempt, prepare)
             member.common = self._said
-        super().__init__(loop, members)
-        self._starter = MpiStart(ranks, COMMAND, loop)
+            self.members.append(member)
+        watch = self.attempt.guardian.watch
+        self._starter = MpiStart(ranks, COMMAND, self.attempt.loop, watch)
+        self.attempt.starter = self._starter
         null = os.open(os.devnull, os.O_RDONLY)
         self._starter.start(mpiexec, Standard(null, *duplicates(self._said)))
-
-    def look(self) -> None:
-        """Note which processes have ended, ``mpiexec`` among them."""
-        self._starter.look()
-        super().look()
 
     def _grace_s(self) -> float:
         """Return the time for MPI's end, in which all ranks take part: none if a rank has ended."""
         are_alive = all(m.process.pid and m.process.ending is None for m in self.members)
         return super()._grace_s() if are_alive else 0.0
 
-    def _close_starter(self) -> None:
-        has_failed = any(not m.process.ending or m.process.ending.code for m in self.members)
+    def _leave_starter(self) -> None:
+        self._has_failed = any(not m.process.ending or m.process.ending.code for m in self.members)
         self._starter.end_starting()
         self._starter.leave(self._step)
-        self._starter.process.signal(signal.SIGKILL, group=True)
-        self._starter.process.reap()
+
+    def close(self) -> None:
+        """Let all processes leave, and remove files of MPI that those which have not may leave."""
+        super().close()
         self._said.close()
-        if has_failed:  # some rank has not taken its leave of MPI
+        if self._has_failed:  # some rank has not taken its leave of MPI
             remove_litter(self._began)
 
     def _step(self, until: float) -> bool:
-        self.loop.step(min(until, time.monotonic() + LOOK_S))
+        self.attempt.loop.step(min(until, time.monotonic() + LOOK_S))
         return False
 
 
 class MpiMember(Member):
-    """One rank of an :class:`MpiJob`.
+    """One rank of an :class:`MpiJob`."""
 
-    Attributes
-    ----------
-    common : file
-        The output of ``mpiexec``.
-    """
-
-    common: IO[bytes]
+    common: IO[bytes]  # the output of mpiexec
 
     def tail(self) -> str:
         """Return the last output of the process, and the output of ``mpiexec``."""

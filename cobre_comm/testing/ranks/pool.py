@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cobre_comm.common.closing import Closing
-from cobre_comm.testing.ranks.job import RankJob, pack_order
+from cobre_comm.testing.ranks.members import RankJob, pack_order
 from cobre_comm.testing.ranks.outcome import Outcome, exceptions_of, values_of
 from cobre_comm.testing.ranks.run import DEFAULT_TIMEOUT_S
-from cobre_comm.testing.ranks.start import start_job
+from cobre_comm.testing.ranks.start_job import start_job
 from cobre_comm.testing.ranks.surroundings import rank_environment
 
 

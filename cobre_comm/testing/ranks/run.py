@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from cobre_comm.testing.ranks.job import pack_order
+from cobre_comm.testing.ranks.bodies import NO_COMMUNICATOR
+from cobre_comm.testing.ranks.members import pack_order
 from cobre_comm.testing.ranks.outcome import Outcome, exceptions_of, values_of
-from cobre_comm.testing.ranks.start import start_job
+from cobre_comm.testing.ranks.start_job import start_job
 from cobre_comm.testing.ranks.surroundings import rank_environment
-from cobre_comm.testing.ranks.worker import NO_COMMUNICATOR
 
 DEFAULT_TIMEOUT_S = 60.0
 

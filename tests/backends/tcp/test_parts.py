@@ -100,7 +100,7 @@ def test_peers_come_out_as_they_went_in():
 
 
 def test_a_job_comes_out_as_it_went_in():
-    job = messages.Job(2**31, 3, bytes(range(16)))
+    job = messages.JobMessage(2**31, 3, bytes(range(16)))
     assert messages.unpack_job(job.pack()[5:-4]) == job
 
 

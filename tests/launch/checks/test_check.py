@@ -296,7 +296,7 @@ def started_ranks(pid):
     """Wait until two ranks run; return all processes that the command has started."""
     for _ in range(600):
         children = psutil.Process(pid).children(recursive=True)
-        ranks = [p for p in children if "cobre_comm.testing.ranks.worker" in " ".join(p.cmdline())]
+        ranks = [p for p in children if "cobre_comm.testing.ranks.bodies" in " ".join(p.cmdline())]
         if len(ranks) == 2:
             time.sleep(0.7)
             return children

@@ -12,8 +12,9 @@ from cobre_comm.processes.endings import (
     describe,
     exit_status,
     first_failure,
+    with_abort,
 )
-from cobre_comm.run.report import last_words, with_abort
+from cobre_comm.run.last_lines import last_words
 from tests.grid import slow, some
 from tests.launch.command import PROGRAMS, SOON_S, Running, cobre, lines_of
 

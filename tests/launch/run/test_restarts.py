@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from cobre_comm.processes import restarts
-from cobre_comm.processes.restarts import Outcome, Restarts, check_restarts
+from cobre_comm.processes.restarts import AttemptEnding, Restarts, check_restarts
 from tests.launch.command import PROGRAMS, SOON_S, Running, cobre
 
 RESTARTS = PROGRAMS / "restarts.py"
@@ -113,14 +113,14 @@ def test_numbers_that_make_no_restarts_are_one_line_and_status_2(words, said, re
 def test_pauses_are_doubled_up_to_a_limit_while_a_job_dies_at_once():
     job, pauses = Restarts(20, 1), []
     for at_once in [False, *[True] * 9, False]:
-        assert job.why_not(Outcome(3, has_failed=True, at_once=at_once)) == ""
+        assert job.why_not(AttemptEnding(3, has_failed=True, at_once=at_once)) == ""
         pauses.append(job.pause_s)
     assert pauses == [1, 1, 2, 4, 8, 16, 32, 60, 60, 60, 1]
 
 
 @pytest.mark.quick
 def test_why_a_job_is_given_up():
-    lost = Outcome(137, has_failed=True)
+    lost = AttemptEnding(137, has_failed=True)
     assert check_restarts(0, None, 4).why_not(lost) == "it has been, 0 times"
     once = check_restarts(2, None, 4)
     assert [once.why_not(lost) for _ in range(3)] == ["", "", "it has been, 2 times"]

@@ -51,7 +51,7 @@ def test_a_rank_that_fails_by_itself_is_lost_too(how, said):
     done = cobre(*RUN, SURVIVES, "apart", 2, how)
     assert done.returncode == 0
     assert gone_on(done.stdout) == {0: 2, 1: 2}
-    first = done.stderr.splitlines()[0]  # a busy launcher may hear of all ends at once
+    first = done.stderr.splitlines()[0]  # a busy launcher may learn all ends at once
     assert re.fullmatch(f"cobre-comm: rank 2 {said}; the other ranks (go on|had ended)", first)
     words = "cobre-comm: the last words of rank 2:\n    Traceback"
     assert (words in done.stderr) == (how == "raise")

@@ -80,7 +80,7 @@ def test_the_first_failure_and_its_cause(pool):
 
 
 def test_a_value_that_cannot_be_sent(pool):
-    with pytest.raises(WorkerError):
+    with pytest.raises(WorkerError, match=r"return value of rank \d is a _thread\.lock"):
         launch(unpicklable, RANKS, executor=pool)
 
 

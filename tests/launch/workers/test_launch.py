@@ -25,7 +25,7 @@ from cobre_comm import (
     report_progress,
 )
 from cobre_comm.launching.interrupt import outcome_of
-from cobre_comm.launching.messages import Failed, RemoteError
+from cobre_comm.launching.replies import Failed, RemoteError
 from tests.grid import slow
 from tests.launch.command import SOON_S
 
@@ -383,7 +383,9 @@ def test_nested_launch_is_refused(size):
 
 @pytest.fixture
 def nothing_starts(monkeypatch):
-    monkeypatch.setattr("cobre_comm.launching.workers.Workers", lambda *_: pytest.fail("started"))
+    monkeypatch.setattr(
+        "cobre_comm.launching.launched.LaunchedAttempt", lambda *_: pytest.fail("started")
+    )
 
 
 @pytest.mark.usefixtures("nothing_starts")

@@ -77,7 +77,7 @@ def test_workers_that_somebody_else_reaps(reaper, how, tmp_path):
         assert "rank 1 raised ValueError: no such case" in done.stderr
     if how == "fail":  # a signal handler may come too late to take the code
         lost = "rank 1 ended before it had sent a value; its exit code is not known"
-        assert lost in done.stderr or "rank 1 ended with exit code 3" in done.stderr
+        assert lost in done.stderr or "rank 1 exited with code 3" in done.stderr
 
 
 INTERACTIVE = """

@@ -10,7 +10,7 @@ import pytest
 from cobre_comm import CollectiveFailed, InitializationFailed, InvalidCommunicator
 from cobre_comm.common import frames
 from cobre_comm.common.report_pipe import VARIABLE, Report, claim, lost_ranks
-from cobre_comm.processes.loop import Inbox, Loop, Outbox
+from cobre_comm.processes.loop import Inbox, LauncherLoop, Outbox
 from tests.launch.command import PROGRAMS, cobre
 
 LARGE = bytes(range(256)) * 20_000  # far more than a pipe holds
@@ -31,7 +31,7 @@ def step_until(loop, is_done):
 
 
 def test_messages_of_any_length_come_whole_and_in_order(inbox, monkeypatch):
-    heard, loop = [], Loop()
+    heard, loop = [], LauncherLoop()
     inbox.serve(loop, heard.append)
     monkeypatch.setenv(VARIABLE, inbox.variables[VARIABLE])
     pipe, sent = claim(), [b"", b"one", LARGE, b"two"]
@@ -46,7 +46,7 @@ def test_messages_of_any_length_come_whole_and_in_order(inbox, monkeypatch):
 
 def test_a_forked_child_says_nothing(inbox, monkeypatch):
     heard = []
-    inbox.serve(Loop(), heard.append)
+    inbox.serve(LauncherLoop(), heard.append)
     monkeypatch.setenv(VARIABLE, inbox.variables[VARIABLE])
     pipe = claim()
     with monkeypatch.context() as child:
@@ -67,7 +67,7 @@ def test_only_the_pipe_that_the_launcher_made_is_claimed(inbox, monkeypatch, tmp
 
 
 def test_a_rank_that_does_not_read_holds_up_nobody():
-    loop = Loop()
+    loop = LauncherLoop()
     outbox = Outbox(loop)
     outbox.send(LARGE)
     outbox.send(b"more")

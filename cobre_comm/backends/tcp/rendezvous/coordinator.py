@@ -130,7 +130,7 @@ class Coordinator(Participant):
         default = EAGER_BYTES if len(machines) == 1 else FAR_EAGER_BYTES
         eager_bytes = self._config.eager_bytes
         self.links.eager_bytes = default if eager_bytes is None else eager_bytes
-        job = messages.Job(self.links.eager_bytes, 0, self._secret)
+        job = messages.JobMessage(self.links.eager_bytes, 0, self._secret)
         here = {rank: machines[machine_of(each)] for rank, each in self._processes.items()}
         self._say({rank: job._replace(ranks_here=count).pack() for rank, count in here.items()})
 

@@ -152,7 +152,7 @@ def send_refused(sock: socket.socket, error: InitializationFailed) -> None:
         sock.send(pack_checked(tags.REFUSED, pack_reason(str(error.source))))
 
 
-class Job(NamedTuple):
+class JobMessage(NamedTuple):
     """The facts that a worker must know about the job."""
 
     eager_bytes: int  # rank 0's value
@@ -164,9 +164,9 @@ class Job(NamedTuple):
         return pack_checked(tags.JOB, _JOB.pack(*self))
 
 
-def unpack_job(payload: bytes) -> Job:
+def unpack_job(payload: bytes) -> JobMessage:
     """Read the payload of JOB."""
-    return Job._make(_JOB.unpack(payload))
+    return JobMessage._make(_JOB.unpack(payload))
 
 
 def pack_peers(link_timeout_ms: int, listeners: Sequence[tuple[Address | None, int]]) -> bytes:

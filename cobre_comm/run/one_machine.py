@@ -1,4 +1,4 @@
-"""The attempts of a job on one machine: the first one, and one more after each loss of a rank."""
+"""A job whose ranks are all on this machine: its attempts, one after the other."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ import select
 import signal
 import time
 from collections.abc import Sequence
+from functools import partial
 
 from cobre_comm.common.streams import STDERR
-from cobre_comm.errors import signal_name
 from cobre_comm.processes.job import Job
 from cobre_comm.processes.mpi.mpiexec import Mpiexec
-from cobre_comm.processes.port import with_rendezvous
-from cobre_comm.processes.restarts import Restarts, given_up
+from cobre_comm.processes.restarts import AttemptEnding, Restarts, in_attempts
+from cobre_comm.run.launcher_signals import FORWARDED_SIGNALS, SignalInbox
 from cobre_comm.run.output.outlet import Outlet
-from cobre_comm.run.run import Options, run
-from cobre_comm.run.signals import FORWARDED_SIGNALS, SignalInbox
+from cobre_comm.run.terminal import Options, run_attempt
 
 
 def run_job(
@@ -25,23 +24,14 @@ def run_job(
     restarts: Restarts,
     mpiexec: Mpiexec | None = None,
 ) -> int:
-    """Run the attempts of a job on one machine; return the exit status of the last one."""
+    """Run the attempts of a job; return the exit status of the last one."""
     with SignalInbox([*FORWARDED_SIGNALS, signal.SIGCHLD]) as inbox:
-        while True:
-            with with_rendezvous(job) as here:
-                outcome = run(here, command, options, inbox, mpiexec)
-            if not (outcome.has_failed and restarts.most):
-                return outcome.status
-            why = restarts.why_not(outcome)
-            if why:
-                say(given_up(why))
-                return outcome.status
-            job = job.again(restarts.size(job.size, outcome.killed))
-            say(restarts.plan(job.size))
-            number = pause(inbox, restarts.pause_s, options.ending)
-            if number:
-                say(f"ended by {signal_name(number)}")
-                return 128 + number
+
+        def attempt(here: Job) -> AttemptEnding:
+            return run_attempt(here, command, options, inbox, mpiexec)
+
+        wait = partial(pause, inbox, ending=options.ending)
+        return in_attempts(job, restarts, attempt, say, wait).status
 
 
 def pause(inbox: SignalInbox, seconds: float, ending: frozenset[int]) -> int:

@@ -1,4 +1,8 @@
-"""The processes of one job: they are started, get bodies, report their outcomes, and end."""
+"""The ranks of one job of tests: they get bodies, report outcomes, and leave when asked to.
+
+They are started, watched and reaped as those of every launcher (``processes/attempt.py``). But no
+rank is ended because another one has failed.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +18,15 @@ from typing import IO, Any
 
 from cobre_comm.common.closing import Closing
 from cobre_comm.launching.interrupt import outcome_of
-from cobre_comm.launching.messages import Failed
-from cobre_comm.processes.loop import Loop, Outbox
+from cobre_comm.launching.replies import Failed
+from cobre_comm.processes.attempt import Attempt
+from cobre_comm.processes.job import Job
+from cobre_comm.processes.loop import Outbox
 from cobre_comm.processes.rank import Rank, RankProcess, Standard
 from cobre_comm.testing.ranks.outcome import Outcome
 from cobre_comm.testing.ranks.surroundings import inherited_environment, scaled_limit
 
-COMMAND = [sys.executable, "-m", "cobre_comm.testing.ranks.worker"]
+COMMAND = [sys.executable, "-m", "cobre_comm.testing.ranks.bodies"]
 SINGLE_THREADED = {"NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 POLL_S = 0.05  # how often to look for processes that ended without a report
 GRACE_S = 5.0  # how long processes may take to leave by themselves
@@ -29,29 +35,16 @@ OUTPUT_BYTES = 6000
 
 
 class Member:
-    """One rank of a job.
+    """One rank of a job; ``start`` starts its process, with that stdin, stdout and stderr."""
 
-    Parameters
-    ----------
-    loop : Loop
-        Where its pipes are waited for.
-    start : callable
-        Starts the process with that stdin, stdout and stderr, and returns it.
-
-    Attributes
-    ----------
-    outcome : Outcome or None
-        The outcome of the present body.
-    """
-
-    def __init__(self, loop: Loop, start: Callable[[Standard], Rank]) -> None:
-        self._outbox = Outbox(loop)
+    def __init__(self, attempt: Attempt, start: Callable[[Standard], Rank]) -> None:
+        self._outbox = Outbox(attempt.loop)
         self._output: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # as long as the process
         self._begin = 0
-        self.outcome: Outcome | None = None
+        self.outcome: Outcome | None = None  # of the present body
         self.process = start(Standard(self._outbox.reader, *duplicates(self._output)))
         self.rank = self.process.rank
-        self.process.serve(loop, self._hear)
+        attempt.add(self.process, self._hear)
 
     def send(self, order: bytes) -> None:
         """Hand out a body; if the process has gone, its outcome tells so later."""
@@ -78,7 +71,6 @@ class Member:
 
     def look(self) -> None:
         """Note whether the process has ended without a report."""
-        self.process.look()
         if self.process.ending is not None and self.outcome is None:
             taken = self.process.is_code_taken
             self.outcome = self._ended(None if taken else self.process.ending.code)
@@ -89,13 +81,9 @@ class Member:
             self.process.signal(number, group=False)
 
     def is_overdue(self) -> None:
-        """Kill the process, and let its outcome be that it was busy at the deadline."""
-        self.kill()
-        self.outcome = Outcome(self.rank, timed_out=True, output=self.tail())
-
-    def kill(self) -> None:
-        """Kill the process, and all that it has started."""
+        """Kill the process with all that it has started; it was busy at the deadline."""
         self.process.signal(signal.SIGKILL, group=True)
+        self.outcome = Outcome(self.rank, timed_out=True, output=self.tail())
 
     def tail(self) -> str:
         """Return the last output of the process, for an outcome without a report."""
@@ -109,25 +97,23 @@ class Member:
         self._outbox.close()
 
     def close(self) -> None:
-        """Close the output of the process, which must have been killed."""
-        self.process.reap()
+        """Close the output of the process."""
         self._output.close()
 
 
 class RankJob(Closing):
-    """The ranks of one job.
+    """The ranks of one job."""
 
-    Parameters
-    ----------
-    loop : Loop
-        Where their pipes are waited for.
-    members : sequence of Member
-        In rank order.
-    """
+    def __init__(self, backend: str, size: int) -> None:
+        self.attempt = Attempt(Job(size, backend), lambda line: None)
+        self.members: list[Member] = []
 
-    def __init__(self, loop: Loop, members: Sequence[Member]) -> None:
-        self.loop = loop
-        self.members = list(members)
+    def start(self, rank: int, environment: Mapping[str, str]) -> None:
+        """Start a rank as a child of this process."""
+        environment = {**inherited_environment(), **SINGLE_THREADED, **environment}
+        self.members.append(
+            Member(self.attempt, lambda standard: RankProcess(rank, COMMAND, environment, standard))
+        )
 
     @property
     def pids(self) -> list[int]:
@@ -157,30 +143,28 @@ class RankJob(Closing):
             now = time.monotonic()
             if now >= deadline:
                 return False
-            self.loop.step(min(deadline, now + POLL_S))
+            self.attempt.loop.step(min(deadline, now + POLL_S))
             self.look()
         return True
 
     def look(self) -> None:
         """Note which processes have ended."""
+        self.attempt.look()
         for member in self.members:
             member.look()
 
     def kill(self) -> None:
         """Kill all processes, and all that they have started."""
-        for member in self.members:
-            member.kill()
-
-    def _has_ended(self) -> bool:
-        return all(member.process.ending is not None for member in self.members)
+        self.attempt.signal(signal.SIGKILL, group=True)
 
     def close(self) -> None:
         """Let all processes leave at once, kill the ones that do not, and close pipes and files."""
         for member in self.members:
             member.hang_up()
-        self._step_until(self._has_ended, self._grace_s())
+        self._step_until(lambda: not self.attempt.running, self._grace_s())
         self.kill()
-        self._close_starter()
+        self._leave_starter()
+        self.attempt.close()
         for member in self.members:
             member.close()
         self.members = []
@@ -189,14 +173,8 @@ class RankJob(Closing):
         """Return how long processes may take to leave by themselves."""
         return GRACE_S
 
-    def _close_starter(self) -> None:
-        """End the process that has started the ranks, if this one has not."""
-
-
-def start_process(loop: Loop, rank: int, environment: Mapping[str, str]) -> Member:
-    """Start a rank as a child of this process."""
-    environment = {**inherited_environment(), **SINGLE_THREADED, **environment}
-    return Member(loop, lambda standard: RankProcess(rank, COMMAND, environment, standard))
+    def _leave_starter(self) -> None:
+        """Let the process leave that has started the ranks, if this one has not."""
 
 
 def pack_order(

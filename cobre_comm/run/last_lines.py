@@ -4,83 +4,56 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from cobre_comm.common.alike import alike
 from cobre_comm.errors import named, signal_name
+from cobre_comm.processes.attempt import Attempt
 from cobre_comm.processes.endings import (
     STARTER,
     Ending,
     describe,
     exit_status,
-    first_failure,
     name_of,
 )
-from cobre_comm.processes.group import Group
 
 TAIL_LINES = 40
 MOST_TEXTS = 8
 
 
-def by_signal(group: Group, interrupts: Mapping[int, bytes]) -> tuple[int, list[str]]:
+def by_signal(attempt: Attempt, interrupts: Mapping[int, bytes]) -> tuple[int, list[str]]:
     """Return status and last lines of a job that a signal has ended.
 
-    Parameters
-    ----------
-    group : Group
-        The ranks that ran here, which have all ended.
-    interrupts : mapping of int to bytes
-        The tracebacks of Ctrl-C of ranks, which are not shown yet.
+    ``interrupts`` are the tracebacks of Ctrl-C, by rank, which are not shown yet.
     """
-    lines = [f"ended by {signal_name(group.escalation.cause)}"]
-    if group.killed:
-        waited_s = round(group.escalation.ended_by_us - group.escalation.began, 1)
-        lines.append(f"still running after {waited_s:g} s, killed: {named(group.killed)}")
+    lines = [f"ended by {signal_name(attempt.escalation.cause)}"]
+    if attempt.killed:
+        waited_s = round(attempt.escalation.ended_by_us - attempt.escalation.began, 1)
+        lines.append(f"still running after {waited_s:g} s, killed: {named(attempt.killed)}")
     told = _in_few([([rank], last_lines(text)) for rank, text in sorted(interrupts.items())])
-    told |= _tracebacks(group.endings)
+    told |= _tracebacks(attempt.endings)
     words = [_quoted(whose, said) for whose, said in told.items()]
-    return 128 + group.escalation.cause, [*words, *lines]
+    return 128 + attempt.escalation.cause, [*words, *lines]
 
 
-def by_ranks(
-    group: Group,
-    endings: Sequence[Ending],
-    starter: Ending | None,
-    tails: Mapping[int, bytes],
-    shown: Iterable[int],
-) -> tuple[int, list[str]]:
+def by_ranks(attempt: Attempt, tails: Mapping[int, bytes]) -> tuple[int, list[str]]:
     """Return exit status and last lines of a job that its ranks have ended.
 
-    Parameters
-    ----------
-    group : Group
-        The ranks that ran here, which have all ended.
-    endings : sequence of Ending
-        Those that count: of all ranks, or of those that have survived a loss.
-    starter : Ending or None
-        The ending of ``mpiexec``, if it has ended the job.
-    tails : mapping of int to bytes
-        The end of the stderr of each rank, where it is known.
-    shown : iterable of int
-        The lost ranks that were asked to show where in their code they were.
+    ``tails`` has the end of the stderr of each rank, where it is known.
     """
-    by_themselves = [e for e in endings if e.at <= group.escalation.ended_by_us]
-    if starter is not None:
-        by_themselves = with_abort(by_themselves, starter)
-    first = first_failure(by_themselves) or first_failure(endings)
+    first, by_themselves = attempt.failure, attempt.by_themselves
     if first is None:
-        return 0, [_quoted(whose, said) for whose, said in _tracebacks(group.endings).items()]
-    reported = [ending for ending in endings if ending.report and ending.report.trace]
-    silent = set(shown) - {first.rank, *(ending.rank for ending in reported)}
+        return 0, [_quoted(whose, said) for whose, said in _tracebacks(attempt.endings).items()]
+    reported = [ending for ending in attempt.decisive if ending.report and ending.report.trace]
+    silent = attempt.shown - {first.rank, *(ending.rank for ending in reported)}
     speaker = first
     if first.rank == STARTER:  # it knows no cause, but a rank does
         speaker = min(reported, key=lambda ending: ending.at, default=first)
-    told = _tracebacks(group.endings, speaker)
+    told = _tracebacks(attempt.endings, speaker)
     words = {f"rank {r}, which did not come": last_lines(tails.get(r, b"")) for r in silent}
     if speaker.report is None or not speaker.report.is_held:
         told[name_of(speaker.rank)] = last_words(speaker, tails.get(speaker.rank, b""))
     lines, name = [], name_of(first.rank)
-    began = {rank.rank for rank in group.ranks if rank.pid}
+    began = {rank.rank for rank in attempt.ranks if rank.pid}
     same = first.report.cause if first.report is not None and first.report.trace else None
     after = [
         ending.rank
@@ -137,21 +110,6 @@ def _in_few(
 
 def _quoted(whose: str, said: Sequence[str]) -> str:
     return "\n    ".join([f"the last words of {whose}:", *said])
-
-
-def with_abort(endings: Sequence[Ending], starter: Ending) -> list[Ending]:
-    """Return the endings of ranks and ``mpiexec``, when ``mpiexec`` has ended the job.
-
-    It does so by itself because a rank called MPI_Abort, with the code that ``mpiexec`` then exits
-    with. A rank that did so for an exception has reported that. Any other rank is the first to end
-    for a cause of its own. Its exit code does not count: in MPICH the call may return.
-    """
-    first = first_failure(endings)
-    has_reported = any(ending.report for ending in endings)
-    if first is None or first.secondary or has_reported or starter.code < 0:
-        return [*endings, starter]
-    aborted = replace(first, code=starter.code)
-    return [aborted if ending is first else ending for ending in endings]
 
 
 def last_words(ending: Ending, tail: bytes) -> list[str]:

@@ -13,13 +13,13 @@ from typing import Any, NoReturn
 
 from cobre_comm.common import frames, report_pipe
 from cobre_comm.common.report_pipe import ReportPipe, exit_code_of
-from cobre_comm.launching.messages import Failed
+from cobre_comm.common.streams import take_stdin
+from cobre_comm.launching.replies import Failed
 
 NO_COMMUNICATOR = ""
-STDIN = 0
 
 
-class Worker:
+class BodyRunner:
     """Runs bodies on communicators that it makes from the environment and keeps by key."""
 
     def __init__(self, pipe: ReportPipe) -> None:
@@ -129,12 +129,9 @@ def main() -> None:
     """Serve on stdin until it ends; a body that reads stdin finds it empty."""
     prepare_process()
     pipe = report_pipe.claim()
-    orders = os.dup(STDIN)
-    null = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(null, STDIN)
-    os.close(null)
+    orders = take_stdin()
     if pipe is not None:
-        Worker(pipe).serve(orders)
+        BodyRunner(pipe).serve(orders)
     leave()
 
 

@@ -14,14 +14,14 @@ from cobre_comm.common.closing import Closing
 from cobre_comm.errors import signal_name
 from cobre_comm.processes.environment import CONNECT_TIMEOUT_MS
 from cobre_comm.processes.job import Job
-from cobre_comm.processes.loop import NEVER, Loop
-from cobre_comm.processes.restarts import Outcome, Restarts, given_up
+from cobre_comm.processes.loop import NEVER, LauncherLoop
+from cobre_comm.processes.restarts import AttemptEnding, Restarts, given_up
 from cobre_comm.run.assembly import token_of
-from cobre_comm.run.attempts import say
-from cobre_comm.run.links import Link
+from cobre_comm.run.launcher_link import Link
+from cobre_comm.run.launcher_signals import SignalInbox
+from cobre_comm.run.one_machine import say
 from cobre_comm.run.output.log_file import open_logs
-from cobre_comm.run.run import Options, run
-from cobre_comm.run.signals import SignalInbox
+from cobre_comm.run.terminal import Options, run_attempt
 
 LINE_AFTER_S = 10.0  # then a line tells for whom this launcher waits
 
@@ -37,7 +37,7 @@ class Launcher(Closing):
         self._options = options
         self._inbox = inbox
         self._links: dict[int, Link] = {}
-        self._outcome = Outcome(0)  # of the latest attempt, on this machine
+        self._outcome = AttemptEnding(0)  # of the latest attempt, on this machine
         self._signal = 0  # that asks to end
         self._has_begun = False  # its first attempt
         self._has_told = False  # for whom it waits
@@ -67,10 +67,12 @@ class Launcher(Closing):
         if shown.log_dir is not None and restart:  # the ranks may have other numbers
             logs = open_logs(shown.log_dir, job, appends=True)
             options = replace(options, shown=replace(shown, logs=logs))
-        self._outcome = run(job, self._command, options, self._inbox, serve=self._serve)
+        self._outcome = run_attempt(job, self._command, options, self._inbox, serve=self._serve)
         self._end, self._have_met = lambda: None, lambda: True
 
-    def _serve(self, loop: Loop, end: Callable[[], None], have_met: Callable[[], bool]) -> None:
+    def _serve(
+        self, loop: LauncherLoop, end: Callable[[], None], have_met: Callable[[], bool]
+    ) -> None:
         """Hear the other launchers in a loop; ``end`` ends the ranks of this machine."""
         self._end, self._have_met = end, have_met
         if self._is_ending:  # since before the ranks were started
@@ -79,7 +81,7 @@ class Launcher(Closing):
             if not link.is_lost:
                 loop.serve(link.fileno(), partial(self._listen, loop, machine))
 
-    def _listen(self, loop: Loop, machine: int) -> None:
+    def _listen(self, loop: LauncherLoop, machine: int) -> None:
         link = self._links[machine]
         if self._hear_all(machine):
             loop.unserve(link.fileno())
@@ -122,7 +124,7 @@ class Launcher(Closing):
 
     def _wait(self, done: Callable[[], bool], until: float = NEVER) -> None:
         """Hear the other launchers until ``done()``, a moment, or a signal that asks to end."""
-        loop = Loop()
+        loop = LauncherLoop()
         loop.serve(self._inbox.fileno(), self._is_asked_to_end)
         self._serve(loop, lambda: None, lambda: True)
         while not (done() or self._signal or time.monotonic() >= until):

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cobre_comm.common.report_pipe import Report
 from cobre_comm.common.texts import cut
+from cobre_comm.errors import WorkerError
 from cobre_comm.launching.interrupt import outcome_of
 from cobre_comm.launching.pickling import dumps
+
+if TYPE_CHECKING:
+    from cobre_comm.communicator import Communicator
 
 LONGEST_PICKLE = 2**20  # bytes; a rank that sends for long is taken for one that hangs
 
 
 @dataclass(frozen=True)
-class Progress:
+class ProgressReport:
     """A payload of ``report_progress``."""
 
     payload: Any
@@ -29,6 +35,19 @@ class Done:
     value: Any
     backend: str
     wall_time_s: float
+    pid: int
+
+
+def value_message(comm: Communicator, value: Any, wall_time_s: float) -> bytes:
+    """Return the message of a rank whose function has returned; ``TypeError`` if none can be."""
+    try:
+        return dumps(Done(value, comm.backend, wall_time_s, os.getpid()))
+    except Exception as error:  # a __reduce__ of others may raise anything
+        name = f"{type(value).__module__}.{type(value).__qualname__}"
+        raise TypeError(
+            f"the return value of rank {comm.rank} is a {name}, which cannot be sent to the "
+            f"parent: {error}"
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -70,11 +89,25 @@ class Failed:
         error.__cause__ = RemoteTraceback(self.report.trace)
         return error
 
+    def error(self, rank: int, ranks: Iterable[int] = ()) -> WorkerError:
+        """Return the ``WorkerError`` of a rank; ``ranks`` are those with the same mistake."""
+        inner = self.exception()
+        error = WorkerError(rank, self.report.exit_code, inner, ranks)
+        error.__cause__ = inner
+        return error
+
     def _made_of(self, pickled: bytes) -> BaseException | None:
         """Return the exception, if it has the type and text of the report; else None."""
         made: Any = pickle.loads(pickled)
         error: BaseException = _from_parts(*made) if isinstance(made, tuple) else made
         return error if Report.of(error).says_the_same(self.report) else None
+
+
+def exit_code_in(message: Done | Failed | None) -> int:
+    """Return the exit code that the last message of a rank tells; 0 for a value alone."""
+    if isinstance(message, Done):
+        return 0
+    return (0 if message is None else message.report.exit_code) or 1
 
 
 def _pickled(value: object) -> bytes | None:

@@ -15,21 +15,7 @@ from cobre_comm.processes.rank import Rank, Standard
 class MpiRank(Rank):
     """A rank that begins some time after ``mpiexec``, as an adopted child of this process.
 
-    Parameters
-    ----------
-    rank : int
-        Its number.
-    standard : Standard
-        Its stdin, stdout and stderr.
-    environment : mapping, optional
-        Variables beside those that ``mpiexec`` gives to it.
-    cpus : sequence of int
-        The CPUs it is bound to; none: it is not bound.
-
-    Attributes
-    ----------
-    environment, cpus
-        The parameters.
+    ``environment`` has variables beside those that ``mpiexec`` gives to it.
     """
 
     def __init__(

@@ -1,0 +1,252 @@
+"""One attempt of a job of a command, with all that a terminal needs: output, signals, last lines.
+
+The attempt itself is that of every launcher (``processes/attempt.py``).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from cobre_comm.common.streams import STDIN
+from cobre_comm.processes.attempt import Attempt
+from cobre_comm.processes.binding import UNBOUND, Binding, Cpus
+from cobre_comm.processes.endings import STARTER, Ending
+from cobre_comm.processes.environment import attempt_variables, rank_environment
+from cobre_comm.processes.escalation import GRACE_S
+from cobre_comm.processes.job import Job
+from cobre_comm.processes.job_control import STOPPING, is_in_background
+from cobre_comm.processes.loop import NEVER, LauncherLoop
+from cobre_comm.processes.mpi.mpi_rank import MpiRank
+from cobre_comm.processes.mpi.mpiexec import Mpiexec
+from cobre_comm.processes.mpi.start import MpiStart
+from cobre_comm.processes.mpi.variables import of_batch_job
+from cobre_comm.processes.rank import RankProcess
+from cobre_comm.processes.restarts import ASKED, AttemptEnding
+from cobre_comm.run.descriptors import SPARE_DESCRIPTORS, allow
+from cobre_comm.run.last_lines import by_ranks, by_signal
+from cobre_comm.run.launcher_signals import ENDING_SIGNALS, GROUP_SIGNALS, SignalInbox
+from cobre_comm.run.output.destinations import Output, Shown
+
+STRAGGLERS_S = 0.3  # for processes that ranks have started to end by themselves
+WITNESS_S = 0.05  # for a sender of a signal to reach all processes, if it sends to all
+EACH, EACH_BY_SHIM = 4, 9  # descriptors for each rank
+
+Serve = Callable[[LauncherLoop, Callable[[], None], Callable[[], bool]], None]
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of a run, apart from its command."""
+
+    binding: Binding = UNBOUND
+    grace_s: float = GRACE_S  # for ranks to end after a signal
+    shown: Shown = field(default_factory=Shown)
+    # Signals that ask ranks to stop: after the first of each, the launcher waits for the ranks.
+    asking: frozenset[int] = frozenset()
+
+    @property
+    def ending(self) -> frozenset[int]:
+        """The signals after which the job is not started again."""
+        return self.asking.union(ENDING_SIGNALS)
+
+
+def run_attempt(
+    job: Job,
+    command: Sequence[str],
+    options: Options,
+    inbox: SignalInbox,
+    mpiexec: Mpiexec | None = None,
+    serve: Serve = lambda loop, end, have_met: None,
+) -> AttemptEnding:
+    """Run ``command`` on every rank that ``job`` has here; call it from the main thread.
+
+    Without ``mpiexec`` this process starts the ranks. ``serve`` is called with the loop of the
+    launcher; a function that ends the ranks, because the job has lost one on another machine; and
+    one that tells whether the ranks have met.
+
+    The status is 0 if and only if all these ranks exited with 0, and their output was written.
+    Else it is the code of the first that failed, or 128 and the number of the signal that ended it
+    or the launcher, or 1 if only output is missing.
+    """
+    each = EACH if mpiexec is None else EACH_BY_SHIM
+    allow(each * len(job.ranks) + SPARE_DESCRIPTORS)
+    terminal = _Terminal(job, options, inbox)
+    try:
+        if mpiexec is None:
+            terminal.start(command)
+        else:
+            terminal.start_by(mpiexec, command)
+        attempt = terminal.attempt
+        serve(attempt.loop, terminal.end_for_others, lambda: attempt.have_met)
+        attempt.until_all_ended(terminal.step)
+    finally:
+        terminal.leave_nothing()
+    return terminal.report()
+
+
+class _Terminal:
+    """The terminal of a job: it relays output and signals, and shows how the ranks have ended."""
+
+    def __init__(self, job: Job, options: Options, inbox: SignalInbox) -> None:
+        self.attempt = Attempt(job, self._say, options.grace_s)
+        self._job = job
+        self._options = options
+        self._output = Output(self.attempt.loop, job.size, options.shown)
+        self._relay = self._output.relay
+        self._inbox = inbox
+        self._asking = set(options.asking)
+        self._is_asked_to_end = False
+        self._ends_for_others = False
+        self._signals: list[int] = []  # that came and are not handled yet
+        self._to_forward: list[tuple[float, int]] = []  # when, and which
+        self.attempt.loop.serve(inbox.fileno(), self._take_signals)
+
+    def _say(self, line: str) -> None:
+        """Put a line on stderr, between those of the ranks."""
+        self._output.outlets[1].put(f"cobre-comm: {line}\n".encode(errors="backslashreplace"))
+
+    def end_for_others(self) -> None:
+        """End all ranks, because the job has lost one on another machine."""
+        self._ends_for_others = True
+        self.attempt.end_because(Ending(STARTER, 1, time.monotonic()))
+
+    def start(self, command: Sequence[str]) -> None:
+        """Start all ranks, and have the guardian watch them."""
+        cpus = self._cpus()
+        for rank in self._job.ranks:
+            environment = rank_environment(self._job, rank, os.environ, self._options.binding)
+            environment.update(self._output.variables)
+            standard = self._output.of_rank(rank)
+            self.attempt.add(RankProcess(rank, command, environment, standard, cpus=cpus[rank]))
+
+    def start_by(self, mpiexec: Mpiexec, command: Sequence[str]) -> None:
+        """Have ``mpiexec`` start all ranks."""
+        cpus = self._cpus()
+        batch = of_batch_job(os.environ) | self._output.variables | attempt_variables(self._job)
+        ranks = []
+        for rank in self._job.ranks:
+            # mpiexec has a session of its own, so nothing would stop a rank that reads.
+            standard = self._output.of_rank(rank, reads=not is_in_background(STDIN))
+            ranks.append(MpiRank(rank, standard, batch, cpus[rank]))
+            self.attempt.add(ranks[-1])
+        watch = self.attempt.guardian.watch
+        self.attempt.starter = MpiStart(ranks, command, self.attempt.loop, watch)
+        self.attempt.starter.start(mpiexec, self._output.of_mpiexec())
+
+    def _cpus(self) -> dict[int, Cpus]:
+        """Return the CPUs that each rank is bound to; none for ranks that are not bound.
+
+        A restart may have fewer ranks than were placed.
+        """
+        ranks = self._job.ranks
+        return dict(zip(ranks, self._options.binding.cpus or [()] * len(ranks), strict=False))
+
+    def step(self, until: float) -> None:
+        """Relay output until a time at most, and handle the signals that come."""
+        self._relay.step(min([until, *(at for at, _ in self._to_forward)]))
+        for number in self._taken_signals():
+            self._handle(number)
+        self._forward(time.monotonic())
+        if self.attempt.starter is not None and self.attempt.escalation.began != NEVER:
+            self._output.mute_mpiexec()  # it only tells of the end of shims
+
+    def _take_signals(self) -> None:
+        numbers = self._inbox.take()
+        self._signals += numbers
+        self._is_asked_to_end |= not self._options.ending.isdisjoint(numbers)
+
+    def _taken_signals(self) -> list[int]:
+        signals, self._signals = self._signals, []
+        return signals
+
+    def _handle(self, number: int) -> None:
+        if number == signal.SIGCHLD:
+            if ended_by := self.attempt.job_control.look():
+                self._handle(ended_by)
+            self.attempt.look()
+            return
+        if number in STOPPING:  # its own handler has done all
+            return
+        if number in self._asking:
+            self._asking.remove(number)  # a second one ends the job
+        elif number in ENDING_SIGNALS:
+            self.attempt.escalation.signalled(number, time.monotonic())
+            if number == signal.SIGINT:
+                self._output.hold_interrupts()
+        self._to_forward.append((time.monotonic() + WITNESS_S, number))
+
+    def _forward(self, now: float) -> None:
+        """Forward the signals that are due, unless the ranks have got them from the sender."""
+        due = [number for at, number in self._to_forward if at <= now]
+        del self._to_forward[: len(due)]
+        for number in due:
+            if not self.attempt.guardian.has_seen(number):
+                self.attempt.signal(number, group=number in GROUP_SIGNALS)
+
+    def leave_nothing(self) -> None:
+        """Relay the rest of the output, end what ranks have started, reap the ranks."""
+        if self.attempt.starter is not None:
+            self.attempt.starter.leave(self._impatient)
+        self._drain()
+        self.attempt.close(self._impatient)
+        self._drain()
+        self._relay.close()
+        while not self._relay.is_done and not self._impatient(NEVER):
+            pass
+        self._output.close()
+
+    def _drain(self) -> None:
+        """Read the pipes to their ends; stop waiting for a process that holds one open."""
+        until = time.monotonic() + STRAGGLERS_S
+        while self._relay.is_reading and time.monotonic() < until:
+            if self._impatient(until):
+                break
+            if self._relay.is_held_up:  # that is up to our own reader
+                until = time.monotonic() + STRAGGLERS_S
+
+    def _impatient(self, until: float) -> bool:
+        """Relay output until a time; return whether a signal asks to end at once."""
+        self._relay.step(until)
+        return any(number in ENDING_SIGNALS for number in self._taken_signals())
+
+    def report(self) -> AttemptEnding:
+        """Write the last lines to stderr; return how the attempt has ended."""
+        attempt = self.attempt
+        for ending in attempt.endings:
+            if ending.report is not None and ending.report.is_held:
+                self._output.record(ending.rank, ending.report.trace)
+        if attempt.escalation.cause:
+            status, lines = by_signal(attempt, self._output.interrupts)
+        elif self._ends_for_others and not self._fail_by_themselves():
+            status, lines = 1, ["ended, because the job has lost a rank on another machine"]
+        else:
+            status, lines = by_ranks(attempt, self._output.tails)
+        stdout, stderr = self._output.outlets
+        for line in [*self._output.problems, *lines]:
+            self._say(line)
+        stderr.write_all()
+        if stderr.problem:  # a full disk, so only stdout may have room
+            stdout.put(f"cobre-comm: {stderr.problem}\n".encode())
+            stdout.write_all()
+        return attempt.ending(
+            status or int(bool(self._output.problems)),
+            has_failed=status != 0,
+            why_final=self._why_final(),
+        )
+
+    def _fail_by_themselves(self) -> bool:
+        """Whether a rank has failed before this launcher has ended them."""
+        by_us = self.attempt.escalation.ended_by_us
+        return any(ending.code != 0 and ending.at <= by_us for ending in self.attempt.endings)
+
+    def _why_final(self) -> str:
+        """Return why no further attempt is wanted; "" if nobody has said so."""
+        if self._is_asked_to_end:
+            return ASKED
+        if any(outlet.is_broken for outlet in self._output.outlets):
+            return "nobody reads its output any more"
+        return ""

@@ -1,0 +1,101 @@
+"""Rank 1 of three ends in some WAY, by either launcher: ``ends.py run|launch WAY OPTIONS``.
+
+The options are those of ``launch``, as JSON. An error of ``launch`` is printed as ``cobre-comm``
+prints its last line, and the exit code is the same.
+"""
+
+import contextlib
+import json
+import logging
+import os
+import signal
+import sys
+import time
+
+from cobre_comm import CollectiveFailed, WorkerError, create_communicator, launch
+from cobre_comm.processes.endings import exit_status
+
+LONG_S = 60
+
+
+def fail(comm, way):
+    """Let this rank fail, by a cause of its own."""
+    if way == "raise":
+        raise ValueError("no such case\nline 2")
+    if way == "sys.exit":
+        sys.exit(3)
+    if way == "os._exit":
+        os._exit(5)
+    if way == "abort":
+        comm.abort(7)
+    os.kill(os.getpid(), getattr(signal, way))
+
+
+def meet(comm):
+    """Meet the others, until one of them is lost."""
+    while True:
+        comm.barrier()
+
+
+def end(comm, way, how):
+    comm.barrier()
+    if way == "all":
+        fail(comm, how)
+    if way == "deaf":  # to SIGTERM
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        comm.barrier()
+    if way == "last" and comm.rank != 1:
+        return
+    if way == "last":
+        time.sleep(1.0)  # until the others have ended
+    if comm.rank == 1 and way == "late":
+        time.sleep(LONG_S)
+    if comm.rank == 1 and way == "slow":  # the others learn of the loss long before the end
+        comm.close()
+        time.sleep(1.0)
+    if comm.rank == 1:
+        fail(comm, how)
+    if way == "deaf":
+        time.sleep(LONG_S)
+    try:
+        meet(comm)
+    except CollectiveFailed:
+        if way == "exit":  # with a code that would tell nothing
+            sys.exit(4)
+        if way != "caught":
+            raise
+
+
+class DiesEarly:
+    """An argument that ends the process of rank 1 before it has met the others."""
+
+    def __reduce__(self):
+        return die_early, ()
+
+
+def die_early():
+    if os.environ.get("COBRE_SHM_RANK") == "1":
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def main(launcher, way, how, options="{}"):
+    if launcher == "run":
+        if way == "early":
+            die_early()
+        return end(create_communicator(), way, how)
+    logging.basicConfig(format="cobre-comm: %(message)s")
+    early = DiesEarly() if way == "early" else None
+    try:
+        with contextlib.suppress(KeyboardInterrupt):
+            launch(end_with, 3, "shm", args=(way, how, early), **json.loads(options))
+    except WorkerError as error:
+        print(f"cobre-comm: {str(error).partition(chr(10))[0]}", file=sys.stderr)
+        sys.exit(exit_status(error.exit_code))
+
+
+def end_with(comm, way, how, early):
+    end(comm, way, how)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

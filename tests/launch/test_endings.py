@@ -1,0 +1,100 @@
+"""How a job ends, by either launcher: the exit code, the rank that is told, and the sentence."""
+
+import json
+import re
+import sys
+
+import pytest
+
+from tests.launch.command import PROGRAMS, cobre
+
+ENDS = PROGRAMS / "ends.py"
+RAISED = "raised ValueError: no such case"
+KILLED = "was ended by signal 9 (SIGKILL)"
+MEMORY = "; signal 9 is also what the kernel's out-of-memory killer sends"
+PLAN = "the job is started again in 1 s, on 3 ranks (restart 1 of 1)"
+GIVEN_UP = "the job is not started again: it has been, once"
+WHERE = "still runs; where in its Python code, or in compiled code that the first line calls:"
+
+# A rank ends in some way; what the others do about it; the options of the launcher: the exit code,
+# the ranks of which one is told, and the sentence on that rank. An exception is in the sentence of
+# `launch`, whereas `run` prints the traceback above its sentence.
+ENDINGS = {
+    # By a cause of its own.
+    ("raise", "raises", ""): (1, "1", "exited with code 1", RAISED),
+    ("sys.exit", "raises", ""): (3, "1", "exited with code 3", "raised SystemExit: 3"),
+    ("os._exit", "raises", ""): (5, "1", "exited with code 5"),
+    ("abort", "raises", ""): (7, "1", "exited with code 7"),
+    ("SIGKILL", "raises", ""): (137, "1", KILLED + MEMORY),
+    ("SIGSEGV", "raises", ""): (139, "1", "was ended by signal 11 (SIGSEGV)"),
+    # The failures of the others follow from it, whenever they come and whatever their codes.
+    ("os._exit", "slow", ""): (5, "1", "exited with code 5"),
+    ("SIGKILL", "exit", ""): (137, "1", KILLED + MEMORY),
+    ("SIGKILL", "caught", ""): (137, "1", KILLED + MEMORY),
+    ("os._exit", "deaf", ""): (5, "1", "exited with code 5"),
+    ("SIGKILL", "early", ""): (137, "1", KILLED + MEMORY),
+    # All ranks, or the last one.
+    ("os._exit", "all", ""): (5, "012", "exited with code 5"),
+    ("SIGKILL", "last", ""): (137, "1", KILLED + MEMORY),
+    # A rank that does not come, and runs on.
+    ("raise", "late", "timeout"): (1, "02", "exited with code 1", "raised CollectiveFailed: ba"),
+    # Survivors: nothing is told at the end if they go on, and else the failure of one of them.
+    ("SIGKILL", "caught", "survive"): (0, "", ""),
+    ("raise", "caught", "survive"): (0, "", ""),
+    ("SIGKILL", "last", "survive"): (0, "", ""),
+    ("SIGKILL", "all", "survive"): (137, "012", KILLED + MEMORY),
+    ("SIGKILL", "raises", "survive"): (
+        1, "02", "exited with code 1", "raised CollectiveFailed: barrier failed: rank 1 died"
+    ),
+    ("SIGKILL", "exit", "survive"): (4, "02", "exited with code 4", "raised SystemExit: 4"),
+    ("abort", "caught", "survive"): (7, "1", "exited with code 7"),
+    ("SIGKILL", "early", "survive"): (137, "1", KILLED + MEMORY),
+    # Started again: then nothing is told of the first attempt but this.
+    ("os._exit", "raises", "again"): (5, "1", "exited with code 5"),
+}  # fmt: skip
+# The lines before the last one, or all where nothing is told at the end. A busy launcher may learn
+# of the loss when the others have ended as well, and says so.
+GO_ON = "the other ranks (go on|had ended)"
+BEFORE = {
+    ("raise", "late", "timeout"): [re.escape(f"rank 1 {WHERE}")],
+    ("SIGKILL", "caught", "survive"): [f"rank 1 {re.escape(KILLED)}; {GO_ON}"],
+    ("raise", "caught", "survive"): [f"rank 1 {RAISED}; {GO_ON}"],
+    ("SIGKILL", "last", "survive"): [f"rank 1 {re.escape(KILLED)}; the other ranks had ended"],
+    ("os._exit", "raises", "again"): [re.escape(PLAN), GIVEN_UP],
+}  # fmt: skip
+# A busy launcher may learn the loss after a survivor has failed, and then tells of the failure.
+MAY_TELL = [("SIGKILL", way, "survive") for way in ("all", "raises", "exit")]
+OPTIONS = {
+    "": ([], {}),
+    "timeout": (["--timeout", 1.5], {"timeout": 1.5}),
+    "survive": (["--survive"], {"survive": True}),
+    "again": (["--max-restarts", 1], {"max_restarts": 1}),
+}
+
+
+def ended(launcher, how, way, option):
+    """Let a job end so; return its exit code and the lines of its launcher."""
+    words, keywords = OPTIONS[option]
+    if launcher == "run":
+        done = cobre("run", "-n", 3, "--backend", "shm", *words, ENDS, "run", way, how)
+    else:
+        done = cobre("launch", way, how, json.dumps(keywords), before=[sys.executable, str(ENDS)])
+    said = re.findall("^cobre-comm: (.*)$", done.stderr, re.MULTILINE)
+    return done, [line for line in said if not line.startswith("the last words of")]
+
+
+@pytest.mark.parametrize("launcher", ["run", "launch"])
+@pytest.mark.parametrize("row", ENDINGS, ids="-".join)
+def test_both_launchers_tell_of_an_ending_alike(row, launcher):
+    code, ranks, *sentences = ENDINGS[row]
+    done, said = ended(launcher, *row)
+    assert done.returncode == code, done.stderr
+    if ranks:
+        sentence = sentences[-1 if launcher == "launch" else 0]
+        told = [line for line in said if line not in (PLAN, GIVEN_UP)][-1]
+        named = f"ranks? [{ranks}](-2| and 2)?"  # also all that have made the same mistake
+        assert re.fullmatch(f"{named} {re.escape(sentence)}.*", told), done.stderr
+    for line in BEFORE.get(row, []):
+        assert sum(bool(re.search(line, each)) for each in said) == 1, done.stderr
+    if row not in BEFORE and row not in MAY_TELL:
+        assert not any("the other ranks" in line or "started again" in line for line in said)

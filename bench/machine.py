@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from cobre_comm.check.machine import processor
-from cobre_comm.common.cores import usable_cores
+from cobre_comm.system.cores import usable_cores
 
 HERE = Path(__file__).parent
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")

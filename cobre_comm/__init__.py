@@ -15,13 +15,17 @@ if TYPE_CHECKING:
     from cobre_comm.backends.mpi.backend import MpiBackend as MpiBackend
     from cobre_comm.backends.shm.backend import ShmBackend as ShmBackend
     from cobre_comm.backends.tcp.backend import TcpBackend as TcpBackend
-    from cobre_comm.clock import monotonic_ns as monotonic_ns
-    from cobre_comm.communicator import Communicator as Communicator
-    from cobre_comm.communicator import SharedMemoryProvider as SharedMemoryProvider
     from cobre_comm.config import BackendKind as BackendKind
     from cobre_comm.config import MpiConfig as MpiConfig
     from cobre_comm.config import ShmConfig as ShmConfig
     from cobre_comm.config import TcpConfig as TcpConfig
+    from cobre_comm.contract.clock import monotonic_ns as monotonic_ns
+    from cobre_comm.contract.communicator import Communicator as Communicator
+    from cobre_comm.contract.communicator import SharedMemoryProvider as SharedMemoryProvider
+    from cobre_comm.contract.shared_region import HeapRegion as HeapRegion
+    from cobre_comm.contract.shared_region import SharedRegion as SharedRegion
+    from cobre_comm.contract.signals import check_signals as check_signals
+    from cobre_comm.contract.work import Work as Work
     from cobre_comm.errors import AllocationFailed as AllocationFailed
     from cobre_comm.errors import BackendError as BackendError
     from cobre_comm.errors import BackendNotAvailable as BackendNotAvailable
@@ -41,10 +45,6 @@ if TYPE_CHECKING:
     from cobre_comm.launching.launch import launch as launch
     from cobre_comm.launching.launch import report_progress as report_progress
     from cobre_comm.reduce_op import ReduceOp as ReduceOp
-    from cobre_comm.shared_region import HeapRegion as HeapRegion
-    from cobre_comm.shared_region import SharedRegion as SharedRegion
-    from cobre_comm.signals import check_signals as check_signals
-    from cobre_comm.work import Work as Work
 
     CommBackend = LocalBackend | ShmBackend | TcpBackend | MpiBackend
 
@@ -58,8 +58,8 @@ _HOME_OF = {
     "CollectiveFailed": "errors",
     "CommBackend": "backends.union",
     "CommError": "errors",
-    "Communicator": "communicator",
-    "HeapRegion": "shared_region",
+    "Communicator": "contract.communicator",
+    "HeapRegion": "contract.shared_region",
     "InitializationFailed": "errors",
     "InvalidBackend": "errors",
     "InvalidBufferSize": "errors",
@@ -71,20 +71,20 @@ _HOME_OF = {
     "MpiBackend": "backends.mpi.backend",
     "MpiConfig": "config",
     "ReduceOp": "reduce_op",
-    "SharedMemoryProvider": "communicator",
-    "SharedRegion": "shared_region",
+    "SharedMemoryProvider": "contract.communicator",
+    "SharedRegion": "contract.shared_region",
     "ShmBackend": "backends.shm.backend",
     "ShmConfig": "config",
     "TcpBackend": "backends.tcp.backend",
     "TcpConfig": "config",
-    "Work": "work",
+    "Work": "contract.work",
     "WorkerError": "errors",
     "WorkerInfo": "launching.launch",
     "available_backends": "factory",
-    "check_signals": "signals",
+    "check_signals": "contract.signals",
     "create_communicator": "factory",
     "launch": "launching.launch",
-    "monotonic_ns": "clock",
+    "monotonic_ns": "contract.clock",
     "report_progress": "launching.launch",
 }
 
@@ -99,7 +99,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name == "create_communicator":
-        importlib.import_module("cobre_comm.common.seat").claim()
+        importlib.import_module("cobre_comm.reports.seat").claim()
     value = getattr(importlib.import_module(f"{__name__}.{_HOME_OF[name]}"), name)
     globals()[name] = value
     return value
@@ -110,4 +110,4 @@ def __dir__() -> list[str]:
 
 
 if "COBRE_REPORT_HOLDS" in os.environ:  # report_pipe.HOLDS_VARIABLE: cobre-comm run started this
-    importlib.import_module("cobre_comm.common.report_pipe").listen()
+    importlib.import_module("cobre_comm.reports.report_pipe").listen()

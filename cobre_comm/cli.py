@@ -9,8 +9,8 @@ import sys
 from collections.abc import Sequence
 
 import cobre_comm
-from cobre_comm.common.streams import write_error
 from cobre_comm.errors import did_you_mean
+from cobre_comm.system.streams import write_error
 
 COMMANDS = {
     "run": ("cobre_comm.run.command", "run a script or a module on several ranks"),

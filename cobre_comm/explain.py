@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import cobre_comm
-from cobre_comm.common.command_line import Parser
+from cobre_comm.command_line import Parser
 from cobre_comm.errors import PAGE, did_you_mean
 
 MISTAKES = "docs/howto/mistakes.md"

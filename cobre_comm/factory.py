@@ -10,9 +10,6 @@ from typing import TYPE_CHECKING
 from cobre_comm.backends import BY_NAME, SPECS
 from cobre_comm.backends.announced import announced
 from cobre_comm.backends.tcp.foreign import foreign_job
-from cobre_comm.common import report_pipe, seat
-from cobre_comm.common.graceful import VARIABLE, graceful_signals
-from cobre_comm.common.tracebacks import tells_callers
 from cobre_comm.config import BackendKind, Config
 from cobre_comm.errors import (
     BackendError,
@@ -20,11 +17,14 @@ from cobre_comm.errors import (
     InitializationFailed,
     InvalidBackend,
 )
+from cobre_comm.reports import report_pipe, seat
+from cobre_comm.reports.graceful import VARIABLE, graceful_signals
+from cobre_comm.reports.tracebacks import tells_callers
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-    from cobre_comm.communicator import Communicator
+    from cobre_comm.contract.communicator import Communicator
 
 logger = logging.getLogger("cobre_comm")
 

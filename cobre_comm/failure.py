@@ -26,9 +26,11 @@ from cobre_kernels.collective.calls import (
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.machine.record import View, peek_now, poke_now
 
-from cobre_comm.common import aborting, report_pipe
-from cobre_comm.common.mistakes import CONTIGUOUS, COUNTS, OP, OUTPUT, explained
-from cobre_comm.derived import RECV_HINT
+from cobre_comm.arguments.mistakes import CONTIGUOUS, COUNTS, OP, OUTPUT, explained
+from cobre_comm.contract.derived import RECV_HINT
+from cobre_comm.contract.shared_region import CLOSED, outside_region
+from cobre_comm.contract.work import CLOSED as WORK_CLOSED
+from cobre_comm.contract.work import RESET_MEANWHILE
 from cobre_comm.errors import (
     CollectiveFailed,
     InvalidBufferSize,
@@ -38,9 +40,7 @@ from cobre_comm.errors import (
 from cobre_comm.journal.reading import describe
 from cobre_comm.journal.telling import raised_by, tell
 from cobre_comm.reduce_op import ReduceOp
-from cobre_comm.shared_region import CLOSED, outside_region
-from cobre_comm.work import CLOSED as WORK_CLOSED
-from cobre_comm.work import RESET_MEANWHILE
+from cobre_comm.reports import aborting, report_pipe
 
 T = TypeVar("T")
 

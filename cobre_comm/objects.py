@@ -27,11 +27,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre_comm.common.arguments import as_integer
-from cobre_comm.common.texts import text_of
-from cobre_comm.common.tracebacks import tells_callers
-from cobre_comm.communicator import Communicator
+from cobre_comm.arguments.numbers import as_integer
+from cobre_comm.contract.communicator import Communicator
 from cobre_comm.errors import InvalidRoot
+from cobre_comm.reports.texts import text_of
+from cobre_comm.reports.tracebacks import tells_callers
 
 Bytes = NDArray[np.uint8]
 

@@ -40,10 +40,10 @@ from cobre_kernels.machine.kernel import Kernel
 from cobre_kernels.random import draws
 from numpy.typing import NDArray
 
-from cobre_comm.common import numba_types
-from cobre_comm.common.arguments import as_integer
-from cobre_comm.common.arrays import plain_array
-from cobre_comm.common.tracebacks import tells_callers
+from cobre_comm.arguments.arrays import plain_array
+from cobre_comm.arguments.numbers import as_integer
+from cobre_comm.contract import numba_types
+from cobre_comm.reports.tracebacks import tells_callers
 
 __all__ = ["Key", "integers", "normal", "stream", "uniform"]
 

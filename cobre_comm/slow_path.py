@@ -24,9 +24,8 @@ from cobre_kernels.collective.calls import (
 )
 from numpy.typing import NDArray
 
-from cobre_comm.common.arguments import as_integer, describe
-from cobre_comm.common.arrays import OBJECT_FUNCTIONS, as_numbers, plain_array
-from cobre_comm.common.mistakes import (
+from cobre_comm.arguments.arrays import OBJECT_FUNCTIONS, as_numbers, plain_array
+from cobre_comm.arguments.mistakes import (
     CONTIGUOUS,
     COUNTS,
     DTYPE,
@@ -35,6 +34,7 @@ from cobre_comm.common.mistakes import (
     OUTPUT,
     explained,
 )
+from cobre_comm.arguments.numbers import as_integer, describe
 from cobre_comm.reduce_op import ReduceOp
 
 Array = NDArray[Any]

@@ -26,15 +26,15 @@ from cobre_kernels.collective.seeing.journal import (
 from cobre_kernels.machine.record import WORD_BYTES, View
 from numpy.typing import NDArray
 
-from cobre_comm.common.descriptor import Descriptor
-from cobre_comm.common.mapping import map_file
-from cobre_comm.common.raised import cut
-from cobre_comm.common.streams import write_error
 from cobre_comm.journal.finding import MEMORY_NAME, load, own_journals
 from cobre_comm.journal.reading import Copied
 from cobre_comm.journal.stats import Stats, stats_of
 from cobre_comm.journal.tables import table_of_ranks
 from cobre_comm.journal.telling import is_telling
+from cobre_comm.reports.raised import cut
+from cobre_comm.system.descriptor import Descriptor
+from cobre_comm.system.mapping import map_file
+from cobre_comm.system.streams import write_error
 
 JOB_BYTES = journal.JOB_WORDS * WORD_BYTES
 

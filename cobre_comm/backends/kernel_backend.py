@@ -49,7 +49,11 @@ from cobre_kernels.machine.record import WORD_BYTES, peek_now, poke_now
 from numpy.typing import DTypeLike, NDArray
 
 from cobre_comm import failure, slow_path
+from cobre_comm.arguments.call_forms import tells_forms
+from cobre_comm.arguments.numbers import as_integer
 from cobre_comm.backends import fast_methods
+from cobre_comm.backends.agreement import Group, agree_on_memory, attempt
+from cobre_comm.backends.bodies import Bodies
 from cobre_comm.backends.comm_group import CommGroup
 from cobre_comm.backends.comm_memory import comm_words
 from cobre_comm.backends.journals import Journals
@@ -59,23 +63,11 @@ from cobre_comm.backends.shrink import Alone, Council, shrink
 from cobre_comm.backends.split import Part, check_color, find_part
 from cobre_comm.backends.stop_signals import STOP_SIGNALS
 from cobre_comm.backends.trace import start_trace
-from cobre_comm.common import raised, report_pipe
-from cobre_comm.common.agreement import Group, agree_on_memory, attempt
-from cobre_comm.common.arguments import as_integer
-from cobre_comm.common.call_forms import tells_forms
-from cobre_comm.common.cpus import place_of
-from cobre_comm.common.launcher import launcher_name
-from cobre_comm.common.numba_types import LateType
-from cobre_comm.common.tracebacks import tells_callers
-from cobre_comm.communicator import Array, Communicator, Counts
 from cobre_comm.config import Config, late_s, prints_stats
-from cobre_comm.errors import CommError, InvalidCommunicator, InvalidRoot
-from cobre_comm.journal.reading import Copied
-from cobre_comm.journal.stats import Stats
-from cobre_comm.loading import Bodies
-from cobre_comm.phases import letters_of
-from cobre_comm.reduce_op import ReduceOp
-from cobre_comm.shared_region import (
+from cobre_comm.contract.communicator import Array, Communicator, Counts
+from cobre_comm.contract.numba_types import LateType
+from cobre_comm.contract.phases import letters_of
+from cobre_comm.contract.shared_region import (
     LEADER,
     OWNER,
     HeapRegion,
@@ -86,8 +78,16 @@ from cobre_comm.shared_region import (
     heap_zeros,
     region_layout,
 )
-from cobre_comm.topology import Topology
-from cobre_comm.work import CLAIMS_WORDS, LARGEST_COUNT, Work
+from cobre_comm.contract.topology import Topology
+from cobre_comm.contract.work import CLAIMS_WORDS, LARGEST_COUNT, Work
+from cobre_comm.errors import CommError, InvalidCommunicator, InvalidRoot
+from cobre_comm.journal.reading import Copied
+from cobre_comm.journal.stats import Stats
+from cobre_comm.reduce_op import ReduceOp
+from cobre_comm.reports import raised, report_pipe
+from cobre_comm.reports.launcher import launcher_name
+from cobre_comm.reports.tracebacks import tells_callers
+from cobre_comm.system.cpus import place_of
 
 if TYPE_CHECKING:
     from cobre_comm.backends.spec import BackendSpec

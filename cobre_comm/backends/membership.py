@@ -14,14 +14,14 @@ import numpy as np
 from cobre_kernels.machine.record import View
 from numpy.typing import NDArray
 
+from cobre_comm.backends.agreement import Group
+from cobre_comm.backends.bodies import Bodies
 from cobre_comm.backends.shrink import Council
-from cobre_comm.common.agreement import Group
-from cobre_comm.common.cpus import Place
-from cobre_comm.loading import Bodies
-from cobre_comm.shared_region import Lengths
+from cobre_comm.contract.shared_region import Lengths
+from cobre_comm.system.cpus import Place
 
 
-class Attachment(Protocol):
+class NodeSegment(Protocol):
     """The segment of a node, to which this rank is attached."""
 
     def describe(self, comm: View) -> None:
@@ -61,7 +61,7 @@ class NodesRecords(Protocol):
 class Transport(Protocol):
     """The transport between the leaders of several nodes, with the links that it holds open."""
 
-    def begin(self, comm: View, words: NDArray[np.int64], attachment: Attachment) -> NodesRecords:
+    def begin(self, comm: View, words: NDArray[np.int64], attachment: NodeSegment) -> NodesRecords:
         """Make the records of a communicator over several nodes.
 
         ``words`` is the memory of the communicator's record.
@@ -109,7 +109,7 @@ class Membership:
     nodes: int
     bodies: Bodies
     shares: bool
-    attachment: Attachment | None = None
+    attachment: NodeSegment | None = None
     transport: Transport | None = None
     every_node: Sequence[Node] = ()
 

@@ -1,7 +1,7 @@
 """How a rank waits for others: for how long at most, and whether it keeps its core meanwhile.
 
 The timeout of every backend and the times of its polls are written here, at the start of a
-communicator. Whether every rank of a machine has a core is decided in ``common/cores.py``. Where
+communicator. Whether every rank of a machine has a core is decided in ``system/cores.py``. Where
 each has one, a wait spins; elsewhere a spin would keep another rank from running.
 """
 
@@ -15,7 +15,7 @@ from cobre_kernels.machine.record import View
 from cobre_kernels.shm import wait
 
 from cobre_comm.backends.comm_memory import give_way
-from cobre_comm.common.cores import SPIN_US, spin_us
+from cobre_comm.system.cores import SPIN_US, spin_us
 
 YIELD_US = 200.0  # after the spin, before the first futex
 SPIN_BETWEEN_NODES_US = 50.0  # a byte takes longer between nodes

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 if TYPE_CHECKING:
-    from cobre_comm.communicator import Communicator
+    from cobre_comm.contract.communicator import Communicator
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,9 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from cobre_comm.common.agreement import Group, first_problem, reason_of
-from cobre_comm.common.arguments import as_integer
-from cobre_comm.common.closing import Closing
+from cobre_comm.arguments.numbers import as_integer
+from cobre_comm.backends.agreement import Group, first_problem, reason_of
+from cobre_comm.contract.closing import Closing
 from cobre_comm.errors import AllocationFailed, InitializationFailed
 
 LOOK_S = 0.02  # a lost rank is noticed so late; a part is usually made sooner

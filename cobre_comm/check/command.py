@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, NoReturn
 from cobre_kernels.machine.made import prepare
 from cobre_kernels.machine.places import own_folder
 
-from cobre_comm.common.command_line import Parser
-from cobre_comm.common.streams import write_error
+from cobre_comm.command_line import Parser
+from cobre_comm.system.streams import write_error
 
 if TYPE_CHECKING:
     from cobre_comm.check.result import Check, Point, Result

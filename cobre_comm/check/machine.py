@@ -10,8 +10,8 @@ from pathlib import Path
 
 import cobre_comm
 from cobre_comm.check.backends import SHM_FOLDER
-from cobre_comm.common.cores import usable_cores
 from cobre_comm.errors import BackendError
+from cobre_comm.system.cores import usable_cores
 from cobre_comm.testing.backend_name import BackendName
 from cobre_comm.testing.ranks.surroundings import inherited_environment
 

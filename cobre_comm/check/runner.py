@@ -12,7 +12,7 @@ from typing import Protocol
 
 from cobre_comm.check.result import Check, Point, Result
 from cobre_comm.check.sddp import TrainingFailed
-from cobre_comm.common.streams import write_error
+from cobre_comm.system.streams import write_error
 from cobre_comm.testing.ranks.outcome import RanksFailed
 from cobre_comm.testing.ranks.pool import RankPool
 from cobre_comm.testing.ranks.surroundings import SHM_FOLDER, leftovers

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cobre_comm.common.command_line import Parser
-from cobre_comm.common.streams import write_error
+from cobre_comm.command_line import Parser
+from cobre_comm.system.streams import write_error
 
 PROG = "cobre-comm compile"
 

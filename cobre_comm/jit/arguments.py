@@ -15,8 +15,8 @@ from cobre_kernels.machine.numba_internals import as_dtype
 from numba import types
 from numba.extending import intrinsic, register_jitable
 
-from cobre_comm.common.arrays import OF_MEMORY, OF_REGION, array_remedy
-from cobre_comm.common.mistakes import COUNTS, DTYPE, INTEGER, LIST, OUTPUT, REGION
+from cobre_comm.arguments.arrays import OF_MEMORY, OF_REGION, array_remedy
+from cobre_comm.arguments.mistakes import COUNTS, DTYPE, INTEGER, LIST, OUTPUT, REGION
 from cobre_comm.jit.problems import Problem, WrongValue
 from cobre_comm.jit.types import RegionType
 

@@ -24,7 +24,7 @@ from numba.extending import (
     register_model,
 )
 
-from cobre_comm.common.call_forms import form_problem
+from cobre_comm.arguments.call_forms import form_problem
 from cobre_comm.jit.types import OBJECT_TYPES, Borrowed, ObjectType, carry_version
 
 

@@ -1,14 +1,14 @@
 """Problems with the types of arguments in ``@njit`` code, and the errors that they become.
 
-The errors have the same note as those in Python (``common/mistakes.py``). numba makes an exception
-from a class and constants. The classes here make a plain ``TypeError`` or ``ValueError``.
+The errors have the same note as those in Python (``arguments/mistakes.py``). numba makes an
+exception from a class and constants. The classes here make a plain ``TypeError`` or ``ValueError``.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from cobre_comm.common.mistakes import Mistake, explained
+from cobre_comm.arguments.mistakes import Mistake, explained
 
 
 class WrongType(TypeError):

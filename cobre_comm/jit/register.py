@@ -16,8 +16,8 @@ from cobre_comm.jit import regions  # noqa: F401  # isort: skip
 from cobre_comm.jit import values  # noqa: F401  # isort: skip
 from cobre_comm.jit import works  # noqa: F401  # isort: skip
 from cobre_comm.jit import draws, signals  # noqa: F401  # isort: skip
+from cobre_comm.contract.shared_region import SharedRegion
 from cobre_comm.jit.types import CommType, LocalCommType, RegionType, WorkType
-from cobre_comm.shared_region import SharedRegion
 
 check_loads()
 

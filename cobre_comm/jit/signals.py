@@ -17,11 +17,11 @@ from llvmlite import ir
 from numba import TypingError, types
 from numba.extending import intrinsic, lower_builtin, overload, register_jitable
 
-from cobre_comm.clock import monotonic_ns
+from cobre_comm.contract.clock import monotonic_ns
+from cobre_comm.contract.signals import check_signals
 from cobre_comm.jit.attributes import is_in_parallel_loop
 from cobre_comm.jit.records import in_frame
 from cobre_comm.jit.types import carry_version
-from cobre_comm.signals import check_signals
 
 KEY = "cobre_comm.check_signals"
 

@@ -26,12 +26,12 @@ from cobre_kernels.machine.hashing import hash_of, kernel_sources
 from cobre_kernels.machine.record_types import RecordType
 from numba import types
 
-from cobre_comm.common import mistakes
-from cobre_comm.common.arrays import REGION_IS_NO_ARRAY
-from cobre_comm.common.other_names import SAID
-from cobre_comm.communicator import Communicator
-from cobre_comm.shared_region import SharedRegion
-from cobre_comm.work import Work
+from cobre_comm.arguments import mistakes
+from cobre_comm.arguments.arrays import REGION_IS_NO_ARRAY
+from cobre_comm.arguments.other_names import SAID
+from cobre_comm.contract.communicator import Communicator
+from cobre_comm.contract.shared_region import SharedRegion
+from cobre_comm.contract.work import Work
 
 COMM_TYPE = RecordType(COMM.name)
 STATE_TYPE = RecordType(REGION_STATE.name)
@@ -88,7 +88,7 @@ def restored(name: str, class_name: str, *arguments: Any) -> Any:
     return current if current is not None and current.name == name else types.Opaque(name)
 
 
-class Field(NamedTuple):
+class HeldField(NamedTuple):
     """A field that compiled code holds of an object."""
 
     name: str  # by which compiled code reads the field
@@ -108,7 +108,7 @@ class ObjectType(types.Type):  # type: ignore[misc]  # numba is untyped
     python: ClassVar[type]  # for messages on how methods of such objects are called
     # What compiled code holds, beside a count on the Python object; the first is the communicator's
     # record.
-    fields: ClassVar[tuple[Field, ...]]
+    fields: ClassVar[tuple[HeldField, ...]]
     # Names that the object lacks, each with the rest of a message about it.
     said: ClassVar[Mapping[str, str]] = {}
     no_text: ClassVar[str] = ""  # what to write in place of ``str``
@@ -175,7 +175,7 @@ class CommType(ObjectType):
     """A communicator in ``@njit`` code."""
 
     what, variable, python = "a communicator", "comm", Communicator
-    fields = (Field("comm", "_address", COMM_TYPE),)
+    fields = (HeldField("comm", "_address", COMM_TYPE),)
     said: ClassVar[Mapping[str, str]] = {**SAID, **_OF_PHASES}
     no_text = 'f"rank {comm.rank} of {comm.size}"'
 
@@ -203,10 +203,10 @@ class RegionType(ObjectType):
 
     what, variable, python = "a shared region", "region", SharedRegion
     fields = (
-        Field("comm", "_comm._address", COMM_TYPE),
-        Field("state", "_address", STATE_TYPE),
-        Field("view", "_readable"),
-        Field("is_shared", "_is_shared", types.boolean),
+        HeldField("comm", "_comm._address", COMM_TYPE),
+        HeldField("state", "_address", STATE_TYPE),
+        HeldField("view", "_readable"),
+        HeldField("is_shared", "_is_shared", types.boolean),
     )
     no_text = 'f"{region.count} elements"'
     no_constant = (
@@ -227,8 +227,8 @@ class WorkType(ObjectType):
 
     what, variable, python = "a work", "work", Work
     fields = (
-        Field("comm", "_comm._address", COMM_TYPE),
-        Field("state", "_address", WORK_TYPE),
+        HeldField("comm", "_comm._address", COMM_TYPE),
+        HeldField("state", "_address", WORK_TYPE),
     )
     no_text = 'f"{work.count} items"'
     no_sequence = (

@@ -32,9 +32,9 @@ from numba.extending import (
     unbox,
 )
 
-from cobre_comm.common.mistakes import explained
+from cobre_comm.arguments.mistakes import explained
 from cobre_comm.jit.holding import HeldModel
-from cobre_comm.jit.types import OBJECT_TYPES, Field, ObjectType, carry_version
+from cobre_comm.jit.types import OBJECT_TYPES, HeldField, ObjectType, carry_version
 
 OWNER = types.MemInfoPointer(types.voidptr)
 
@@ -66,7 +66,7 @@ class _Reading:
             self._c.builder.store(cgutils.true_bit, self._failed)
         return found
 
-    def read(self, obj: Any, field: Field, numba_type: Any) -> None:
+    def read(self, obj: Any, field: HeldField, numba_type: Any) -> None:
         """Read a field, from where the object has it."""
         for name in field.path.split("."):
             obj = self.attribute(obj, name)

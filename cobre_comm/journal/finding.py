@@ -22,9 +22,9 @@ from cobre_kernels.shm import control
 from cobre_kernels.shm.control import CONTROL
 from numpy.typing import NDArray
 
-from cobre_comm.common.descriptor import Descriptor
-from cobre_comm.common.mapping import map_file
 from cobre_comm.journal.reading import JOURNAL_BYTES, Journal, read, value
+from cobre_comm.system.descriptor import Descriptor
+from cobre_comm.system.mapping import map_file
 
 MEMORY_NAME = "cobre_comm.journal"  # in /proc/PID/fd, where a journal has its own memory
 SEGMENTS = ("/dev/shm/", "/memfd:")  # where the link of a segment's descriptor leads

@@ -30,10 +30,10 @@ from cobre_kernels.machine import access
 from cobre_kernels.machine.record import WORD_BYTES
 from numpy.typing import NDArray
 
-from cobre_comm.common.descriptor import Descriptor
-from cobre_comm.common.mapping import map_file
-from cobre_comm.common.raised import cut
 from cobre_comm.journal.finding import load, open_shared, shared_files
+from cobre_comm.reports.raised import cut
+from cobre_comm.system.descriptor import Descriptor
+from cobre_comm.system.mapping import map_file
 
 MEMORY_NAME = "cobre_comm.progress"  # /proc/PID/fd shows it
 _NAMELESS = f"/memfd:{MEMORY_NAME}"

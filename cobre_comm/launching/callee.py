@@ -11,15 +11,15 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from cobre_comm.common import frames, raised, report_pipe, seat, stack_signal
-from cobre_comm.common.report_pipe import Met, ReportPipe, exit_code_of
-from cobre_comm.common.streams import take_stdin
 from cobre_comm.errors import InvalidCommunicator
 from cobre_comm.factory import create_communicator
 from cobre_comm.launching import order
 from cobre_comm.launching.pickling import dumps
 from cobre_comm.launching.replies import Failed, ProgressReport, value_message
 from cobre_comm.launching.reporting import as_rank
+from cobre_comm.reports import frames, raised, report_pipe, seat, stack_signal
+from cobre_comm.reports.report_pipe import Met, ReportPipe, exit_code_of
+from cobre_comm.system.streams import take_stdin
 
 
 def main() -> None:

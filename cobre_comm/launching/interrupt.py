@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any, TypeVar
 
-from cobre_comm.common.graceful import VARIABLE, graceful_signals
-from cobre_comm.common.streams import write_error
+from cobre_comm.reports.graceful import VARIABLE, graceful_signals
+from cobre_comm.system.streams import write_error
 
 Value = TypeVar("Value")
 

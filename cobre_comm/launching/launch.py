@@ -10,8 +10,6 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, TypeVarTuple
 
-from cobre_comm.common.report_pipe import exit_code_of
-from cobre_comm.common.tracebacks import tells_callers
 from cobre_comm.config import BackendKind
 from cobre_comm.errors import WorkerError
 from cobre_comm.launching import reporting
@@ -20,9 +18,11 @@ from cobre_comm.launching.order import Order, pack
 from cobre_comm.launching.refusals import check_importable, check_not_nested
 from cobre_comm.processes.job import Job, check_size, check_timeout, choose_backend
 from cobre_comm.processes.restarts import Restarts, check_restarts
+from cobre_comm.reports.report_pipe import exit_code_of
+from cobre_comm.reports.tracebacks import tells_callers
 
 if TYPE_CHECKING:
-    from cobre_comm.communicator import Communicator
+    from cobre_comm.contract.communicator import Communicator
     from cobre_comm.launching.replies import Done
 
 OnProgress = Callable[[int, Any], None]

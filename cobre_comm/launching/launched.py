@@ -8,8 +8,6 @@ import time
 from dataclasses import replace
 from functools import partial
 
-from cobre_comm.common.streams import open_standard
-from cobre_comm.common.trace_folder import trace_folder
 from cobre_comm.launching.function import FunctionAttempt, FunctionRank, OnProgress, warn
 from cobre_comm.launching.interrupt import forwarded
 from cobre_comm.launching.order import Order, worker_command
@@ -20,6 +18,8 @@ from cobre_comm.processes.job import Job
 from cobre_comm.processes.loop import LauncherLoop, Outbox
 from cobre_comm.processes.rank import RankProcess, Standard
 from cobre_comm.processes.restarts import ASKED, AttemptEnding, Restarts, in_attempts
+from cobre_comm.reports.trace_folder import trace_folder
+from cobre_comm.system.streams import open_standard
 
 EXIT_S = 10.0  # from a rank's value to the end of its process
 

@@ -13,7 +13,7 @@ from multiprocessing import context, popen_spawn_posix, process, resource_tracke
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cobre_comm.common.mistakes import LAUNCH, explained
+from cobre_comm.arguments.mistakes import LAUNCH, explained
 from cobre_comm.launching.pickling import dumps, main_is_file
 from cobre_comm.processes.interpreter import interpreter_command
 

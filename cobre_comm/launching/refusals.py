@@ -7,7 +7,7 @@ import multiprocessing
 from collections.abc import Callable
 from typing import Any
 
-from cobre_comm.common.mistakes import LAUNCH, explained
+from cobre_comm.arguments.mistakes import LAUNCH, explained
 from cobre_comm.launching.pickling import can_send_by_value, dumps, main_is_file
 from cobre_comm.launching.reporting import is_rank
 

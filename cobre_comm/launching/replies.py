@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from cobre_comm.common.report_pipe import Report
-from cobre_comm.common.texts import cut
 from cobre_comm.errors import WorkerError
 from cobre_comm.launching.interrupt import outcome_of
 from cobre_comm.launching.pickling import dumps
+from cobre_comm.reports.report_pipe import Report
+from cobre_comm.reports.texts import cut
 
 if TYPE_CHECKING:
-    from cobre_comm.communicator import Communicator
+    from cobre_comm.contract.communicator import Communicator
 
 LONGEST_PICKLE = 2**20  # bytes; a rank that sends for long is taken for one that hangs
 

@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre_comm.common.arrays import plain_array
-from cobre_comm.common.other_names import SAID
+from cobre_comm.arguments.arrays import plain_array
+from cobre_comm.arguments.other_names import SAID
 from cobre_comm.reduce_op import ReduceOp
 
 Array = NDArray[Any]

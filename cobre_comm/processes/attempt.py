@@ -29,8 +29,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from cobre_comm.common import stack_signal
-from cobre_comm.common.closing import Closing
+from cobre_comm.contract.closing import Closing
 from cobre_comm.processes.endings import (
     Ending,
     describe_loss,
@@ -51,6 +50,7 @@ from cobre_comm.processes.loop import NEVER, LauncherLoop
 from cobre_comm.processes.rank import Rank
 from cobre_comm.processes.restarts import AttemptEnding, is_at_once
 from cobre_comm.processes.traces import finish_traces
+from cobre_comm.reports import stack_signal
 
 if TYPE_CHECKING:
     from cobre_comm.processes.mpi.start import MpiStart

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from cobre_comm.common.cores import quota_cores, usable_cores
-from cobre_comm.common.cpus import Core, read_cores
+from cobre_comm.system.cores import quota_cores, usable_cores
+from cobre_comm.system.cpus import Core, read_cores
 
 Cpus = tuple[int, ...]
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from cobre_comm.common.alike import alike
-from cobre_comm.common.report_pipe import Report
 from cobre_comm.errors import how_ended, who_kills
+from cobre_comm.reports.alike import alike
+from cobre_comm.reports.report_pipe import Report
 
 STARTER = -1  # stands for mpiexec among the ranks
 

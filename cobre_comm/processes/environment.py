@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cobre_comm.backends import BY_NAME, SPECS
-from cobre_comm.common import report_pipe, seat
-from cobre_comm.common.cores import spin_us, usable_cores
 from cobre_comm.processes.binding import UNBOUND, Binding
 from cobre_comm.processes.job import Job
+from cobre_comm.reports import report_pipe, seat
+from cobre_comm.system.cores import spin_us, usable_cores
 
 THREAD_VARIABLES = (
     "MKL_NUM_THREADS",

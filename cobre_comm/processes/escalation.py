@@ -5,9 +5,9 @@ from __future__ import annotations
 import signal
 from collections.abc import Collection, Iterable
 
-from cobre_comm.common.cores import usable_cores
 from cobre_comm.processes.endings import Ending
 from cobre_comm.processes.loop import NEVER
+from cobre_comm.system.cores import usable_cores
 
 GRACE_S = 5.0  # for ranks to end after a signal that the launcher forwarded
 LAST_WORDS_S = 0.3  # for the others to find the loss by themselves, and to report it

@@ -16,10 +16,10 @@ import signal
 import threading
 from collections.abc import Sequence
 
-from cobre_comm.common.closing import Closing
-from cobre_comm.common.streams import STDIN
+from cobre_comm.contract.closing import Closing
 from cobre_comm.processes.guardian import kill_group
 from cobre_comm.processes.rank import Rank
+from cobre_comm.system.streams import STDIN
 
 STOPPING = (signal.SIGTSTP, signal.SIGTTOU)
 READING = (signal.SIGTTIN, signal.SIGTTOU)

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from cobre_comm.common import frames, report_pipe
+from cobre_comm.reports import frames, report_pipe
 
 NEVER = float("inf")
 _READ_BYTES = 2**20

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from cobre_comm.backends.spec import Rendezvous
-from cobre_comm.common.closing import Closing
+from cobre_comm.contract.closing import Closing
 from cobre_comm.processes.job import Job
 
 LOOPBACK = "127.0.0.1"

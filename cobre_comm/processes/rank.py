@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from cobre_comm.common.report_pipe import Aborts, Met, Report
 from cobre_comm.processes.endings import Ending
 from cobre_comm.processes.guardian import kill_group
 from cobre_comm.processes.interpreter import tied_command
 from cobre_comm.processes.loop import Inbox, LauncherLoop
+from cobre_comm.reports.report_pipe import Aborts, Met, Report
 
 LOST_CODE = 1
 

@@ -10,7 +10,7 @@ import os
 import pathlib
 from collections.abc import Iterable
 
-from cobre_comm.common.trace_folder import trace_folder
+from cobre_comm.reports.trace_folder import trace_folder
 
 
 def finish_traces(job: str, ranks: Iterable[int]) -> None:

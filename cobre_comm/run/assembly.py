@@ -20,14 +20,14 @@ from cobre_comm.backends.tcp.process import this_process
 from cobre_comm.backends.tcp.rendezvous.acceptor import Acceptor
 from cobre_comm.backends.tcp.rendezvous.addresses import Address, resolve
 from cobre_comm.backends.tcp.rendezvous.connector import Attempts, open_link
-from cobre_comm.backends.tcp.rendezvous.event_loop import Loop
+from cobre_comm.backends.tcp.rendezvous.event_loop import TaskLoop
 from cobre_comm.backends.tcp.rendezvous.handshake import OWN_BYTE_ORDER, Handshake
 from cobre_comm.backends.tcp.rendezvous.sockets import close_all, listen_for_workers
-from cobre_comm.common.running_time import running_s
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
 from cobre_comm.processes.job import Job
 from cobre_comm.run.launcher_link import Link
+from cobre_comm.system.running_time import running_s
 
 LAUNCHERS = 0x40  # the purpose of a link between launchers
 
@@ -60,7 +60,7 @@ def await_launchers(
     meet = _rendezvous(job)
     key, began = job.token.encode(), running_s()
     listeners = listen_for_workers(meet.bind_addr, meet.port)
-    with contextlib.closing(Loop()) as loop:
+    with contextlib.closing(TaskLoop()) as loop:
         expected = {(machine, LAUNCHERS) for machine in missing}
         config = TcpConfig(rank=0, size=job.size, port=meet.port, token=job.token)
         acceptor = Acceptor(loop, config, lambda _: key, admit, expected, len(expected))
@@ -94,7 +94,7 @@ def join(job: Job, done: Callable[[float], bool]) -> Link | str:
         port=0,
         process=this_process(),
     )
-    with contextlib.closing(Loop()) as loop:
+    with contextlib.closing(TaskLoop()) as loop:
         try:
             loop.start(
                 open_link(

@@ -9,9 +9,9 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cobre_comm.common.command_line import Parser
-from cobre_comm.common.streams import write_error
+from cobre_comm.command_line import Parser
 from cobre_comm.errors import BackendError, InitializationFailed, InvalidBackend
+from cobre_comm.system.streams import write_error
 
 if TYPE_CHECKING:
     from cobre_comm.processes.binding import Binding
@@ -200,7 +200,7 @@ def _add_nodes(parser: Parser) -> None:
 
 def main(words: Sequence[str]) -> int:
     """Check everything that can be checked, then start; return the exit status."""
-    from cobre_comm.common.trace_folder import trace_folder
+    from cobre_comm.reports.trace_folder import trace_folder
     from cobre_comm.run.init import below_init
     from cobre_comm.run.launcher_signals import usual_signals
 
@@ -212,12 +212,12 @@ def main(words: Sequence[str]) -> int:
 def _main(words: Sequence[str]) -> int:
     from cobre_kernels.machine.made import prepare
 
-    from cobre_comm.common.streams import open_standard
     from cobre_comm.processes.binding import auto_ranks
     from cobre_comm.processes.interpreter import interpreter_command
     from cobre_comm.processes.restarts import check_restarts
     from cobre_comm.run.one_machine import run_job
     from cobre_comm.run.program import program_of
+    from cobre_comm.system.streams import open_standard
 
     parser = _parser()
     chosen = parser.parse_args(words)
@@ -334,8 +334,8 @@ def _mpiexec(job: Job, binding: Binding) -> Mpiexec:
 
 def _options(chosen: argparse.Namespace, job: Job, binding: Binding) -> Options:
     """Return the options of the ranks; as the last check, open the files of ``--log-dir``."""
-    from cobre_comm.common.graceful import VARIABLE, graceful_signals
     from cobre_comm.processes.escalation import GRACE_S, where_crowded
+    from cobre_comm.reports.graceful import VARIABLE, graceful_signals
     from cobre_comm.run.output.destinations import Shown, parse_ranks
     from cobre_comm.run.output.log_file import open_logs
     from cobre_comm.run.terminal import Options

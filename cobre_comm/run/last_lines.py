@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from cobre_comm.common.alike import alike
 from cobre_comm.errors import named, signal_name
 from cobre_comm.processes.attempt import Attempt
 from cobre_comm.processes.endings import (
@@ -15,6 +14,7 @@ from cobre_comm.processes.endings import (
     exit_status,
     name_of,
 )
+from cobre_comm.reports.alike import alike
 
 TAIL_LINES = 40
 MOST_TEXTS = 8

@@ -7,7 +7,7 @@ import json
 import socket
 from typing import Any
 
-from cobre_comm.common import frames
+from cobre_comm.reports import frames
 
 LONGEST_BYTES = 2**16
 GONE_MS = 90_000  # as keepalive has it; without this, a message that is under way has 15 minutes

@@ -6,7 +6,7 @@ import os
 import signal
 from collections.abc import Iterable
 
-from cobre_comm.common.closing import Closing
+from cobre_comm.contract.closing import Closing
 from cobre_comm.processes.guardian import WITNESSED
 
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)

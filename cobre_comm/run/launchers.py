@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from cobre_comm.common.closing import Closing
+from cobre_comm.contract.closing import Closing
 from cobre_comm.errors import signal_name
 from cobre_comm.processes.environment import CONNECT_TIMEOUT_MS
 from cobre_comm.processes.job import Job

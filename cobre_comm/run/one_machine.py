@@ -8,13 +8,13 @@ import time
 from collections.abc import Sequence
 from functools import partial
 
-from cobre_comm.common.streams import STDERR
 from cobre_comm.processes.job import Job
 from cobre_comm.processes.mpi.mpiexec import Mpiexec
 from cobre_comm.processes.restarts import AttemptEnding, Restarts, in_attempts
 from cobre_comm.run.launcher_signals import FORWARDED_SIGNALS, SignalInbox
 from cobre_comm.run.output.outlet import Outlet
 from cobre_comm.run.terminal import Options, run_attempt
+from cobre_comm.system.streams import STDERR
 
 
 def run_job(

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from cobre_comm.common.streams import STDIN
 from cobre_comm.processes.attempt import Attempt
 from cobre_comm.processes.binding import UNBOUND, Binding, Cpus
 from cobre_comm.processes.endings import STARTER, Ending
@@ -30,6 +29,7 @@ from cobre_comm.run.descriptors import SPARE_DESCRIPTORS, allow
 from cobre_comm.run.last_lines import by_ranks, by_signal
 from cobre_comm.run.launcher_signals import ENDING_SIGNALS, GROUP_SIGNALS, SignalInbox
 from cobre_comm.run.output.destinations import Output, Shown
+from cobre_comm.system.streams import STDIN
 
 STRAGGLERS_S = 0.3  # for processes that ranks have started to end by themselves
 WITNESS_S = 0.05  # for a sender of a signal to reach all processes, if it sends to all

@@ -8,7 +8,7 @@ import time
 from argparse import Namespace
 from collections.abc import Sequence
 
-from cobre_comm.common.command_line import Parser
+from cobre_comm.command_line import Parser
 
 _PERIOD_S = 1.0
 _CLEAR = "\x1b[H\x1b[2J"

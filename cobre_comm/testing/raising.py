@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cobre_comm.communicator import Communicator
+from cobre_comm.contract.communicator import Communicator
 from cobre_comm.errors import CollectiveFailed
 
 

@@ -4,9 +4,9 @@ from cobre_kernels.collective.calls import (
     Allgatherv,
     Allreduce,
     Barrier,
+    BodyStatus,
     Broadcast,
     Gatherv,
-    Outcome,
     contribution_bytes,
 )
 from cobre_kernels.collective.checks import block_of
@@ -54,7 +54,7 @@ def gatherv_body(comm, call):
     return OK
 
 
-@kernel(COMM, Outcome)
+@kernel(COMM, BodyStatus)
 def abandon_body(comm, call):
     """Return at once, because no other rank is to be told."""
     return OK

@@ -4,9 +4,9 @@ import pytest
 
 from cobre_comm.backends.nodes import lanes
 from cobre_comm.backends.nodes.node_order import node_order_of
-from cobre_comm.common import cores as cores_of_machine
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
+from cobre_comm.system import cores as cores_of_machine
 
 
 class Answers:

@@ -9,8 +9,8 @@ import numpy as np
 import psutil
 import pytest
 
-from cobre_comm.common.descriptor import Descriptor
-from cobre_comm.common.mapping import map_file
+from cobre_comm.system.descriptor import Descriptor
+from cobre_comm.system.mapping import map_file
 from tests.grid import EVERY_RANK_ALONE, slow
 
 GIB = 2**30

@@ -13,7 +13,7 @@ from cobre_kernels.shm import control
 
 from cobre_comm import AllocationFailed
 from cobre_comm.backends.shm import numa, region
-from cobre_comm.common import cpus
+from cobre_comm.system import cpus
 from cobre_comm.testing.cases.raised import raises
 from tests.sysfs import write_sysfs
 

@@ -13,7 +13,7 @@ import time
 import traceback
 from dataclasses import asdict, replace
 
-from cobre_comm.common import frames
+from cobre_comm.reports import frames
 from cobre_comm.testing.cases.faults.kinds import LATE, LOST
 from tests.campaign import page, surroundings
 from tests.campaign.draw import draw

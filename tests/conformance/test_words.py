@@ -5,7 +5,7 @@ import pytest
 from numba import TypingError, njit
 
 from cobre_comm import LocalBackend
-from cobre_comm.common.other_names import SAID
+from cobre_comm.arguments.other_names import SAID
 from cobre_comm.testing.cases.raised import raises
 from tests.command import python
 

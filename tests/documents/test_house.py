@@ -11,7 +11,7 @@ pytestmark = pytest.mark.quick
 ROOT = pathlib.Path(__file__).parents[2]
 KERNELS, PACKAGE = ROOT / "kernels" / "cobre_kernels", ROOT / "cobre_comm"
 # Lines of the runtime. The number falls without a word, and rises only with a sentence beside it.
-MOST_LINES = 39_500
+MOST_LINES = 38_600
 MOST_MODULES = 12  # beside the packages
 APART = ("testing", "check")  # what judges backends, and is no part of the runtime
 
@@ -42,4 +42,5 @@ def test_no_two_classes_share_a_name():
 
 
 def test_a_reader_finds_packages_and_few_modules():
-    assert len(list(PACKAGE.glob("*.py"))) <= MOST_MODULES
+    modules = [path.stem for path in PACKAGE.glob("*.py") if not path.stem.startswith("__")]
+    assert len(modules) <= MOST_MODULES, sorted(modules)

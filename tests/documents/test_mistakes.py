@@ -15,7 +15,7 @@ from numba import njit, prange
 
 import cobre_comm
 from cobre_comm import LocalBackend, ReduceOp, launch, objects, random
-from cobre_comm.common.mistakes import WORDS
+from cobre_comm.arguments.mistakes import WORDS
 from cobre_comm.errors import InvalidBufferSize, InvalidCommunicator, MissingConfiguration
 from cobre_comm.explain import main
 from cobre_comm.testing import run_ranks

@@ -18,7 +18,7 @@ from cobre_comm import (
     TcpBackend,
     Work,
 )
-from cobre_comm.common.other_names import SAID
+from cobre_comm.arguments.other_names import SAID
 from tests.command import python
 
 ROOT = Path(__file__).parents[2]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from cobre_kernels.collective import dtypes
-from cobre_kernels.collective.calls import Outcome
+from cobre_kernels.collective.calls import BodyStatus
 from cobre_kernels.collective.comm import COMM, DIED, GARBLED, GAVE_UP, LEFT, PRESENT
 from cobre_kernels.collective.reduction.fold import MAX, fold_kernel
 from cobre_kernels.collective.seeing.journal import RAISED_BYTES
@@ -191,7 +191,7 @@ def test_the_end_of_a_link_adds_nothing_to_a_goodbye(peer):
 
 
 def test_who_has_reported_says_no_goodbye(peer):
-    report_kernel.call(peer.comm.address, *Outcome(LOST_PEER))
+    report_kernel.call(peer.comm.address, *BodyStatus(LOST_PEER))
     goodbye_kernel.call(peer.comm.address)
     report = control_frame(REPORT, 0, struct.pack(">qq", PRESENT, PRESENT))
     assert peer.control.recv(1000) == report

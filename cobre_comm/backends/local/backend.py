@@ -9,14 +9,14 @@ from cobre_kernels import local
 from cobre_kernels.machine.record import peek_now
 from numpy.typing import DTypeLike
 
+from cobre_comm.arguments.call_forms import tells_forms
+from cobre_comm.backends.bodies import Bodies
 from cobre_comm.backends.kernel_backend import KernelBackend
 from cobre_comm.backends.local.spec import LOCAL
 from cobre_comm.backends.membership import alone
 from cobre_comm.backends.split import check_color
-from cobre_comm.common.call_forms import tells_forms
-from cobre_comm.common.numba_types import LateType
-from cobre_comm.loading import Bodies
-from cobre_comm.shared_region import OWNER, HeapRegion, Shape, heap_zeros, region_layout
+from cobre_comm.contract.numba_types import LateType
+from cobre_comm.contract.shared_region import OWNER, HeapRegion, Shape, heap_zeros, region_layout
 
 BODIES = Bodies("cobre_kernels.local", local.abandon_body)
 

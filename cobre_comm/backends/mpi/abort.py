@@ -17,8 +17,8 @@ import sys
 import time
 from types import TracebackType
 
-from cobre_comm.common import raised, report_pipe
-from cobre_comm.common.streams import flush_output
+from cobre_comm.reports import raised, report_pipe
+from cobre_comm.system.streams import flush_output
 
 OUTPUT_S = 0.2  # Hydra drops output that is still in its pipes when a job is aborted
 

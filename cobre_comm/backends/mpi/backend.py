@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 from cobre_kernels.collective import comm as states
 from cobre_kernels.collective.calls import SPLIT
 
+from cobre_comm.backends.agreement import Group
 from cobre_comm.backends.kernel_backend import KernelBackend
 from cobre_comm.backends.mpi import abort, library, owned
 from cobre_comm.backends.mpi.meet import MpiTransport, meet
@@ -16,11 +17,10 @@ from cobre_comm.backends.mpi.spec import MPI as SPEC
 from cobre_comm.backends.mpi.split import beside, config_of_part, split_off
 from cobre_comm.backends.shrink import SHRINK
 from cobre_comm.backends.split import Part, make_in_step
-from cobre_comm.common import aborting
-from cobre_comm.common.agreement import Group
-from cobre_comm.common.numba_types import LateType
 from cobre_comm.config import MpiConfig
+from cobre_comm.contract.numba_types import LateType
 from cobre_comm.errors import CollectiveFailed, InvalidCommunicator
+from cobre_comm.reports import aborting
 
 if TYPE_CHECKING:
     from mpi4py import MPI

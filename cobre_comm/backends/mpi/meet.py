@@ -9,7 +9,7 @@ from cobre_kernels.collective import comm as states
 from cobre_kernels.machine.record import View
 from numpy.typing import NDArray
 
-from cobre_comm.backends.membership import Attachment, Membership
+from cobre_comm.backends.membership import Membership, NodeSegment
 from cobre_comm.backends.mpi.memory import MpiMemory
 from cobre_comm.backends.mpi.node_order import order_over, split_by_node
 from cobre_comm.backends.mpi.owned import OwnedObjects, register
@@ -37,7 +37,7 @@ class MpiTransport:
         self.pids: dict[int, int] = {}  # empty, because MPI tells no process ids
         self._order = order
 
-    def begin(self, comm: View, words: NDArray[np.int64], attachment: Attachment) -> MpiMemory:
+    def begin(self, comm: View, words: NDArray[np.int64], attachment: NodeSegment) -> MpiMemory:
         """Make the records of a communicator; see :class:`~..membership.Transport`."""
         memory = MpiMemory(comm, words, self.owned, self._order)
         attachment.describe(comm)
@@ -82,7 +82,7 @@ def meet(parent: MPI.Intracomm, config: MpiConfig) -> Membership:
     )
 
 
-def _attach(transport: MpiTransport, order: NodeOrder) -> Attachment:
+def _attach(transport: MpiTransport, order: NodeOrder) -> NodeSegment:
     """Attach the ranks of each node; leaders of several nodes get communicators of their own."""
     objects, config = transport.owned, transport.config
     world, node = objects.world, objects.node

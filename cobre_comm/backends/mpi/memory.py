@@ -18,7 +18,7 @@ from cobre_comm.backends.mpi import library
 from cobre_comm.backends.mpi.rendezvous import LOOK_S
 from cobre_comm.backends.nodes.memory import UNLIMITED, NodesMemory, Verbs
 from cobre_comm.backends.nodes.node_order import NodeOrder
-from cobre_comm.common.running_time import running_s
+from cobre_comm.system.running_time import running_s
 
 if TYPE_CHECKING:
     from mpi4py import MPI

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from cobre_comm.backends.nodes.node_order import NodeOrder, node_order_of
-from cobre_comm.common.cores import core_numbers, quota_cores, spin_us
 from cobre_comm.config import MpiConfig
 from cobre_comm.errors import InitializationFailed
+from cobre_comm.system.cores import core_numbers, quota_cores, spin_us
 
 if TYPE_CHECKING:
     from mpi4py import MPI

@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 import numpy as np
 
 from cobre_comm.backends.mpi.rendezvous import all_come
-from cobre_comm.common.running_time import running_s
+from cobre_comm.system.running_time import running_s
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 GOODBYE_S = 5.0  # other ranks reach their end a little later, or never
 
 
-class Owner(Protocol):
+class OwnedComm(Protocol):
     """A communicator of ours that must become unusable before MPI is finalized."""
 
     def _become_finalized(self) -> None:
@@ -54,7 +54,7 @@ class Owner(Protocol):
 
 
 _owned: list[OwnedObjects] = []  # in the order of making, which all ranks that share them agree on
-_owners: weakref.WeakSet[Owner] = weakref.WeakSet()
+_owners: weakref.WeakSet[OwnedComm] = weakref.WeakSet()
 
 
 class OwnedObjects:
@@ -179,7 +179,7 @@ def register(owned: OwnedObjects, parent: MPI.Intracomm) -> None:
     _watch_finalize()
 
 
-def end_before_finalize(owner: Owner) -> None:
+def end_before_finalize(owner: OwnedComm) -> None:
     """Let a communicator become unusable before MPI does."""
     _owners.add(owner)
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre_comm.backends.agreement import first_problem, reason_of
 from cobre_comm.backends.nodes.configs import within_node
 from cobre_comm.backends.shm.attachment import Attachment, attach_group
 from cobre_comm.backends.shm.rendezvous import START_TIMEOUT_S
-from cobre_comm.common.agreement import first_problem, reason_of
-from cobre_comm.common.running_time import running_s
 from cobre_comm.config import MpiConfig
 from cobre_comm.errors import InitializationFailed
+from cobre_comm.system.running_time import running_s
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -66,7 +66,7 @@ def share_node(world: MPI.Intracomm, node: MPI.Intracomm, config: MpiConfig) -> 
 
 
 class MpiGroup:
-    """A :class:`cobre_comm.common.agreement.Group` that talks by MPI's own collectives."""
+    """A :class:`cobre_comm.backends.agreement.Group` that talks by MPI's own collectives."""
 
     def __init__(self, comm: MPI.Intracomm) -> None:
         self._comm = comm

@@ -6,9 +6,9 @@ import contextlib
 import dataclasses
 from pathlib import Path
 
+from cobre_comm.backends.agreement import Group
 from cobre_comm.backends.nodes.node_order import NodeOrder
-from cobre_comm.common.agreement import Group
-from cobre_comm.common.cores import have_cores
+from cobre_comm.system.cores import have_cores
 
 LEADER_MBPS = 20_000  # what one leader moves in each direction: 2.5 GB/s (docs/design/scale.md)
 MOST_LANES = 8  # chosen; a user may want more

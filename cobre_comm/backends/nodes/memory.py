@@ -14,9 +14,9 @@ from cobre_kernels.nodes.failing import abandon_body
 from cobre_kernels.shm.step import node_step_kernel
 from numpy.typing import NDArray
 
+from cobre_comm.backends.bodies import Bodies
 from cobre_comm.backends.comm_memory import give_way
 from cobre_comm.backends.nodes.node_order import NodeOrder
-from cobre_comm.loading import Bodies
 
 LARGEST_HALF_BYTES = 2**30  # MPI counts it in a C int
 UNLIMITED = 2**63 - 1

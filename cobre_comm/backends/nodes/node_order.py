@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cobre_comm.backends.agreement import Group
 from cobre_comm.backends.membership import Node
-from cobre_comm.common.agreement import Group
-from cobre_comm.common.cpus import Place, parse_cpus, place_of
 from cobre_comm.errors import runs
+from cobre_comm.system.cpus import Place, parse_cpus, place_of
 
 HOST_BYTES = 64  # of a host name; Linux has no longer ones
 LIST_BYTES = 48  # of a list of CPUs, and of one of NUMA nodes

@@ -27,11 +27,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cobre_comm.backends.agreement import Group, attempt
 from cobre_comm.backends.nodes.node_order import NodeOrder, node_order_of
 from cobre_comm.backends.shm import segment as segments
 from cobre_comm.backends.shm.nameless import is_file, make_nameless, open_of
-from cobre_comm.common.agreement import Group, attempt
-from cobre_comm.common.descriptor import Descriptor
+from cobre_comm.system.descriptor import Descriptor
 
 WORD_BYTES = 12
 BY_NAME = 0  # the process of an offer by name

@@ -8,15 +8,15 @@ from cobre_kernels.collective.calls import SPLIT
 from cobre_kernels.collective.comm import RANKS
 from cobre_kernels.shm import step
 
+from cobre_comm.backends.agreement import Group
+from cobre_comm.backends.bodies import Bodies
 from cobre_comm.backends.kernel_backend import KernelBackend
 from cobre_comm.backends.membership import Membership
 from cobre_comm.backends.shm.attachment import attach, attach_group, attach_nowhere
 from cobre_comm.backends.shm.spec import SHM
 from cobre_comm.backends.split import Part
-from cobre_comm.common.agreement import Group
-from cobre_comm.common.numba_types import LateType
 from cobre_comm.config import ShmConfig
-from cobre_comm.loading import Bodies
+from cobre_comm.contract.numba_types import LateType
 
 BODIES = Bodies("cobre_kernels.shm", step.abandon_body)
 

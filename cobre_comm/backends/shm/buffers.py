@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from cobre_kernels.shm import control
 
-from cobre_comm.common.cores import have_cores
 from cobre_comm.config import ShmConfig
+from cobre_comm.system.cores import have_cores
 
 PAGE_BYTES: int = control.PAGE_BYTES
 LARGEST_BUFFER_BYTES = 3 * 2**20  # slots of 1 MiB: the fewest steps, where ranks share cores

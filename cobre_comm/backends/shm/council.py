@@ -37,7 +37,7 @@ from cobre_comm.backends.shm import header
 from cobre_comm.backends.shm.ownership import is_locked
 from cobre_comm.backends.shm.segment import Segment
 from cobre_comm.backends.shrink import Council, Roll, overdue
-from cobre_comm.common.running_time import running_s
+from cobre_comm.system.running_time import running_s
 
 POLL_S = 0.0002
 LONGEST_POLL_S = 0.005

@@ -45,16 +45,16 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cobre_comm.backends.shm import segment as segments
-from cobre_comm.backends.shm.segment import PRIVATE_MODE, SHM_FOLDER, Segment
-from cobre_comm.common.agreement import (
+from cobre_comm.backends.agreement import (
     Group,
     agree_on_memory,
     attempt,
     first_problem,
 )
-from cobre_comm.common.descriptor import Descriptor
+from cobre_comm.backends.shm import segment as segments
+from cobre_comm.backends.shm.segment import PRIVATE_MODE, SHM_FOLDER, Segment
 from cobre_comm.errors import AllocationFailed
+from cobre_comm.system.descriptor import Descriptor
 
 PROCESSES = pathlib.Path("/proc")
 NAME_RANDOM_BYTES = 16

@@ -7,7 +7,7 @@ import ctypes
 import logging
 import platform
 
-from cobre_comm.common import cpus
+from cobre_comm.system import cpus
 
 _MBIND_NUMBERS = {"x86_64": 237, "aarch64": 235}
 _MPOL_INTERLEAVE = 3

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre_comm.backends.agreement import Group
 from cobre_comm.backends.region_table import REGION_TABLE, draw_number
 from cobre_comm.backends.shm.nameless import share_segment
-from cobre_comm.common.agreement import Group
-from cobre_comm.common.mapping import Listing, mapping_of
-from cobre_comm.derived import share
-from cobre_comm.shared_region import LEADER, Lengths
+from cobre_comm.contract.derived import share
+from cobre_comm.contract.shared_region import LEADER, Lengths
+from cobre_comm.system.mapping import Listing, mapping_of
 
 
 def own_rows(placement: str, rows: int, rank: int, size: int) -> range:

@@ -47,10 +47,10 @@ from cobre_comm.backends.shm.ownership import (
     take_ownership,
 )
 from cobre_comm.backends.shm.segment import Segment
-from cobre_comm.common.descriptor import Descriptor
-from cobre_comm.common.running_time import running_s
 from cobre_comm.config import ShmConfig
 from cobre_comm.errors import AllocationFailed, InitializationFailed
+from cobre_comm.system.descriptor import Descriptor
+from cobre_comm.system.running_time import running_s
 
 START_TIMEOUT_S = 60.0  # ranks start apart: interpreters, imports, a loaded machine
 POLL_S = 0.0005

@@ -17,10 +17,10 @@ import pathlib
 import sys
 
 from cobre_comm.backends.shm import numa
-from cobre_comm.common.cgroups import memory_left
-from cobre_comm.common.descriptor import Descriptor
-from cobre_comm.common.mapping import map_file
 from cobre_comm.errors import AllocationFailed
+from cobre_comm.system.cgroups import memory_left
+from cobre_comm.system.descriptor import Descriptor
+from cobre_comm.system.mapping import map_file
 
 SHM_FOLDER = pathlib.Path("/dev/shm")  # where Linux has the files of shm_open
 RESERVE_PIECE_BYTES = 256 * 2**20  # a signal interrupts a reservation only between pieces

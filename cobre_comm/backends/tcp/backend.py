@@ -8,6 +8,7 @@ from collections.abc import Callable
 from cobre_kernels.collective.calls import SPLIT
 from cobre_kernels.collective.comm import LEADERS, RANKS
 
+from cobre_comm.backends.agreement import Group
 from cobre_comm.backends.kernel_backend import KernelBackend
 from cobre_comm.backends.local import backend as local
 from cobre_comm.backends.shm.attachment import attach_nowhere
@@ -24,9 +25,8 @@ from cobre_comm.backends.tcp.split import (
     config_of_part,
     opened_listener,
 )
-from cobre_comm.common.agreement import Group
-from cobre_comm.common.numba_types import LateType
 from cobre_comm.config import TcpConfig
+from cobre_comm.contract.numba_types import LateType
 from cobre_comm.errors import InitializationFailed
 
 

@@ -19,7 +19,7 @@ from cobre_comm.backends.tcp.rendezvous.addresses import Endpoint
 from cobre_comm.backends.tcp.rendezvous.event_loop import NEVER, READ, Task, Wait, connect, pause
 from cobre_comm.backends.tcp.rendezvous.protocol import CONNECT_S
 from cobre_comm.backends.tcp.rendezvous.sockets import prepare
-from cobre_comm.common.running_time import running_s
+from cobre_comm.system.running_time import running_s
 
 # A machine that has vanished is noticed after 1 + 5 * 1 s: sooner than on the links of a job,
 # because survivors wait for nothing else.

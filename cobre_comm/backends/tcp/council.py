@@ -52,7 +52,7 @@ from cobre_comm.backends.tcp.process import this_process
 from cobre_comm.backends.tcp.rendezvous import messages
 from cobre_comm.backends.tcp.rendezvous.acceptor import Acceptor
 from cobre_comm.backends.tcp.rendezvous.addresses import Address
-from cobre_comm.backends.tcp.rendezvous.event_loop import Loop, Task, send
+from cobre_comm.backends.tcp.rendezvous.event_loop import Task, TaskLoop, send
 from cobre_comm.backends.tcp.rendezvous.handshake import (
     OWN_BYTE_ORDER,
     AuthenticationFailed,
@@ -60,10 +60,10 @@ from cobre_comm.backends.tcp.rendezvous.handshake import (
     Refused,
     handshake_as_connector,
 )
-from cobre_comm.common.running_time import running_s
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
 from cobre_comm.journal.texts import ranks_text
+from cobre_comm.system.running_time import running_s
 
 SILENT_S = 8.0  # by then it is known whether a machine answers
 ENDING_S = 1.0  # in which the system has closed all sockets of a process that has ended
@@ -86,7 +86,7 @@ class TcpCouncil(Council):
     def __init__(self, config: TcpConfig, callers: Callers) -> None:
         super().__init__(config.rank, config.size)
         self._config, self._callers = config, callers
-        self._loop = Loop()
+        self._loop = TaskLoop()
         self._links: dict[int, socket.socket] = {}  # by rank: to the chair, or of the members
         self._gone: set[int] = set()
         self._unreachable: set[int] = set()

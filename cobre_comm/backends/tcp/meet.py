@@ -6,6 +6,8 @@ import contextlib
 
 import numpy as np
 
+from cobre_comm.backends.agreement import Group
+from cobre_comm.backends.bodies import Bodies
 from cobre_comm.backends.local.backend import BODIES as LOCAL_BODIES
 from cobre_comm.backends.membership import Membership, alone
 from cobre_comm.backends.nodes.configs import with_staging_buffer, within_node
@@ -21,10 +23,8 @@ from cobre_comm.backends.tcp.rendezvous import Participant
 from cobre_comm.backends.tcp.rendezvous import meet as rendezvous
 from cobre_comm.backends.tcp.rendezvous.addresses import same_host
 from cobre_comm.backends.tcp.split import NEW_JOB, Meeting
-from cobre_comm.common.agreement import Group
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import AllocationFailed, InitializationFailed
-from cobre_comm.loading import Bodies
 
 
 def meet(

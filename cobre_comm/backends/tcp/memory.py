@@ -14,7 +14,7 @@ from cobre_kernels.tcp.frame import CONTROL_MESSAGE
 from cobre_kernels.tcp.progress import control, neighbours, waiting
 from numpy.typing import NDArray
 
-from cobre_comm.backends.membership import Attachment
+from cobre_comm.backends.membership import NodeSegment
 from cobre_comm.backends.nodes.memory import NodesMemory, Verbs
 from cobre_comm.backends.nodes.node_order import NodeOrder
 from cobre_comm.backends.patience import wait_for_leaders
@@ -47,7 +47,7 @@ class SocketTransport:
         self.callers: Callers | None = None  # once the ranks have told each other their ports
         self._config, self._order, self._half_bytes = config, order, half_bytes
 
-    def begin(self, comm: View, words: NDArray[np.int64], attachment: Attachment) -> NodesMemory:
+    def begin(self, comm: View, words: NDArray[np.int64], attachment: NodeSegment) -> NodesMemory:
         """Make the records of a communicator; see :class:`~..membership.Transport`."""
         links, order = self.links, self._order
         memory = NodesMemory(comm, words, order, VERBS)

@@ -16,7 +16,7 @@ import pathlib
 import socket
 import struct
 
-from cobre_comm.common.start_time import UNKNOWN, start_time
+from cobre_comm.system.start_time import UNKNOWN, start_time
 
 MACHINE_BYTES = 32
 IDENTITY = struct.Struct(f">{MACHINE_BYTES}sQIQ")  # machine, PID namespace, PID, start time

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cobre_comm.backends.agreement import Group
 from cobre_comm.backends.nodes.configs import nodes_of_part
 from cobre_comm.backends.split import Part
 from cobre_comm.backends.tcp.rendezvous.addresses import same_host
 from cobre_comm.backends.tcp.rendezvous.sockets import listen, listen_anywhere
-from cobre_comm.common.agreement import Group
 from cobre_comm.config import TcpConfig
 
 TOKEN_WORDS = 4

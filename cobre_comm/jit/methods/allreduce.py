@@ -12,7 +12,7 @@ from cobre_kernels.machine.atomics import copy_bytes, load_acquire
 from cobre_kernels.machine.kernel import run
 from cobre_kernels.machine.numba_internals import as_dtype
 
-from cobre_comm.common.mistakes import DTYPE, OP
+from cobre_comm.arguments.mistakes import DTYPE, OP
 from cobre_comm.failure import Failure
 from cobre_comm.jit.arguments import (
     contiguity,

@@ -15,8 +15,8 @@ from cobre_kernels.machine.elements import element_access
 from cobre_kernels.machine.kernel import run
 from numba import types
 
-from cobre_comm.common.mistakes import LIST
-from cobre_comm.derived import ARRAY_HINT
+from cobre_comm.arguments.mistakes import LIST
+from cobre_comm.contract.derived import ARRAY_HINT
 from cobre_comm.failure import Failure
 from cobre_comm.jit.arguments import LARGEST, pair_problem, refused
 from cobre_comm.jit.attributes import collective_method

@@ -10,7 +10,7 @@ from cobre_kernels.machine.kernel import run
 from cobre_kernels.machine.numba_internals import as_dtype
 from numba import types
 
-from cobre_comm.common.mistakes import DTYPE
+from cobre_comm.arguments.mistakes import DTYPE
 from cobre_comm.failure import Failure
 from cobre_comm.jit.arguments import array_problem, contiguity, refused
 from cobre_comm.jit.attributes import collective_method

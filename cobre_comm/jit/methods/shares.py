@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numba.extending import register_jitable
 
-from cobre_comm import derived
+from cobre_comm.contract import derived
 from cobre_comm.jit.arguments import integer_problem, integer_reader
 from cobre_comm.jit.attributes import method
 from cobre_comm.jit.records import check_usable, record_of

@@ -7,9 +7,9 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 
-from cobre_comm.common.report_pipe import Report
 from cobre_comm.processes.endings import STARTER, Ending
 from cobre_comm.processes.rank import Rank, Standard
+from cobre_comm.reports.report_pipe import Report
 
 
 class MpiRank(Rank):

@@ -17,10 +17,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cobre_comm.common.cores import usable_cores
 from cobre_comm.errors import InitializationFailed
 from cobre_comm.processes.mpi.library import Library, find_library
 from cobre_comm.processes.mpi.variables import without_outer_job
+from cobre_comm.system.cores import usable_cores
 
 OVERRIDE = "COBRE_MPI_MPIEXEC"
 ANSWER_S = 20.0  # a starter on a slow network file system

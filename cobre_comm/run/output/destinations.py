@@ -8,15 +8,15 @@ import termios
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from cobre_comm.common import report_pipe
-from cobre_comm.common.streams import STDERR, STDOUT
 from cobre_comm.processes.endings import STARTER
 from cobre_comm.processes.loop import LauncherLoop
 from cobre_comm.processes.rank import Standard
+from cobre_comm.reports import report_pipe
 from cobre_comm.run.output.lines import Screen, Stream, rank_prefix
 from cobre_comm.run.output.log_file import LogFile
 from cobre_comm.run.output.outlet import Outlet
 from cobre_comm.run.output.relay import Relay
+from cobre_comm.system.streams import STDERR, STDOUT
 
 _OUTPUT_FLAGS, _LOCAL_FLAGS = 1, 3  # in the list of tcgetattr
 _FALLBACK_SIZE = (80, 24)

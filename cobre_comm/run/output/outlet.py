@@ -7,7 +7,7 @@ import select
 import stat
 from collections import deque
 
-from cobre_comm.common.streams import STDERR, STDOUT
+from cobre_comm.system.streams import STDERR, STDOUT
 
 FULL_BYTES = 2**20  # then ranks' output is no longer read, until half of it is written
 # A pipe or terminal that select.poll calls writable takes this much without blocking (PIPE_BUF on

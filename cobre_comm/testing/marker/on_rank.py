@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from cobre_comm.common.report_pipe import lost_ranks
+from cobre_comm.reports.report_pipe import lost_ranks
 
 PASSED, SKIPPED, XFAILED, FAILED = "passed", "skipped", "xfailed", "failed"
 # No plugin but pytest's own, no conftest.py, no file of options.

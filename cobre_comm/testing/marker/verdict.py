@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from cobre_comm.common.alike import alike
-from cobre_comm.common.report_pipe import lost_ranks
 from cobre_comm.errors import named
+from cobre_comm.reports.alike import alike
+from cobre_comm.reports.report_pipe import lost_ranks
 from cobre_comm.testing.marker import on_rank
 from cobre_comm.testing.marker.jobs import MarkedJob, refuse
 from cobre_comm.testing.marker.on_rank import FAILED, PASSED, XFAILED, Result

@@ -11,10 +11,10 @@ import sys
 import traceback
 from typing import Any, NoReturn
 
-from cobre_comm.common import frames, report_pipe
-from cobre_comm.common.report_pipe import ReportPipe, exit_code_of
-from cobre_comm.common.streams import take_stdin
 from cobre_comm.launching.replies import Failed
+from cobre_comm.reports import frames, report_pipe
+from cobre_comm.reports.report_pipe import ReportPipe, exit_code_of
+from cobre_comm.system.streams import take_stdin
 
 NO_COMMUNICATOR = ""
 

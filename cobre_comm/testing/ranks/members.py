@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import IO, Any
 
-from cobre_comm.common.closing import Closing
+from cobre_comm.contract.closing import Closing
 from cobre_comm.launching.interrupt import outcome_of
 from cobre_comm.launching.replies import Failed
 from cobre_comm.processes.attempt import Attempt

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cobre_comm.common.closing import Closing
+from cobre_comm.contract.closing import Closing
 from cobre_comm.testing.ranks.members import RankJob, pack_order
 from cobre_comm.testing.ranks.outcome import Outcome, exceptions_of, values_of
 from cobre_comm.testing.ranks.run import DEFAULT_TIMEOUT_S

@@ -174,7 +174,7 @@ class Refusal(NamedTuple):
     is_owner: int  # 1: this thread has acquired the communicator
 
 
-class Shown(NamedTuple):
+class ShownWords(NamedTuple):
     """The words that a rank shows the other ranks of its node in a step."""
 
     signature: int
@@ -182,7 +182,7 @@ class Shown(NamedTuple):
     count: int
 
 
-class Outcome(NamedTuple):
+class BodyStatus(NamedTuple):
     """The status that a body returned, for the kernels that act on it."""
 
     status: int
@@ -197,7 +197,7 @@ def signature_of(operation, dtype, argument):
 @routine
 def called(comm):
     """Return the words that a rank shows of the call under way."""
-    return Shown(comm.signature, comm.compared, comm.count)
+    return ShownWords(comm.signature, comm.compared, comm.count)
 
 
 @routine

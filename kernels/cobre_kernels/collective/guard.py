@@ -2,7 +2,7 @@
 
 from cobre_kernels.collective import comm as states
 from cobre_kernels.collective import status
-from cobre_kernels.collective.calls import Outcome, Refusal
+from cobre_kernels.collective.calls import BodyStatus, Refusal
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.seeing.journal import CLOSED_WELL, note_end
 from cobre_kernels.machine import libc
@@ -99,7 +99,7 @@ def release_broken(comm, outcome):
     store_release(comm.guard, states.BROKEN)
 
 
-@kernel(COMM, Outcome)
+@kernel(COMM, BodyStatus)
 def fail_kernel(comm, call):
     """End a collective that has failed: tell the others, and break the communicator.
 
@@ -142,10 +142,10 @@ def refuse_kernel(comm, call):
 def _give_up(comm):
     """Tell the others, between two steps, that they will miss this rank in the next one."""
     comm.node.generation += 1
-    run(comm.abandon_body, comm, Outcome(status.UNSEEN))
+    run(comm.abandon_body, comm, BodyStatus(status.UNSEEN))
 
 
-@kernel(COMM, Outcome)
+@kernel(COMM, BodyStatus)
 def give_up_kernel(comm, call):
     """Break the communicator of a rank that leaves it between two steps; return what guard held.
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from cobre_kernels.collective.comm import BROKEN, COMM, IDLE
 from cobre_kernels.collective.guard import borrow, give_back, refusal
 from cobre_kernels.collective.seeing.journal import NAME_WORDS, OUTSIDE, add
-from cobre_kernels.collective.seeing.trace import Left, Named
+from cobre_kernels.collective.seeing.trace import LeftPhase, Named
 from cobre_kernels.collective.status import BAD_PHASE
 from cobre_kernels.machine.atomics import load_relaxed, peek, store_release
 from cobre_kernels.machine.compiled import routine
@@ -62,7 +62,7 @@ def _change(comm, number):
     add(journal.phases[number].entered, 1)
     store_release(journal.phase, number)
     if comm.trace_call != 0:
-        run(comm.trace.add_phase, comm.trace, Left(before, now))
+        run(comm.trace.add_phase, comm.trace, LeftPhase(before, now))
     return before
 
 

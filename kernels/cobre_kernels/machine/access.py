@@ -16,7 +16,7 @@ class Store(NamedTuple):
     value: int
 
 
-class Exchange(NamedTuple):
+class Swap(NamedTuple):
     """The value that the word must hold, and the one to store then."""
 
     expected: int
@@ -44,7 +44,7 @@ def store_word_kernel(word, call):
     return 0
 
 
-@kernel(WORD, Exchange)
+@kernel(WORD, Swap)
 def exchange_word_kernel(word, call):
     """Store the value if the word holds the expected one; return what it held.
 

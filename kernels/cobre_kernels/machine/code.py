@@ -20,7 +20,7 @@ class MethodDef(ctypes.Structure):
     )
 
 
-class Library:
+class LoadedCode:
     """Object files in an engine of LLVM, which lives as long as the process."""
 
     def __init__(self, objects):
@@ -48,7 +48,7 @@ class Library:
 @functools.cache
 def library():
     """Return the library of this package's kernels, loaded when a process first needs it."""
-    return Library(read(file_of_this_machine()))
+    return LoadedCode(read(file_of_this_machine()))
 
 
 def read(path):
@@ -66,7 +66,7 @@ def _library_of(kernel):
     """Return the library of a kernel; that of another package is compiled when it is needed."""
     if kernel.symbol.partition(".")[0] == __name__.partition(".")[0]:
         return library()
-    return Library([code_of_another_package(kernel)])
+    return LoadedCode([code_of_another_package(kernel)])
 
 
 def address_of(kernel):

@@ -1,6 +1,6 @@
 """How a round fails: on this node, between leaders, or because the calls of ranks differ."""
 
-from cobre_kernels.collective.calls import Outcome
+from cobre_kernels.collective.calls import BodyStatus
 from cobre_kernels.collective.comm import COMM, FAILURE, GAVE_UP, LATE, PRESENT
 from cobre_kernels.collective.guard import is_forked
 from cobre_kernels.collective.seeing.journal import learn_raised
@@ -44,7 +44,7 @@ def report_failure(comm, status):
     gives_up = status in (INTERRUPTED, DISAGREE, MPI_FAILED, UNSEEN)  # this rank alone has failed
     if gives_up:
         own.reason = GAVE_UP
-    run(nodes.report, comm, Outcome(INTERRUPTED if gives_up else status))
+    run(nodes.report, comm, BodyStatus(INTERRUPTED if gives_up else status))
     if gives_up:
         own.reason = PRESENT
 
@@ -124,7 +124,7 @@ def take_failures(comm, rows):
         move(own, rows + index * FAILURE_BYTES, FAILURE_BYTES)
 
 
-@kernel(COMM, Outcome)
+@kernel(COMM, BodyStatus)
 def abandon_body(comm, call):
     """Tell the ranks of this node that this one has failed; mostly the round has told other nodes.
 

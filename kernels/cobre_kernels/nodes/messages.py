@@ -24,7 +24,7 @@ A transport carries messages (``verbs.py``); it calls :func:`take_in` for each o
 
 from typing import NamedTuple
 
-from cobre_kernels.collective.calls import Outcome
+from cobre_kernels.collective.calls import BodyStatus
 from cobre_kernels.collective.comm import COMM, DIED, GAVE_UP, LATE, LEFT, PRESENT
 from cobre_kernels.collective.seeing.journal import (
     NOBODY,
@@ -81,7 +81,7 @@ def gets(comm, call, node):
     return is_meant and reason != DIED and reason != LEFT
 
 
-@kernel(COMM, Outcome)
+@kernel(COMM, BodyStatus)
 def report_kernel(comm, call):
     """Send the failure report: why each rank takes no further part, by the failure records."""
     for rank in range(comm.size):

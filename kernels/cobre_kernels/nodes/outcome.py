@@ -1,6 +1,6 @@
 """The end of a round: every rank of a node gets its leader's outcome."""
 
-from cobre_kernels.collective.calls import STOP, Outcome
+from cobre_kernels.collective.calls import STOP, BodyStatus
 from cobre_kernels.collective.comm import COMM, LATE
 from cobre_kernels.collective.status import (
     DISAGREE,
@@ -34,7 +34,7 @@ from cobre_kernels.shm.step import NodeStep
 PULSE_NS = 500_000_000  # a leader that learns how another one ended may miss some beats
 
 
-@kernel(COMM, Outcome)
+@kernel(COMM, BodyStatus)
 def hand_out_kernel(comm, call):
     """Give the ranks of this node the outcome of the leaders, by a step of shared memory."""
     nodes = comm.nodes

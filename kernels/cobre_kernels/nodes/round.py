@@ -16,7 +16,7 @@ have entered it. The steps of a round::
 
 from typing import NamedTuple
 
-from cobre_kernels.collective.calls import Outcome
+from cobre_kernels.collective.calls import BodyStatus
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.status import DISAGREE, OK, USE_SLOTS
 from cobre_kernels.collective.stop import hear
@@ -72,7 +72,7 @@ def enter_round(comm, is_first):
 @routine
 def hand_out(comm, outcome):
     """End the round: every rank of the node gets its leader's outcome, and its data."""
-    return run(comm.nodes.hand_out_kernel, comm, Outcome(outcome))
+    return run(comm.nodes.hand_out_kernel, comm, BodyStatus(outcome))
 
 
 @routine

@@ -7,7 +7,7 @@ collective. Without that step another rank, which sees that memory too, could re
 it while the root still copies.
 """
 
-from cobre_kernels.collective.calls import Gatherv, Shown, called, contribution_bytes
+from cobre_kernels.collective.calls import Gatherv, ShownWords, called, contribution_bytes
 from cobre_kernels.collective.checks import block_of, bytes_of, largest_block_bytes
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.gather import agreement, expectation, note_count, with_counts
@@ -67,7 +67,7 @@ def _step(comm, call, generation, begin, mark):
 
     A mark is added to the signature that the rank shows.
     """
-    shown = Shown(comm.signature | mark, comm.compared, comm.count)
+    shown = ShownWords(comm.signature | mark, comm.compared, comm.count)
     send_bytes = contribution_bytes(call)
     if comm.rank != call.root and begin < send_bytes:
         if send_bytes <= INLINE_BYTES:

@@ -13,7 +13,7 @@ Short outputs show their location too. Else a rank could write to memory of its 
 have entered, and change data that they still read.
 """
 
-from cobre_kernels.collective.calls import Shown
+from cobre_kernels.collective.calls import ShownWords
 from cobre_kernels.collective.checks import bytes_of, displacement_of
 from cobre_kernels.collective.regions import LOCATION, NO_REGION
 from cobre_kernels.collective.status import OK, USE_SLOTS
@@ -31,7 +31,7 @@ MIXED = -1
 @routine
 def meet_in_region(comm, generation):
     """Go through a step; return OK if the outputs of all ranks are the same bytes of a region."""
-    shown = Shown(comm.signature | IN_REGION, comm.compared, comm.count)
+    shown = ShownWords(comm.signature | IN_REGION, comm.compared, comm.count)
     show_location(comm, generation)
     publish(comm, generation, shown)
     outcome = await_all(comm, generation, shown)

@@ -8,7 +8,7 @@ Ranks have the numbers here that they have on their node (``comm.node``).
 
 from typing import NamedTuple
 
-from cobre_kernels.collective.calls import CALLED, Outcome, Shown
+from cobre_kernels.collective.calls import CALLED, BodyStatus, ShownWords
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.seeing.journal import note_entered
 from cobre_kernels.collective.status import DISAGREE, OK, USE_SLOTS
@@ -121,10 +121,10 @@ def synchronise(comm, shown):
 def node_step_kernel(comm, call):
     """Go through a step with the ranks of this node, where there are several nodes."""
     comm.wait.grace_ns = call.grace_ns
-    return synchronise(comm, Shown(call.signature, call.compared, call.count))
+    return synchronise(comm, ShownWords(call.signature, call.compared, call.count))
 
 
-@kernel(COMM, Outcome)
+@kernel(COMM, BodyStatus)
 def abandon_body(comm, call):
     """Keep the call of every rank, and tell the others that this rank has failed."""
     record_calls(comm)

@@ -3,8 +3,8 @@
 import select
 import socket
 
-from cobre_comm.backends.tcp.rendezvous.event_loop import Loop
-from cobre_comm.common.running_time import running_s
+from cobre_comm.backends.tcp.rendezvous.event_loop import TaskLoop
+from cobre_comm.system.running_time import running_s
 
 PATIENCE_S = 20.0  # of a test on a busy machine
 
@@ -21,7 +21,7 @@ class PeerTask:
         self.sock.settimeout(PATIENCE_S)
         self.sock.sendall(first)
         self.outcome = None
-        self._loop = Loop()
+        self._loop = TaskLoop()
         self._loop.start(self._run(task(self._ours, running_s() + limit_s)))
 
     def __enter__(self):

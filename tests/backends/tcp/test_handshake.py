@@ -8,7 +8,7 @@ import pytest
 from cobre_kernels.tcp import tags
 
 from cobre_comm.backends.tcp.process import this_process
-from cobre_comm.backends.tcp.rendezvous.event_loop import Loop
+from cobre_comm.backends.tcp.rendezvous.event_loop import TaskLoop
 from cobre_comm.backends.tcp.rendezvous.handshake import (
     OWN_BYTE_ORDER,
     AuthenticationFailed,
@@ -17,7 +17,7 @@ from cobre_comm.backends.tcp.rendezvous.handshake import (
     handshake_as_acceptor,
     handshake_as_connector,
 )
-from cobre_comm.common.running_time import running_s
+from cobre_comm.system.running_time import running_s
 from tests.backends.tcp.peer_task import PATIENCE_S, PeerTask
 from tests.faults.tcp.clients import (
     CHALLENGE_FORMAT,
@@ -83,7 +83,7 @@ def test_both_sides_agree():
     def collect(task):
         results.append((yield from task))
 
-    with one, other, contextlib.closing(Loop()) as loop:
+    with one, other, contextlib.closing(TaskLoop()) as loop:
         for sock in (one, other):
             sock.setblocking(False)
         loop.start(collect(handshake_as_acceptor(one, lambda _: KEY, lambda _: None, 1e18)))

@@ -16,14 +16,14 @@ from cobre_comm.backends.tcp import process
 from cobre_comm.backends.tcp.process import IDENTITY
 from cobre_comm.backends.tcp.rendezvous import addresses, messages, sockets
 from cobre_comm.backends.tcp.rendezvous.acceptor import MOST_LINES, DropLog
-from cobre_comm.backends.tcp.rendezvous.event_loop import Loop, receive, send
+from cobre_comm.backends.tcp.rendezvous.event_loop import TaskLoop, receive, send
 from cobre_comm.backends.tcp.rendezvous.messages import (
     lost,
     pack_checked,
     receive_frame,
     send_refused,
 )
-from cobre_comm.common.running_time import running_s
+from cobre_comm.system.running_time import running_s
 from tests.backends.tcp.peer_task import PATIENCE_S, PeerTask
 
 FOUR = messages.Expected(tags.PEERS, 4, 4)
@@ -183,7 +183,7 @@ def test_large_data_through_a_small_socket():
     def read():
         got.append((yield from receive(other, len(data))))
 
-    with one, other, contextlib.closing(Loop()) as loop:
+    with one, other, contextlib.closing(TaskLoop()) as loop:
         one.setblocking(False)
         other.setblocking(False)
         loop.start(send(one, data))

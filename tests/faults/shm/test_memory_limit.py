@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cobre_comm import AllocationFailed, create_communicator
-from cobre_comm.common import cgroups
+from cobre_comm.system import cgroups
 from cobre_comm.testing import run_ranks_outcomes
 from tests.grid import slow
 

@@ -31,12 +31,12 @@ def new_job():
 @pytest.fixture
 def worker_attached(monkeypatch):
     """Return an event that is set when rank 0 has accepted a worker, which is a thread here."""
-    event, control = threading.Event(), worker.Worker._open_control
+    event, control = threading.Event(), worker.Joiner._open_control
 
     def attached(self):
         found = control(self)
         event.set()
         return found
 
-    monkeypatch.setattr(worker.Worker, "_open_control", attached)
+    monkeypatch.setattr(worker.Joiner, "_open_control", attached)
     return event

@@ -122,14 +122,14 @@ def test_rank_that_ended_between_two_messages_is_named():
 
 def once_attached(act):
     """Let this process, a worker, call a function as soon as rank 0 has accepted it."""
-    control = worker.Worker._open_control
+    control = worker.Joiner._open_control
 
     def attached(self):
         found = control(self)
         act()
         return found
 
-    worker.Worker._open_control = attached
+    worker.Joiner._open_control = attached
 
 
 @pytest.mark.ranks(4, backends=["tcp"], connect=False, killed=1)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from cobre_comm import InitializationFailed
+from cobre_comm.backends.agreement import first_problem
 from cobre_comm.backends.nodes.node_order import NodeOrder
 from cobre_comm.backends.nodes.sharing import find_nodes
 from cobre_comm.backends.tcp.rendezvous import meet
-from cobre_comm.common.agreement import first_problem
 from tests.faults.tcp import job as jobs
 from tests.faults.tcp.job import LOOPBACK, SHORT_MS
 from tests.grid import slow

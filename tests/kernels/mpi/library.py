@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from cobre_kernels.collective.calls import Outcome
+from cobre_kernels.collective.calls import BodyStatus
 from cobre_kernels.collective.comm import COMM, RANKS
 from cobre_kernels.collective.status import LOST_PEER
 from cobre_kernels.machine.record import WORD_BYTES, poke_now
@@ -141,7 +141,7 @@ class Leader:
         return memory.VERBS.allgatherv.call(self.comm.address, *Gather(0, 1))
 
     def report(self):
-        return report_kernel.call(self.comm.address, *Outcome(LOST_PEER))
+        return report_kernel.call(self.comm.address, *BodyStatus(LOST_PEER))
 
     def reasons(self):
         return [self.comm.failures[rank].reason for rank in range(self.comm.size)]

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from cobre_kernels.collective.calls import Outcome
+from cobre_kernels.collective.calls import BodyStatus
 from cobre_kernels.collective.comm import DIED, FORKED, GAVE_UP, LATE, LEFT, PRESENT
 from cobre_kernels.collective.status import (
     DISAGREE,
@@ -86,7 +86,7 @@ def test_a_rank_that_died_is_not_late(mpi, order):
 def test_what_a_rank_tells_whose_collective_has_failed(mpi, rank, leader_is, status, told):
     leader = Leader([0, 0, 2], rank)
     leader.comm.failures[0].reason = leader_is
-    assert abandon_body.call(leader.comm.address, *Outcome(status)) == OK
+    assert abandon_body.call(leader.comm.address, *BodyStatus(status)) == OK
     assert mpi.sent == told
 
 

@@ -10,9 +10,9 @@ from cobre_kernels.collective.calls import (
     Allgatherv,
     Allreduce,
     Barrier,
+    BodyStatus,
     Broadcast,
     Gatherv,
-    Outcome,
 )
 from cobre_kernels.collective.comm import COMM, FORKED, GAVE_UP, LATE, PRESENT
 from cobre_kernels.collective.reduction.fold import MAX, fold_kernel
@@ -44,7 +44,7 @@ COUNT = 3000  # of each rank: too many for the headers
 
 
 def hand_out(rank, status):
-    return hand_out_kernel.call(rank.comm.address, *Outcome(status))
+    return hand_out_kernel.call(rank.comm.address, *BodyStatus(status))
 
 
 def arrive(rank, other):
@@ -110,7 +110,7 @@ def test_without_a_timeout_a_follower_waits_for_its_leader(mpi):
     assert hand_out(rank, OK) == OK
 
 
-@kernel(COMM, Outcome)
+@kernel(COMM, BodyStatus)
 def see_kernel(comm, call):
     return see_outputs(comm, call.status)
 
@@ -122,7 +122,7 @@ def see_kernel(comm, call):
 def test_who_waits_for_a_long_copy_does_not_yield(mpi, writes, size_bytes, naps):
     rank = Leader(TWO_HERE)
     rank.nodes.writes, rank.nodes.output_bytes = writes, size_bytes
-    assert see_kernel.call(rank.comm.address, *Outcome(OK)) == OK
+    assert see_kernel.call(rank.comm.address, *BodyStatus(OK)) == OK
     assert rank.comm.wait.naps == naps
 
 
@@ -133,7 +133,7 @@ def test_who_waits_for_a_long_copy_does_not_yield(mpi, writes, size_bytes, naps)
 def test_outputs_are_seen_where_all_ranks_of_the_node_are_in(mpi, status, outcome, outputs):
     rank = Leader(TWO_HERE)
     rank.nodes.output_mark = IN_REGION
-    assert see_kernel.call(rank.comm.address, *Outcome(status)) == outcome
+    assert see_kernel.call(rank.comm.address, *BodyStatus(status)) == outcome
     assert rank.nodes.outputs == outputs
     assert rank.nodes.output_mark == 0
 

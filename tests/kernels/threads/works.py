@@ -4,7 +4,7 @@ import numpy as np
 from cobre_kernels.collective.work import CLAIMS
 from cobre_kernels.machine.record import peek_now
 
-from cobre_comm.work import CLAIMS_WORDS, Work
+from cobre_comm.contract.work import CLAIMS_WORDS, Work
 from tests.kernels import shared_words
 from tests.kernels.threads.world import World
 

@@ -5,10 +5,10 @@ from argparse import Namespace
 
 import pytest
 
-from cobre_comm.common.cores import usable_cores
 from cobre_comm.processes.binding import Binding
 from cobre_comm.processes.environment import rank_environment
 from cobre_comm.run.nodes import job_on_nodes, parse_coordinator
+from cobre_comm.system.cores import usable_cores
 from tests.launch.command import PROGRAMS, cobre, lines_of
 
 ACT = PROGRAMS / "act.py"

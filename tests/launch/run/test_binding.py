@@ -4,11 +4,11 @@ import os
 
 import pytest
 
-from cobre_comm.common.cpus import Core, parse_cpus, read_cores
 from cobre_comm.processes import binding
 from cobre_comm.processes.binding import Binding, auto_ranks, place
 from cobre_comm.processes.environment import THREAD_VARIABLES, rank_environment
 from cobre_comm.processes.job import Job
+from cobre_comm.system.cpus import Core, parse_cpus, read_cores
 from tests.launch.command import PROGRAMS, cobre, lines_of
 from tests.sysfs import write_sysfs
 

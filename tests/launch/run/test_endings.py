@@ -4,8 +4,6 @@ import subprocess
 
 import pytest
 
-from cobre_comm.common import stack_signal
-from cobre_comm.common.report_pipe import Report
 from cobre_comm.processes.endings import (
     STARTER,
     Ending,
@@ -14,6 +12,8 @@ from cobre_comm.processes.endings import (
     first_failure,
     with_abort,
 )
+from cobre_comm.reports import stack_signal
+from cobre_comm.reports.report_pipe import Report
 from cobre_comm.run.last_lines import last_words
 from tests.grid import slow, some
 from tests.launch.command import PROGRAMS, SOON_S, Running, cobre, lines_of

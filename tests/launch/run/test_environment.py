@@ -5,12 +5,12 @@ import sys
 import pytest
 
 from cobre_comm.backends.shm.buffers import choose_buffer_bytes
-from cobre_comm.common import cgroups, cores
-from cobre_comm.common.cores import usable_cores
 from cobre_comm.config import ShmConfig
 from cobre_comm.processes.binding import Binding
 from cobre_comm.processes.environment import CONNECT_TIMEOUT_MS, THREAD_VARIABLES, rank_environment
 from cobre_comm.processes.job import Job
+from cobre_comm.system import cgroups, cores
+from cobre_comm.system.cores import usable_cores
 from tests.launch.command import COMMAND, PROGRAMS, cobre, lines_of
 
 ACT = PROGRAMS / "act.py"

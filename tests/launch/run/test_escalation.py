@@ -1,10 +1,10 @@
 import os
 import signal
 
-from cobre_comm.common.report_pipe import Report
 from cobre_comm.processes.endings import Ending
 from cobre_comm.processes.escalation import CULPRIT_S, LAST_WORDS_S, TERMINATE_S, Escalation
 from cobre_comm.processes.loop import NEVER
+from cobre_comm.reports.report_pipe import Report
 from tests.launch.command import PROGRAMS, SOON_S, Running
 
 

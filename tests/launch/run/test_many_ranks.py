@@ -5,10 +5,10 @@ import signal
 
 import pytest
 
-from cobre_comm.common.cores import usable_cores
 from cobre_comm.processes.escalation import END_S, GRACE_S, where_crowded
 from cobre_comm.run.last_lines import MOST_TEXTS, _in_few
 from cobre_comm.run.output.interrupts import Sieve
+from cobre_comm.system.cores import usable_cores
 from tests.launch.command import PROGRAMS, Running, cobre, lines_of
 
 MANY = 64

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from cobre_comm.common.cpus import SYSFS, parse_cpus
+from cobre_comm.system.cpus import SYSFS, parse_cpus
 from cobre_comm.testing.ranks.surroundings import scaled_limit
 from tests.launch.command import PROGRAMS, cobre, lines_of
 

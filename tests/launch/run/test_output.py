@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from cobre_comm.common.cores import usable_cores
 from cobre_comm.run.output.lines import Screen, Stream, rank_prefix
 from cobre_comm.run.output.outlet import Outlet
+from cobre_comm.system.cores import usable_cores
 from tests.command import run
 from tests.launch.command import (
     COMMAND,

@@ -6,8 +6,8 @@ import time
 import psutil
 import pytest
 
-from cobre_comm.common.report_pipe import Report
 from cobre_comm.processes.endings import Ending, describe_loss, of_survivors
+from cobre_comm.reports.report_pipe import Report
 from tests.launch.command import PROGRAMS, SOON_S, Running, cobre
 
 SURVIVES, RESTARTS = PROGRAMS / "survives.py", PROGRAMS / "restarts.py"

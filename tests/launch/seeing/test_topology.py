@@ -6,11 +6,11 @@ import pytest
 
 from cobre_comm import launch
 from cobre_comm.backends.nodes.node_order import LIST_BYTES, _listed, _numbers
-from cobre_comm.common import cpus
-from cobre_comm.common.cpus import read_cores
-from cobre_comm.common.launcher import launcher_name
+from cobre_comm.contract.topology import Topology
 from cobre_comm.errors import runs
-from cobre_comm.topology import Topology
+from cobre_comm.reports.launcher import launcher_name
+from cobre_comm.system import cpus
+from cobre_comm.system.cpus import read_cores
 from tests.launch.command import cobre
 from tests.sysfs import write_sysfs
 

@@ -8,9 +8,9 @@ import time
 import pytest
 
 from cobre_comm import CollectiveFailed, InitializationFailed, InvalidCommunicator
-from cobre_comm.common import frames
-from cobre_comm.common.report_pipe import VARIABLE, Report, claim, lost_ranks
 from cobre_comm.processes.loop import Inbox, LauncherLoop, Outbox
+from cobre_comm.reports import frames
+from cobre_comm.reports.report_pipe import VARIABLE, Report, claim, lost_ranks
 from tests.launch.command import PROGRAMS, cobre
 
 LARGE = bytes(range(256)) * 20_000  # far more than a pipe holds
@@ -96,7 +96,7 @@ def test_which_ranks_an_error_tells_of():
 
 
 def test_an_exit_follows_from_the_loss_that_was_caught_before(monkeypatch):
-    monkeypatch.setattr("cobre_comm.common.report_pipe._lost", (2,))
+    monkeypatch.setattr("cobre_comm.reports.report_pipe._lost", (2,))
     assert Report.of(SystemExit(1)).lost == (2,)
     assert Report.of(ValueError("its own")).lost == ()
 

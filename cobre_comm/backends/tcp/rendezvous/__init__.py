@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 from cobre_comm.backends.tcp.rendezvous.coordinator import Coordinator
 from cobre_comm.backends.tcp.rendezvous.participant import Participant
-from cobre_comm.backends.tcp.rendezvous.worker import Worker
+from cobre_comm.backends.tcp.rendezvous.worker import Joiner
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
 
@@ -35,7 +35,7 @@ def meet(
     listens at ``listener`` instead of opening one; the listener is closed in any case.
     ``meanwhile`` is called every ``LOOK_S``, and an exception of ``meanwhile`` ends the rendezvous.
     """
-    participant = Coordinator(config, listener) if config.rank == 0 else Worker(config)
+    participant = Coordinator(config, listener) if config.rank == 0 else Joiner(config)
     try:
         with contextlib.closing(participant):
             try:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from cobre_kernels.tcp import tags
 
 from cobre_comm.backends.tcp.rendezvous.addresses import Address, address_of
-from cobre_comm.backends.tcp.rendezvous.event_loop import NEVER, READ, Loop, Task, Wait, pause
+from cobre_comm.backends.tcp.rendezvous.event_loop import NEVER, READ, Task, TaskLoop, Wait, pause
 from cobre_comm.backends.tcp.rendezvous.handshake import (
     BYTE_ORDERS,
     OWN_BYTE_ORDER,
@@ -23,8 +23,8 @@ from cobre_comm.backends.tcp.rendezvous.handshake import (
 )
 from cobre_comm.backends.tcp.rendezvous.protocol import HANDSHAKE_S, MOST_UNAUTHENTICATED
 from cobre_comm.backends.tcp.rendezvous.sockets import prepare, reserve_descriptors
-from cobre_comm.common.running_time import running_s
 from cobre_comm.config import TcpConfig
+from cobre_comm.system.running_time import running_s
 
 ACCEPTED_AT_ONCE = 64
 PAUSE_S = 0.05  # when there is no descriptor left
@@ -51,7 +51,7 @@ class Acceptor:
 
     def __init__(
         self,
-        loop: Loop,
+        loop: TaskLoop,
         config: TcpConfig,
         key_of: Callable[[int], bytes],
         admit: Admit,

@@ -16,8 +16,8 @@ from cobre_comm.backends.tcp.rendezvous.handshake import (
 )
 from cobre_comm.backends.tcp.rendezvous.protocol import CHALLENGE_S, CONNECT_S
 from cobre_comm.backends.tcp.rendezvous.sockets import prepare
-from cobre_comm.common.running_time import running_s
 from cobre_comm.errors import InitializationFailed
+from cobre_comm.system.running_time import running_s
 
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 0.5

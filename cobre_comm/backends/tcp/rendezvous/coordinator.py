@@ -20,9 +20,9 @@ from cobre_comm.backends.tcp.rendezvous.handshake import Handshake
 from cobre_comm.backends.tcp.rendezvous.participant import LINK_ADVICE, Participant
 from cobre_comm.backends.tcp.rendezvous.protocol import LINK_SHARE
 from cobre_comm.backends.tcp.rendezvous.sockets import BACKLOG, is_loopback, listen_for_workers
-from cobre_comm.common.running_time import running_s
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
+from cobre_comm.system.running_time import running_s
 
 EAGER_BYTES = 64 * 1024  # on one machine; measured, see docs/benchmarks/tcp.md
 FAR_EAGER_BYTES = 8 * 1024  # a network is slower than loopback

@@ -15,7 +15,7 @@ import socket
 from collections.abc import Callable, Generator
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from cobre_comm.common.running_time import TICK_S, running_s
+from cobre_comm.system.running_time import TICK_S, running_s
 
 READ = selectors.EVENT_READ
 WRITE = selectors.EVENT_WRITE
@@ -40,7 +40,7 @@ class ClosedByPeer(ConnectionError):
     """The other end has closed the connection."""
 
 
-class Loop:
+class TaskLoop:
     """Resumes each task when its condition holds."""
 
     def __init__(self) -> None:

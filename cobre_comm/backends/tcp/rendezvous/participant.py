@@ -17,16 +17,16 @@ from cobre_comm.backends.tcp.links import Links
 from cobre_comm.backends.tcp.rendezvous import messages
 from cobre_comm.backends.tcp.rendezvous.acceptor import Acceptor, Admit
 from cobre_comm.backends.tcp.rendezvous.addresses import same_host
-from cobre_comm.backends.tcp.rendezvous.event_loop import Loop, Task, send
+from cobre_comm.backends.tcp.rendezvous.event_loop import Task, TaskLoop, send
 from cobre_comm.backends.tcp.rendezvous.sockets import (
     close_all,
     has_room,
     listen,
     listen_anywhere,
 )
-from cobre_comm.common.running_time import running_s
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
+from cobre_comm.system.running_time import running_s
 
 LOG_WAIT_AFTER_S = 10.0
 LOOK_S = 0.02  # between two calls of ``meanwhile``
@@ -39,7 +39,7 @@ _logger = logging.getLogger("cobre_comm")
 
 
 class Participant(abc.ABC):
-    """A rank in the rendezvous: once attached, a :class:`cobre_comm.common.agreement.Group`."""
+    """A rank in the rendezvous: once attached, a :class:`cobre_comm.backends.agreement.Group`."""
 
     def __init__(self, config: TcpConfig) -> None:
         self.rank, self.size = config.rank, config.size
@@ -47,7 +47,7 @@ class Participant(abc.ABC):
         self._config = config
         self._token = (config.token or "").encode(errors="surrogateescape")
         self._processes: dict[int, bytes] = {}  # by rank: the identity of its process
-        self._loop = Loop()
+        self._loop = TaskLoop()
         self._acceptor: Acceptor | None = None
         self._listeners: list[socket.socket] = []
         self._limit = math.inf  # until when all ranks have to be linked

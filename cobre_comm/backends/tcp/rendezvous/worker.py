@@ -20,14 +20,14 @@ from cobre_comm.backends.tcp.rendezvous.handshake import OWN_BYTE_ORDER, Handsha
 from cobre_comm.backends.tcp.rendezvous.participant import LINK_ADVICE, Participant
 from cobre_comm.backends.tcp.rendezvous.protocol import GRACE_S
 from cobre_comm.backends.tcp.rendezvous.sockets import close_all, listen_for_peers
-from cobre_comm.common.running_time import running_s
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
+from cobre_comm.system.running_time import running_s
 
 NAMED = 3  # ranks that could not be reached, in one message
 
 
-class Worker(Participant):
+class Joiner(Participant):
     """A worker in the rendezvous: any rank but 0."""
 
     _secret: bytes  # of the job, from the end of :meth:`attach` on

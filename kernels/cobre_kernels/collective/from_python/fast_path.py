@@ -82,7 +82,7 @@ class Passed(NamedTuple):
     names: int
 
 
-class Left(NamedTuple):
+class LeftCall(NamedTuple):
     """A call that the fast path leaves: its outcome, and the arguments of CPython, by address."""
 
     operation: int
@@ -100,7 +100,7 @@ def barrier_method(self, nothing):
         return libc.refuse_object()
     comm = self.words.comm
     outcome = run(comm.collectives[BARRIER].entry, comm, Barrier(BARRIER, 0))
-    return _result(comm, Left(BARRIER, outcome, self.address, 0, 0, 0))
+    return _result(comm, LeftCall(BARRIER, outcome, self.address, 0, 0, 0))
 
 
 @kernel(OBJECT, Passed)
@@ -122,7 +122,9 @@ def broadcast_method(self, passed):
             size_bytes = count_of(buffer) * buffer.descr.itemsize
             call = Broadcast(buffer.data, size_bytes, dtype, root)
             outcome = run(comm.collectives[BROADCAST].entry, comm, call)
-    return _result(comm, Left(BROADCAST, outcome, self.address, arguments.address, count, names))
+    return _result(
+        comm, LeftCall(BROADCAST, outcome, self.address, arguments.address, count, names)
+    )
 
 
 @kernel(OBJECT, Passed)
@@ -144,7 +146,9 @@ def allreduce_method(self, passed):
             send_count, recv_count, itemsize = count_of(send), count_of(recv), send.descr.itemsize
             call = Allreduce(send.data, send_count, recv.data, recv_count, itemsize, dtype, op)
             outcome = run(comm.collectives[ALLREDUCE].entry, comm, call)
-    return _result(comm, Left(ALLREDUCE, outcome, self.address, arguments.address, count, names))
+    return _result(
+        comm, LeftCall(ALLREDUCE, outcome, self.address, arguments.address, count, names)
+    )
 
 
 @kernel(OBJECT, Passed)
@@ -167,7 +171,9 @@ def allgatherv_method(self, passed):
                 counts.data, displs.data, counts.dimensions[0], displs.dimensions[0],
             )  # fmt: skip
             outcome = run(comm.collectives[ALLGATHERV].entry, comm, call)
-    return _result(comm, Left(ALLGATHERV, outcome, self.address, arguments.address, count, names))
+    return _result(
+        comm, LeftCall(ALLGATHERV, outcome, self.address, arguments.address, count, names)
+    )
 
 
 @routine
@@ -212,7 +218,7 @@ def _result(comm, left):
     return comm.python.none
 
 
-@kernel(COMM, Left)
+@kernel(COMM, LeftCall)
 def slow_kernel(comm, left):
     """Call the slow path with the operation, the outcome, the names and all values."""
     names = left.names if left.names != 0 else comm.python.none

@@ -56,7 +56,7 @@ TRACE = Record(
 )
 
 
-class Left(NamedTuple):
+class LeftPhase(NamedTuple):
     """A phase that a rank leaves, by its number, and the ticks of that."""
 
     phase: int
@@ -89,7 +89,7 @@ def trace_call_kernel(comm):
     return OK
 
 
-@kernel(TRACE, Left)
+@kernel(TRACE, LeftPhase)
 def trace_phase_kernel(trace, call):
     """Add the phase that the rank leaves, and note when the next one begins."""
     if call.phase != OUTSIDE:

@@ -27,14 +27,14 @@ from cobre_kernels.tcp.progress.waiting import pause
 from cobre_kernels.tcp.tags import PREFIX_BYTES
 
 
-class Progress(NamedTuple):
+class Moved(NamedTuple):
     """The results of a progress step: towards the next leader, and from the previous one."""
 
     sent: int
     received: int
 
 
-@kernel(COMM, Progress)
+@kernel(COMM, Moved)
 def advance_kernel(comm, call):
     """End a progress step: go on at once if bytes moved, else wait; return a status."""
     links, sent, received = comm.links, call.sent, call.received
@@ -55,7 +55,7 @@ def advance_kernel(comm, call):
 @routine
 def advance(comm, sent, received):
     """Run :func:`advance_kernel`, which is compiled once."""
-    return run(comm.links.advance, comm, Progress(sent, received))
+    return run(comm.links.advance, comm, Moved(sent, received))
 
 
 @routine

@@ -9,8 +9,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre_comm.common.texts import text_of
 from cobre_comm.errors import AllocationFailed
+from cobre_comm.reports.texts import text_of
 
 REASON_BYTES = 480
 

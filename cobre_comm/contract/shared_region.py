@@ -11,12 +11,12 @@ from cobre_kernels.collective.regions import REGION_STATE
 from cobre_kernels.machine.access import store_word_kernel
 from numpy.typing import NDArray
 
-from cobre_comm.common.arguments import as_integer, describe
-from cobre_comm.common.arrays import REGION_IS_NO_ARRAY
-from cobre_comm.common.call_forms import tells_forms
-from cobre_comm.common.closing import Closing
-from cobre_comm.common.mistakes import OBJECTS, REGION, explained
-from cobre_comm.common.numba_types import LateType
+from cobre_comm.arguments.arrays import REGION_IS_NO_ARRAY
+from cobre_comm.arguments.call_forms import tells_forms
+from cobre_comm.arguments.mistakes import OBJECTS, REGION, explained
+from cobre_comm.arguments.numbers import as_integer, describe
+from cobre_comm.contract.closing import Closing
+from cobre_comm.contract.numba_types import LateType
 from cobre_comm.errors import AllocationFailed, InvalidCommunicator
 
 Shape = SupportsIndex | tuple[SupportsIndex, ...]

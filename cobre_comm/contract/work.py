@@ -18,11 +18,11 @@ from cobre_kernels.machine.access import store_word_kernel
 from cobre_kernels.machine.record import WORD_BYTES, peek_now, poke_now
 from numpy.typing import NDArray
 
-from cobre_comm.common.arrays import as_numbers
-from cobre_comm.common.call_forms import tells_forms
-from cobre_comm.common.closing import Closing
-from cobre_comm.common.numba_types import LateType
-from cobre_comm.shared_region import SharedRegion
+from cobre_comm.arguments.arrays import as_numbers
+from cobre_comm.arguments.call_forms import tells_forms
+from cobre_comm.contract.closing import Closing
+from cobre_comm.contract.numba_types import LateType
+from cobre_comm.contract.shared_region import SharedRegion
 
 logger = logging.getLogger("cobre_comm")
 

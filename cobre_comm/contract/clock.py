@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from cobre_comm.common import numba_types
+from cobre_comm.contract import numba_types
 
 
 def monotonic_ns() -> int:

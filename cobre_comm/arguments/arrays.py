@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre_comm.common.arguments import describe
-from cobre_comm.common.mistakes import LIST, REGION, SUBCLASS, explained
+from cobre_comm.arguments.mistakes import LIST, REGION, SUBCLASS, explained
+from cobre_comm.arguments.numbers import describe
 
 # An element of these classes means what the same element of an ndarray means. Of any other class
 # that is not known: a mask, a unit or labels would be lost.

@@ -8,9 +8,9 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre_comm.common.arguments import as_integer
-from cobre_comm.common.arrays import plain_array
-from cobre_comm.common.mistakes import LIST, explained
+from cobre_comm.arguments.arrays import plain_array
+from cobre_comm.arguments.mistakes import LIST, explained
+from cobre_comm.arguments.numbers import as_integer
 from cobre_comm.errors import InvalidBufferSize
 from cobre_comm.reduce_op import ReduceOp
 

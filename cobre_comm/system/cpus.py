@@ -14,7 +14,7 @@ import pathlib
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from cobre_comm.common.cores import core_numbers
+from cobre_comm.system.cores import core_numbers
 
 SYSFS = pathlib.Path("/sys/devices/system")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cobre_comm.common import report_pipe
+from cobre_comm.reports import report_pipe
 
 # By a variable that a launcher sets. A launcher may start another one, so the nearest comes first.
 _BY_VARIABLE = {

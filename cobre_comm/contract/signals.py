@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cobre_comm.common import numba_types
+from cobre_comm.contract import numba_types
 
 
 def check_signals() -> None:

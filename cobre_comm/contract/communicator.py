@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Any, NoReturn, overload
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from cobre_comm import derived
-from cobre_comm.common import aborting
-from cobre_comm.common.arguments import as_integer
-from cobre_comm.common.call_forms import tells_forms
-from cobre_comm.common.closing import Closing
-from cobre_comm.common.other_names import SAID, OtherName
-from cobre_comm.derived import Float, Int
+from cobre_comm.arguments.call_forms import tells_forms
+from cobre_comm.arguments.numbers import as_integer
+from cobre_comm.arguments.other_names import SAID, OtherName
+from cobre_comm.contract import derived
+from cobre_comm.contract.closing import Closing
+from cobre_comm.contract.derived import Float, Int
+from cobre_comm.contract.phases import Phase, letters_of
 from cobre_comm.errors import CollectiveFailed
-from cobre_comm.phases import Phase, letters_of
 from cobre_comm.reduce_op import ReduceOp
+from cobre_comm.reports import aborting
 
 if TYPE_CHECKING:
+    from cobre_comm.contract.shared_region import Shape, SharedRegion
+    from cobre_comm.contract.topology import Topology
+    from cobre_comm.contract.work import Work
     from cobre_comm.journal.stats import Stats
-    from cobre_comm.shared_region import Shape, SharedRegion
-    from cobre_comm.topology import Topology
-    from cobre_comm.work import Work
 
 Array = NDArray[Any]
 Table = NDArray[np.int64]

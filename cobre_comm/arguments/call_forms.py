@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
-from cobre_comm.common.tracebacks import is_told
+from cobre_comm.reports.tracebacks import is_told
 
 Class = TypeVar("Class", bound=type)
 

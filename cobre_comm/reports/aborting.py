@@ -12,9 +12,9 @@ import os
 import time
 from typing import NoReturn
 
-from cobre_comm.common import raised, report_pipe
-from cobre_comm.common.launcher import launcher_name
-from cobre_comm.common.streams import flush_output, write_error
+from cobre_comm.reports import raised, report_pipe
+from cobre_comm.reports.launcher import launcher_name
+from cobre_comm.system.streams import flush_output, write_error
 
 LARGEST_CODE = 255  # of a process; 0 would say that all went well
 ENDING = ("cobre-comm run", "launch", "mpiexec")  # launchers that end all ranks

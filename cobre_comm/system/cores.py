@@ -7,7 +7,7 @@ import os
 import pathlib
 import sys
 
-from cobre_comm.common import cgroups
+from cobre_comm.system import cgroups
 
 SPIN_US = 30.0  # where every rank has a core
 

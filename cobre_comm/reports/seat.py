@@ -20,7 +20,7 @@ import zlib
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from cobre_comm.common.start_time import start_time
+from cobre_comm.system.start_time import start_time
 
 VARIABLE = "COBRE_RANK_PROCESS"  # PID:START:SEAT:LINK
 _NO_LINK = 0

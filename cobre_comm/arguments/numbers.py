@@ -6,7 +6,7 @@ import operator
 
 import numpy as np
 
-from cobre_comm.common.mistakes import INTEGER, explained
+from cobre_comm.arguments.mistakes import INTEGER, explained
 
 
 def describe(value: object) -> str:

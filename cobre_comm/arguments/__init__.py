@@ -1,0 +1,1 @@
+"""What users pass: which arguments fit a call, and what is said of those that do not."""

@@ -1,1 +1,0 @@
-"""Small tools for any part: cores, messages over a pipe, agreements, objects that close."""

@@ -1,0 +1,1 @@
+"""What the operating system says and lends: cores, control groups, clocks, files, streams."""

@@ -11,6 +11,8 @@ from tests.grid import OUR_GRID, skip_unless_here, usual_and_slow
 TABLE = "tests/conformance/test_table.py"
 POINT = re.compile(r"(?:local|shm|tcp|mpi)[-a-z]*(?::[\d,x]+)?-\d+")  # a backend and its ranks
 FIRST = {"planted": 0, "network": 1}  # folders
+# These compile the example: one worker does so, and then finds it compiled.
+TOGETHER = dict.fromkeys(["tests/determinism", "tests/losses"], "tests/examples")
 pytest_plugins = ["cobre_comm.testing.plugin"]
 
 
@@ -32,7 +34,8 @@ def pytest_sessionstart(session):
 def group_of(nodeid):
     """Return the group of tests for one worker of pytest-xdist: a folder, or a pool of ranks."""
     path, _, name = nodeid.partition("::")
-    return POINT.findall(name)[-1] if path.endswith(TABLE) else path.rpartition("/")[0]
+    folder = path.rpartition("/")[0]
+    return POINT.findall(name)[-1] if path.endswith(TABLE) else TOGETHER.get(folder, folder)
 
 
 @pytest.hookimpl(optionalhook=True)

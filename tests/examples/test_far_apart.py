@@ -96,11 +96,15 @@ def test_spill_that_never_comes_may_cost_anything(comm):
     assert train(case, comm)[0] == pytest.approx(extensive_form(case), rel=1e-6)
 
 
-def column_of_small_numbers():
-    """Return a program that only a variable with the entry 1e-10 makes feasible."""
-    cost, a = np.array([0.0, 1.0]), np.array([[1.0, 1e-10]])
+def column_of_small_numbers(entry=1e-10):
+    """Return a program that only the second variable, with this entry, makes feasible.
+
+    The third one is fixed, so that there is more than one entry in any case: the arrays of a
+    program with a single entry have another layout, for which all is compiled once more.
+    """
+    cost, a = np.array([0.0, 1.0, 0.0]), np.array([[1.0, entry, 1.0]])
     rows = np.array([5.0]), np.array([np.inf])
-    return cost, a, rows, (np.zeros(2), np.array([1.0, np.inf]))
+    return cost, a, rows, (np.zeros(3), np.array([1.0, np.inf, 0.0]))
 
 
 def test_a_column_of_small_numbers_makes_a_program_feasible():
@@ -121,9 +125,7 @@ def test_a_basis_with_a_column_of_small_numbers_is_not_singular():
 
 
 def test_an_entry_of_zero_makes_no_program_feasible():
-    cost, a, rows, bounds = column_of_small_numbers()
-    a[0, 1] = 0.0
-    assert solve_dense(cost, a, rows, bounds)[0] == INFEASIBLE
+    assert solve_dense(*column_of_small_numbers(0.0))[0] == INFEASIBLE
 
 
 def test_the_numbers_of_wild_cases_are_far_apart():

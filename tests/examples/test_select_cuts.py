@@ -19,6 +19,7 @@ from training.run import Run, run_case, run_training
 from training.share import shared_setting
 
 from cobre_comm.testing import run_ranks
+from tests.grid import some
 
 VALLEY = "gen_h8_t12_k10"
 
@@ -162,7 +163,7 @@ def alone(comm):
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize(("backend", "ranks"), TRAINED)
+@pytest.mark.parametrize(("backend", "ranks"), some([("shm", 4), ("tcp:0,0,1,1", 4)], TRAINED))
 def test_ranks_and_nodes_select_the_same_cuts(alone, backend, ranks):
     assert alone[30] != alone[2048]
     trained = run_ranks(backend, ranks, train_each, RINGS, timeout_s=300.0)

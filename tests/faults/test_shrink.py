@@ -10,11 +10,13 @@ from cobre_comm import CollectiveFailed, InvalidCommunicator
 from cobre_comm.testing import run_ranks_outcomes
 from tests.campaign import shrink
 from tests.faults.shm.private_shm import in_private_shm
-from tests.grid import slow
+from tests.grid import slow, some
 
 SIZE, DEAD, ASTRAY = 4, 3, 0
 SHORT_S = {"COBRE_SHM_TIMEOUT_SECS": "2", "COBRE_TCP_TIMEOUT_SECS": "2"}
 PATIENCE_S = 60.0
+DAILY = [("shm", 5), ("tcp-flat", 5), ("tcp:0,1,1,2", 5)]
+EACH = [(backend, count) for backend in shrink.BACKENDS for count in (5, 200)]
 
 
 def losses(seed, backend, count):
@@ -26,8 +28,7 @@ def losses(seed, backend, count):
         assert not problems, (number, loss, problems)
 
 
-@pytest.mark.parametrize("backend", shrink.BACKENDS)
-@pytest.mark.parametrize("count", [5, slow(200)])
+@pytest.mark.parametrize(("backend", "count"), some(DAILY, EACH))
 @pytest.mark.timeout(600)
 def test_losses(backend, count):
     in_private_shm("1g", losses, 3, backend, count)
@@ -48,7 +49,7 @@ def at_each_moment(backend, size, step):
 LAST_MOMENT = 1500
 
 
-@pytest.mark.parametrize("backend", ["shm", "tcp-flat", "tcp:0,0,1,1"])
+@pytest.mark.parametrize("backend", [slow("shm"), slow("tcp-flat"), "tcp:0,0,1,1"])
 @pytest.mark.parametrize("step", [499, slow(13)])
 @pytest.mark.timeout(900)
 def test_each_moment(backend, step):

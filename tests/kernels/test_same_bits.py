@@ -26,6 +26,7 @@ from cobre_comm.testing.cases.reference import (
     numbers,
     ops_of,
 )
+from tests.grid import slow
 from tests.kernels import programs
 
 COUNT = 40
@@ -74,7 +75,7 @@ def results():
 
 
 # The plain processor has vectors of 128 bits and no fused multiply-add.
-@pytest.mark.parametrize("other_way", ["Python", "x86-64"])
+@pytest.mark.parametrize("other_way", ["Python", slow("x86-64")])
 def test_one_rank_gives_the_same_bits(other_way, tmp_path):
     how = {"NUMBA_DISABLE_JIT": "1"}
     if other_way != "Python":

@@ -21,7 +21,7 @@ from bench.report.head import head
 from bench.report.notes import footnotes, number_misses, read_notes, unexplained
 from bench.report.outcomes import Outcome
 from bench.report.pages import fill_pages
-from bench.report.plots import draw
+from bench.report.plots import draw, save, speed_plot
 from bench.report.tables import (
     all_figures,
     counts,
@@ -111,7 +111,10 @@ def main() -> None:
     PAGE.write_text(report(results, HERE / "notes.toml", PAGE.parent / "figures"))
     FIGURES.parent.mkdir(exist_ok=True)
     FIGURES.write_text(with_contents("# All figures", f"{ALL_FIGURES}\n\n{all_figures(results)}"))
-    for page in [PAGE, FIGURES, *fill_pages(load(sorted(RECORDED.glob("*.json"))))]:
+    recorded = load(sorted(RECORDED.glob("*.json")))
+    if speed := speed_plot(recorded):
+        save(speed, PAGE.parent / "figures" / "speed.png")
+    for page in [PAGE, FIGURES, *fill_pages(recorded)]:
         print(page)
 
 

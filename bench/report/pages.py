@@ -2,8 +2,8 @@
 
 A part begins with one of four marks and ends with `<!-- end -->`. After `<!-- table NAME -->` comes
 a table of :data:`TABLES`, after `<!-- run NAME -->` the facts of a recorded run. After
-`<!-- targets fresh -->` come the rows of the first targets. After `<!-- speed fresh -->` come some
-that hold, the training beside Cobre, and all missed targets.
+`<!-- targets fresh -->` come the rows of the first targets, and after `<!-- speed growth -->` a few
+rows with a core for each rank, and the training beside Cobre.
 """
 
 from __future__ import annotations
@@ -17,16 +17,20 @@ from bench.peers import PEERS
 from bench.plan import FLAT, FRESH, IDEAL, OURS, OVER_SHM, WAYS
 from bench.report.data import Record, Results
 from bench.report.head import facts
-from bench.report.outcomes import Outcome
-from bench.report.tables import target_text
-from bench.report.targets import COLUMNS, grid, others
-from bench.report.text import NONE, duration, figure, filled, number, table
+from bench.report.targets import COLUMNS, grid
+from bench.report.text import NONE, duration, filled, number, table
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "benchmarks").glob("*.md"))]
 MPI_LIMIT, NJIT_LIMIT = 1.05, 1.0
-# Rows of the first table that README.md shows, if they hold.
-FAST = ("barrier /", "allreduce 32 B", "allgatherv 200 kB", "allgatherv 12.9 MB")
+# Rows of the table in README.md: label, unit, part of the study `growth`, library.
+SPEED = (
+    ("barrier", "µs", "python", "openmpi"),
+    ("allreduce 32 B", "µs", "python", "openmpi"),
+    ("allgatherv 12.9 MB in all", "ms", "python", "openmpi"),
+    ("a job of one allreduce", "s", "starts", None),
+)
+SPEED_HYDROS = 20
 FOLD_LIMITS = {"8 B": 1.1, "32 B": 1.1, "4 KiB": 1.1, "32 KiB": 1.5, "512 KiB": 1.5, "8 MiB": 1.5}
 
 
@@ -229,48 +233,26 @@ def targets_text(results: Results, name: str) -> str:
 
 
 def speed_text(results: Results, name: str) -> str:
-    """Return a table of some rows that hold, the training beside Cobre, and each missed target."""
-    judged = {
-        f"{row} / the fastest MPI": [cell for cell in cells if cell.limit is not None]
-        for row, cells in grid(results).items()
-    }
-    fast = [row for row in judged if row.startswith(FAST) and all(c.holds for c in judged[row])]
-    missed = {row: cells for row, cells in judged.items() if any(c.holds is False for c in cells)}
-    for each in (each for found in others(results).values() for each in found):
-        if each.holds is False:
-            missed.setdefault(each.row, []).append(each)
-    return table(
-        ["ours / theirs, of times", "measured", "target"],
-        [
-            *(_speed_row(row, judged[row]) for row in fast),
-            _cobre_row(),
-            *(_speed_row(row, cells) for row, cells in missed.items()),
-        ],
-    )
-
-
-def _speed_row(row: str, cells: list[Outcome]) -> list[str]:
-    """Return a row with the figure of each number of ranks; a missed one is bold."""
-    figures = []
-    for each in (each for each in cells if each.value is not None):
-        bold = "**" if each.holds is False else ""
-        of = f" with {each.ranks} ranks" if each.ranks else ""
-        figures.append(f"{bold}{figure(each.value, each.unit)}{bold}{of}")
-    return [row, ", ".join(figures), ", ".join(dict.fromkeys(map(target_text, cells)))]
-
-
-def _cobre_row() -> list[str]:
-    """Return the seconds of one rank for the training with 20 hydros, and those of Cobre."""
+    """Return what a reader asks first: rows of one core a rank, and the training beside Cobre."""
+    counts = (1, 2, 4, 8, 16)
+    rows = [
+        [f"{label}, {unit}", *(Column("", n, library, f"growth, {part}", "Open MPI")
+                               .cell(results, label, unit, limit=None) for n in counts)]
+        for label, unit, part, library in SPEED
+    ]  # fmt: skip
     cases = json.loads(cobre.RUN.read_text())["cases"]
-    case = next(c for c in cases if (c["size"]["hydros"], c["ranks"]) == (20, 1))
-    ours, theirs = (
-        cobre.median(case, way, "training_s") for way in (cobre.OURS, cobre.best_of(case))
-    )
-    return [
-        "SDDP training, 20 hydros, on one rank / Cobre at its best",
-        f"{number(ours)} s / {number(theirs)} s = {number(ours / theirs)}",
-        f"≤ {cobre.TARGETS[20]:g}",
-    ]
+    trained = {c["ranks"]: c for c in cases if c["size"]["hydros"] == SPEED_HYDROS}
+    rows.append(["the same training as Cobre, s", *(_beside_cobre(trained.get(n)) for n in counts)])
+    return table(["ours / theirs", *(f"{n} rank{'s' * (n > 1)}" for n in counts)], rows)
+
+
+def _beside_cobre(case: dict | None) -> str:
+    """Return the seconds of a training, and those of Cobre at its best."""
+    if case is None:
+        return NONE
+    ways = cobre.OURS, cobre.best_of(case)
+    ours, theirs = (cobre.median(case, way, "training_s") for way in ways)
+    return f"{number(ours)} / {number(theirs)} = {number(ours / theirs)}"
 
 
 MAKERS = {

@@ -30,6 +30,7 @@ from bench.report.style import (
 )
 from bench.report.targets import COLUMNS
 
+SHADES = plt.get_cmap("Oranges")
 COLLECTIVES = ["allreduce", "allgatherv", "broadcast"]
 MISS = "#c00000"
 DPI, COLOURS = 96, 48
@@ -111,6 +112,35 @@ def targets_plot(grid: dict[str, list[Outcome]]) -> Figure | None:
     axes.set_yticks(range(len(grid)), list(grid))
     axes.set_ylim(len(grid) - 0.5, -0.5)
     figure.supxlabel(f"time of {OURS} / time of the fastest library", fontsize=9)
+    return figure
+
+
+def speed_plot(results: Results) -> Figure | None:
+    """Ratios of times to Open MPI's, a dot for each number of ranks, each on a core of its own."""
+    found = [
+        (record.label, record.ranks, record.ratio_to["Open MPI"])
+        for record in results.find(setting="growth, python", beside="openmpi", side=OURS)
+    ]
+    if not found:
+        return None
+    labels, counts = list(dict.fromkeys(row[0] for row in found)), sorted({n for _, n, _ in found})
+    figure, axes = plt.subplots(figsize=(7.2, 3.0), layout="constrained")
+    for number, n in enumerate(counts):
+        colour = SHADES(0.3 + 0.7 * number / (len(counts) - 1))
+        ratios = {label: ratio for label, ranks, ratio in found if ranks == n}
+        heights = [labels.index(label) for label in ratios]
+        axes.plot(
+            [r.median for r in ratios.values()], heights, "o", color=colour, label=f"{n} ranks"
+        )
+    axes.axvline(1, color=INK, linewidth=0.8)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(FixedLocator([0.1, 0.2, 0.5, 1, 2]))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set_ylim(len(labels) - 0.5, -0.5)
+    axes.set_xlabel(f"time of {OURS} / time of Open MPI: left is faster")
+    figure.legend(loc="outside upper left", ncols=len(counts))
     return figure
 
 

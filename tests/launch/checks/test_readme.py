@@ -26,7 +26,7 @@ def test_the_example_prints_what_is_shown(command, shown, tmp_path):
 
 
 def test_it_is_short():
-    assert len(TEXT.splitlines()) < 110
+    assert len(TEXT.splitlines()) < 100
     assert len([line for line in EXAMPLE.splitlines() if line.strip()]) <= 14
 
 

@@ -3,6 +3,7 @@
 #SBATCH --ntasks-per-node=1
 #SBATCH --cpus-per-task=32
 
+source "$HOME/training/bin/activate"  # the environment of the program; conda: conda activate training
 export COBRE_TCP_TOKEN=$(openssl rand -hex 32)
 first=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1)
 export coordinator="$first:$((20000 + SLURM_JOB_ID % 10000))"

@@ -42,6 +42,7 @@ pytestmark = pytest.mark.skipif(
 
 def recipe(mark):
     [found] = [block for block in SHELL if mark in block]
+    found = found.replace("$HOME/training", sys.prefix)
     return found.replace("train.py", str(EXAMPLES / "hello_ranks.py"))
 
 

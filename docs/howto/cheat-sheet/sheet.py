@@ -1,0 +1,79 @@
+"""Each call once, in Python and then in compiled code."""
+
+import numpy as np
+from numba import njit
+
+from cobre_comm import ReduceOp, create_communicator, monotonic_ns, objects
+
+comm = create_communicator()
+x, out = np.full(3, comm.rank + 1.0), np.empty(3)
+
+# Arrays of one length
+comm.allreduce(x, out)  # the sum of all ranks, element by element
+comm.allreduce(x, out, ReduceOp.MAX)  # or MIN, PROD, LAND, LOR, BAND, BOR
+comm.allreduce(out, out)  # in place
+comm.broadcast(out, root=0)  # all ranks get the root's array
+rows = np.empty((comm.size, 3))
+comm.allgather(x, rows)  # row r is the array of rank r
+
+# Shares of n items
+counts, displs = comm.layout(10)  # of all ranks
+start, stop = comm.block(10)  # of this rank
+items = np.zeros(10)
+comm.allgatherv(np.arange(start, stop, dtype=float), items, counts, displs)
+whole = (items, counts, displs) if comm.rank == 0 else (None, None, None)
+comm.gatherv(items[start:stop].copy(), *whole, root=0)  # the root alone gets the blocks
+
+# One number of each rank
+total, least, most = comm.sum(comm.rank), comm.min(0.5), comm.max(int(stop > 5))
+mean = comm.exact_sum(items[start:stop]) / 10  # the same bits for any number of ranks
+
+# Memory of a node, items by demand, Python objects
+region = comm.create_shared_region((4, 3))
+if comm.is_leader:
+    region.as_mut_slice()[:] = 1.0
+region.fence()  # all ranks see what was written before
+shared = region.as_slice()
+work = comm.create_work(100)
+while (item := work.claim()) >= 0:
+    out[0] += item
+settings = objects.broadcast(comm, {"seed": 7} if comm.rank == 0 else None)
+
+# Groups, phases, what has happened
+pair = comm.split(comm.rank // 2)  # the ranks of one color
+node = comm.split_local()  # the ranks of this node
+with comm.phase("solve"):
+    comm.barrier()
+solve = comm.phase_number("solve")  # for compiled code
+seconds = comm.stats().phases["solve"]
+
+
+@njit(cache=True)
+def compiled(comm, x, out, rows, items, counts, displs, work, region, solve):
+    """Return a number that all ranks have, and the seconds that it took."""
+    began, before = monotonic_ns(), comm.enter(solve)  # time counts for this phase
+    comm.allreduce(x, out, ReduceOp.MIN)
+    comm.broadcast(out, 0)
+    comm.allgather(x, rows)
+    start, stop = comm.block(items.size)
+    comm.allgatherv(items[start:stop].copy(), items, counts, displs)
+    mean = comm.exact_sum(items[start:stop]) / items.size
+    while True:
+        item = work.claim()
+        if item < 0:
+            break
+        out[0] += item
+    region.fence()
+    top = region.as_slice()[0, 0]
+    comm.barrier()
+    comm.enter(before)
+    if comm.stop_requested():  # a signal has asked a rank to stop; all get the same answer
+        return -1.0, 0.0
+    return comm.sum(mean) + comm.max(top), (monotonic_ns() - began) * 1e-9
+
+
+work.reset()
+value, seconds = compiled(comm, x, out, rows, items, counts, displs, work, region, solve)
+if comm.rank == 0:
+    print(total, most, mean, settings, value)
+comm.close()

@@ -43,7 +43,9 @@ _by_name: dict[str, type[ObjectType]] = {}  # by the name that a pickle has
 def version_tag() -> str:
     """Return a hash of all sources that become code of a user's compiled function."""
     package = pathlib.Path(__file__).parents[1]
-    folders = (package / "jit", package / "journal", package / "common")
+    folders = [
+        package / name for name in ("arguments", "contract", "jit", "journal", "reports", "system")
+    ]
     ours = [*package.glob("*.py"), *(path for folder in folders for path in folder.rglob("*.py"))]
     tag: str = hash_of([*kernel_sources(), *ours])
     return tag

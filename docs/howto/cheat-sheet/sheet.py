@@ -2,8 +2,17 @@
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
-from cobre_comm import ReduceOp, create_communicator, monotonic_ns, objects
+from cobre_comm import (
+    Communicator,
+    ReduceOp,
+    SharedRegion,
+    Work,
+    create_communicator,
+    monotonic_ns,
+    objects,
+)
 
 comm = create_communicator()
 x, out = np.full(3, comm.rank + 1.0), np.empty(3)
@@ -21,8 +30,8 @@ counts, displs = comm.layout(10)  # of all ranks
 start, stop = comm.block(10)  # of this rank
 items = np.zeros(10)
 comm.allgatherv(np.arange(start, stop, dtype=float), items, counts, displs)
-whole = (items, counts, displs) if comm.rank == 0 else (None, None, None)
-comm.gatherv(items[start:stop].copy(), *whole, root=0)  # the root alone gets the blocks
+whole = np.empty(10) if comm.rank == 0 else None
+comm.gatherv(items[start:stop].copy(), whole, counts, displs, root=0)  # the root alone gets all
 
 # One number of each rank
 total, least, most = comm.sum(comm.rank), comm.min(0.5), comm.max(int(stop > 5))
@@ -45,11 +54,18 @@ node = comm.split_local()  # the ranks of this node
 with comm.phase("solve"):
     comm.barrier()
 solve = comm.phase_number("solve")  # for compiled code
-seconds = comm.stats().phases["solve"]
+solving = comm.stats().phases["solve"]  # seconds of this rank, computing and in collectives
+
+
+Array = NDArray[np.float64]
+Table = NDArray[np.int64]
 
 
 @njit(cache=True)
-def compiled(comm, x, out, rows, items, counts, displs, work, region, solve):
+def compiled(
+    comm: Communicator, x: Array, out: Array, rows: Array, items: Array,
+    counts: Table, displs: Table, work: Work, region: SharedRegion, solve: int,
+) -> tuple[float, float]:  # fmt: skip
     """Return a number that all ranks have, and the seconds that it took."""
     began, before = monotonic_ns(), comm.enter(solve)  # time counts for this phase
     comm.allreduce(x, out, ReduceOp.MIN)

@@ -210,7 +210,7 @@ def infos_of(line: dict) -> list[dict]:
         (operation,) = {operation for label, operation, *_ in ROWS if label == row["label"]}
         first = row["samples_s"].get(ONE)
         for name, samples in row["samples_s"].items():
-            side = f"{name} leader{'s' * (name != ONE)}" if name.isdigit() else name
+            side = f"{name} leader{'s' * (name != ONE)}"
             compared = {"1 leader": ratios(samples, first)} if first and name != ONE else {}
             infos.append(
                 extra_info(samples, label=row["label"], operation=operation,

@@ -15,7 +15,7 @@ from cobre_kernels.machine.record import View
 from cobre_kernels.shm import wait
 
 from cobre_comm.backends.comm_memory import give_way
-from cobre_comm.system.cores import SPIN_US, spin_us
+from cobre_comm.system.cores import spin_us
 
 YIELD_US = 200.0  # after the spin, before the first futex
 SPIN_BETWEEN_NODES_US = 50.0  # a byte takes longer between nodes
@@ -31,7 +31,7 @@ def wait_for_ranks(comm: View, ranks: int, timeout_s: float, chosen_us: float | 
     """
     comm.timeout_ns = int(timeout_s * libc.NS_PER_S)
     way = give_way(comm, RANKS, wait.block_kernel, wait.look_around_kernel)
-    way.spin_ns = int(spin_us(ranks, chosen_us, SPIN_US) * 1000)
+    way.spin_ns = int(spin_us(ranks, chosen_us) * 1000)
     way.yield_ns = int(YIELD_US * 1000)
     portable = os.environ.get(PORTABLE_VARIABLE, "0") not in ("", "0")
     comm.portable = portable or not libc.HAS_FUTEX

@@ -173,7 +173,7 @@ class Attempt(Closing):
             starter.find_leftovers()
 
     def end_because(self, ending: Ending) -> None:
-        """Plan the end of all ranks, because of an ending that is none of theirs."""
+        """Plan the end of all ranks, for an ending of no rank here: of ``mpiexec``, or elsewhere."""
         if self.escalation.began == NEVER:
             self._escalate(ending)
 

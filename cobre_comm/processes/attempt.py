@@ -173,7 +173,7 @@ class Attempt(Closing):
             starter.find_leftovers()
 
     def end_because(self, ending: Ending) -> None:
-        """Plan the end of all ranks, for an ending of no rank here: of ``mpiexec``, or elsewhere."""
+        """Plan the end of all ranks, for an ending elsewhere: that of ``mpiexec``, for example."""
         if self.escalation.began == NEVER:
             self._escalate(ending)
 

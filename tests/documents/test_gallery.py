@@ -4,6 +4,8 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.command import python
 from tests.launch.command import cobre, environment, lines_of
 
@@ -20,6 +22,7 @@ def printed(program, ranks, *options, **extra):
     return [lines_of(done.stdout, rank) for rank in range(ranks)]
 
 
+@pytest.mark.slow
 def test_tables_are_the_same_on_one_machine_and_on_two():
     alone = printed("tables/inflows.py", 1)
     assert alone[0][0].startswith("driest: scenario 652 with 457.506")
@@ -43,6 +46,7 @@ def test_one_rank_draws_the_progress_bar():
     assert others == [[], []]
 
 
+@pytest.mark.slow
 def test_threads_and_ranks_find_the_same_mean(tmp_path):
     """Also where compiled code comes from numba's cache, in the second and third job."""
     program = tmp_path / "costs.py"

@@ -39,6 +39,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.slow
 def test_another_process_of_this_version_finds_it_in_the_cache(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)

@@ -186,6 +186,7 @@ for function, *arguments in user.calls:
 NEVER_FOUND = {"of_jitclass", "with_jitted"}
 
 
+@pytest.mark.slow
 def test_no_code_of_another_version_is_loaded_and_that_of_this_one_is(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)

@@ -22,7 +22,7 @@ pytestmark = [
 ]
 
 ROOT = pathlib.Path(__file__).parents[2]
-LIMIT_S = 900  # of which a quiet machine of two cores takes a twentieth for the faults of every day
+LIMIT_S = 900
 LENGTHS = "TestAllreduce::test_lengths"
 CHUNKS = "TestAllreduce::test_long_in_many_small_chunks"
 ZEROS = "TestAllreduce::test_earlier_zero_and_first_nan_stay"
@@ -108,9 +108,6 @@ BYSTANDERS = {
     "barrier": "TestBarrier::test_three_in_a_row",
 }
 FAULTS, PACKAGE_FAULTS = load_faults().FAULTS, load_faults().PACKAGE_FAULTS
-# For every day: wrong bits, a step without its wait, an error that one rank alone meets.
-FEW = ("reverse-fold", "no-fence", "one-sided-error")
-ALL = [n if n in FEW else pytest.param(n, marks=pytest.mark.slow) for n in FAULTS]
 
 
 def bystanders(fault):
@@ -146,13 +143,15 @@ def test_every_patch_fits_its_kernel():
         faults.patched((ROOT / fault.path).read_text(), fault.hunks)
 
 
+@pytest.mark.slow
 def test_without_a_fault_all_pass(outcomes):
     tallies = {test: t for test, t in outcomes.items() if test.startswith("TestNone::")}
     assert not {test: tally.failed for test, tally in tallies.items() if tally.failed}
     assert sum(len(tally.passed) for tally in tallies.values()) >= 30
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FAULTS)
 def test_fault_is_found(outcomes, name):
     found, all_there = [], []
     for test in CATCHERS[name]:
@@ -165,7 +164,8 @@ def test_fault_is_found(outcomes, name):
             assert any(caller in instance for instance in found), found
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FAULTS)
 def test_the_others_pass(outcomes, name):
     for test in bystanders(FAULTS[name]):
         tally = outcomes[f"{FAULTS[name].class_name}::{test}"]

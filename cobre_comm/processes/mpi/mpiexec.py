@@ -41,6 +41,7 @@ _NAMES = {
     "mpich": ("mpiexec.mpich", "mpiexec.hydra", "mpiexec", "mpirun"),
     "impi": ("mpiexec.hydra", "mpiexec", "mpirun"),
 }
+_SHELLS = ("ssh", "rsh")  # by which Open MPI reaches other machines
 # Where parts of Open MPI look for their files, if not where they were built.
 _PREFIXES = ("OPAL_PREFIX", "PRTE_PREFIX", "PMIX_PREFIX")
 _AS_ROOT = tuple(
@@ -107,6 +108,9 @@ def find_mpiexec(environ: Mapping[str, str]) -> Mpiexec:
         environment |= dict.fromkeys(_AS_ROOT, "1")
     if library.vendor == "openmpi":
         environment.setdefault("HOME", _home())  # without this variable it starts nothing
+        if not any(shutil.which(name, path=environment.get("PATH")) for name in _SHELLS):
+            # Open MPI 4 starts nothing without one, not even on this machine.
+            environment.setdefault("OMPI_MCA_plm_rsh_agent", "false")
     if library.vendor == "impi":
         environment.setdefault("I_MPI_PIN", "off")
     if environ.get(OVERRIDE):

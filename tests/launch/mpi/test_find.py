@@ -46,6 +46,18 @@ def pretend(monkeypatch, tmp_path):
     return starter, loads
 
 
+@pytest.mark.parametrize("there", [True, False])
+def test_open_mpi_starts_on_a_machine_without_ssh(pretend, tmp_path, there):
+    """Open MPI 4 refuses even one machine's ranks where it finds no remote shell."""
+    starter, loads = pretend
+    loads("openmpi")
+    starter("bin", "mpiexec", "openmpi")
+    if there:
+        starter("bin", "ssh", "nobody")
+    agent = find_mpiexec({"PATH": str(tmp_path / "bin")}).environment.get("OMPI_MCA_plm_rsh_agent")
+    assert agent == (None if there else "false")
+
+
 @pytest.mark.parametrize("vendor", ["openmpi", "mpich", "impi"])
 def test_takes_the_starter_of_the_library_and_not_the_first_on_path(pretend, tmp_path, vendor):
     starter, loads = pretend

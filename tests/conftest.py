@@ -9,7 +9,7 @@ from cobre_kernels.machine.made import prepare
 
 from tests.grid import OUR_GRID, skip_unless_here, usual_and_slow
 
-# Where colorama is installed, numba paints its errors; read when numba is imported, here and by ranks.
+# Where colorama is installed, numba paints its errors. Ranks get this variable, too.
 os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
 TABLE = "tests/conformance/test_table.py"
 POINT = re.compile(r"(?:local|shm|tcp|mpi)[-a-z]*(?::[\d,x]+)?-\d+")  # a backend and its ranks

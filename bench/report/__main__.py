@@ -4,7 +4,7 @@
     python -m bench.report bench/results/essentials.json
 
 The facts of a file that pages need go to `bench/recorded`, under its own name. The pages are made
-from there: REPORT.md of the files in `REPORTED`, and tables in `docs/benchmarks` of all files.
+from there: REPORT.md of the files in `REPORTED`, and tables of the README and of docs of all files.
 Without arguments the pages are written again. `bench/results/FIGURES.md`, which the repository does
 not keep, has every figure of the report, and the command that repeats it.
 """

@@ -1,9 +1,9 @@
 """Tables in pages that are written by hand: each is made anew between its two marks.
 
-A part begins with one of four marks and ends with `<!-- end -->`. After `<!-- table NAME -->` comes
-a table of :data:`TABLES`, after `<!-- run NAME -->` the facts of a recorded run. After
-`<!-- targets fresh -->` come the rows of the first targets, and after `<!-- speed growth -->` a few
-rows with a core for each rank, and the training beside Cobre.
+A part begins with a mark and ends with `<!-- end -->`. After `<!-- table NAME -->` comes a table of
+:data:`TABLES`, after `<!-- run NAME -->` the facts of a recorded run, and after
+`<!-- targets fresh -->` the rows of the first targets. `speed growth` and `beside others` are a few
+rows that readers ask for first: with a core for each rank, and beside other packages.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bench.report.targets import COLUMNS, grid
 from bench.report.text import NONE, duration, filled, number, table
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "benchmarks").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*/*.md"))]
 MPI_LIMIT, NJIT_LIMIT = 1.05, 1.0
 # Rows of the table in README.md: label, unit, part of the study `growth`, library.
 SPEED = (
@@ -31,6 +31,15 @@ SPEED = (
     ("a job of one allreduce", "s", "starts", None),
 )
 SPEED_HYDROS = 20
+# Rows beside other packages: in words, the peer (None: the fastest MPI), labels.
+BESIDE = (
+    ("mpi4py, on the fastest of three MPIs", None,
+     ("allreduce 32 B", "allgatherv 12.9 MB", "broadcast 8 MiB")),
+    ("mpi4py on Open MPI, ours over that MPI", "Open MPI", ("broadcast 32 B", "allreduce 8 MiB")),
+    ("numba-mpi on Open MPI, ours over that MPI", "numba-mpi",
+     ("allreduce 32 B in @njit", "broadcast 32 B in @njit")),
+    ("gloo of torch, ours over sockets too", "gloo", ("allreduce 32 B", "allreduce 8 MiB")),
+)  # fmt: skip
 FOLD_LIMITS = {"8 B": 1.1, "32 B": 1.1, "4 KiB": 1.1, "32 KiB": 1.5, "512 KiB": 1.5, "8 MiB": 1.5}
 
 
@@ -199,13 +208,16 @@ def fill_pages(results: Results) -> list[Path]:
     pages = []
     for page in PAGES:
         text = page.read_text()
-        made = filled(
-            text, lambda kind, name: MAKERS[kind](results, name) if kind in MAKERS else None
-        )
+        made = filled_page(results, text)
         if made != text:
             page.write_text(made)
         pages += [page] if "<!-- end -->" in text else []
     return pages
+
+
+def filled_page(results: Results, text: str) -> str:
+    """Return a page with the parts of this module made anew."""
+    return filled(text, lambda kind, name: MAKERS[kind](results, name) if kind in MAKERS else None)
 
 
 def run_text(results: Results, name: str) -> str:
@@ -228,8 +240,7 @@ def targets_text(results: Results, name: str) -> str:
         ratios = [NONE if cell.value is None else number(cell.value) for cell in (two, four)]
         names = [PEERS.get(cell.beside, NONE) for cell in (two, four)]
         rows.append([label, *times, names[0], ratios[0], ratios[1], names[1]])
-    header = ["", "ours, µs", "theirs, µs", "of", "2 ranks", "4 ranks", "beside"]
-    return table(header, rows)
+    return table(["", "ours, µs", "theirs, µs", "of", "2 ranks", "4 ranks", "beside"], rows)
 
 
 def speed_text(results: Results, name: str) -> str:
@@ -255,7 +266,32 @@ def _beside_cobre(case: dict | None) -> str:
     return f"{number(ours)} / {number(theirs)} = {number(ours / theirs)}"
 
 
+def beside_text(results: Results, name: str) -> str:
+    """Return our times over those of other packages, which a reader chooses between."""
+    rows = [
+        [words, label, *(number(_beside(results, label, ranks, peer)) for ranks in (2, 4))]
+        for words, peer, labels in BESIDE
+        for label in labels
+    ]
+    return table(["beside", "measured", "2 ranks", "4 ranks"], rows)
+
+
+def _beside(results: Results, label: str, ranks: int, peer: str | None) -> float:
+    """Return our time over that of a peer. gloo was measured in processes of its own."""
+    if peer is None:
+        return grid(results)[label][COLUMNS.index((ranks, FRESH))].value
+    if peer == "gloo":
+        ours, theirs = (
+            Column("", ranks, library, SOCKETS, None, side).record(results, label).p50_s
+            for library, side in (("openmpi", FLAT), (None, peer))
+        )
+        return ours / theirs
+    ours = Column("", ranks, "openmpi", "over MPI", peer).record(results, label)
+    return ours.ratio_to[peer].median
+
+
 MAKERS = {
+    "beside": beside_text,
     "table": lambda results, name: TABLES[name].text(results),
     "run": run_text,
     "targets": targets_text,

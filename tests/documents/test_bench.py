@@ -11,7 +11,8 @@ from bench import nodes
 from bench.plan import Options
 from bench.ranks.timing import FEWEST_BLOCKS, FEWEST_CALLS, Side, measure
 from bench.recording import extra_info
-from bench.report.data import load, thin, write
+from bench.report import pages
+from bench.report.data import RECORDED, load, thin, write
 from bench.report.notes import unexplained
 from bench.report.outcomes import Outcome
 from bench.report.text import filled
@@ -98,6 +99,15 @@ def test_ratios_far_apart_need_a_note_that_names_the_ranks(note, refused):
     found = unexplained([row, near], note)
     assert bool(found) is refused
     assert all("11 with 4 ranks and 0.76 with 2 ranks" in text for text in found)
+
+
+def test_pages_say_what_was_recorded():
+    recorded = load(sorted(RECORDED.glob("*.json")))
+    for page in pages.PAGES:
+        text = page.read_text()
+        assert pages.filled_page(recorded, text) == text, (
+            f"python -m bench.report writes {page} anew"
+        )
 
 
 def test_pages_of_nodes_say_what_was_measured_and_is_computed():

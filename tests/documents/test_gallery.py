@@ -10,6 +10,7 @@ from tests.command import python
 from tests.launch.command import cobre, environment, lines_of
 
 HOWTO = Path(__file__).parents[2] / "docs" / "howto"
+LONGEST_PATTERN = 20  # lines: a reader copies it
 NODES = {"COBRE_TCP_PRETEND_NODES": "0,0,1,1"}
 
 
@@ -20,6 +21,17 @@ def printed(program, ranks, *options, **extra):
     if ranks == 1:
         return [done.stdout.splitlines()]
     return [lines_of(done.stdout, rank) for rank in range(ranks)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", sorted((HOWTO / "patterns").glob("*.py")), ids=lambda p: p.stem)
+def test_a_pattern_is_short_and_prints_the_same_on_any_number_of_ranks(path):
+    assert len(path.read_text().splitlines()) <= LONGEST_PATTERN
+    alone, together = (
+        {re.sub(r"rank \d", "rank", line) for lines in printed(path, n) for line in lines}
+        for n in (1, 3)
+    )
+    assert alone == together != set()
 
 
 @pytest.mark.slow

@@ -1,0 +1,283 @@
+"""SDDP in one file: how much water to keep, on one process or on many.
+
+``python examples/first_sddp.py`` trains a policy for four reservoirs in a cascade, and
+``cobre-comm run -n 4 examples/first_sddp.py`` does so on four ranks. The printed digits do not
+depend on the number of ranks, nor on where they run. Another case in ``examples/sddp/cases`` may
+follow.
+
+An iteration simulates the present policy on some trajectories, forward through the stages, and then
+adds a cut to each stage at each volume that it has met, backward. Ranks share out the trajectories.
+Two lines communicate: `allgatherv` gives every rank the cuts of all, and `exact_sum` adds up the
+simulated costs. They stand in compiled code, like everything else that takes time.
+"""
+
+import argparse
+import hashlib
+import json
+import pathlib
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from cobre_comm import Communicator, create_communicator
+from cobre_comm.random import stream, uniform
+
+CASES = pathlib.Path(__file__).parent / "sddp" / "cases"
+Floats = NDArray[np.float64]
+MOST_CUTS = 100  # that bind in one stage problem; some of the pool's, which may have thousands
+MOST_PIVOTS = 10_000
+CLOSE = 1e-9  # relatively
+
+
+# ---- The stage problem ----------------------------------------------------------------------
+#
+# Minimise what thermal plants, spilled water and unmet demand cost now, and what cuts say of the
+# stages to come. Its columns, for H reservoirs: H volumes at the end, H + 1 constants, the cost to
+# go, H spills, the deficit, then turbines and thermal plants. Its rows: H balances of water, and
+# demand. A row's constant is a column with equal bounds, so that all right sides are zero, and its
+# reduced cost is the row's price.
+
+
+class System(NamedTuple):
+    """Stages T, outcomes K of a stage, reservoirs H, columns C of the stage problem."""
+
+    cost: Floats  # [T, C]
+    low: Floats  # [C]
+    high: Floats  # [C]
+    rows: Floats  # [H + 1, C], after the elimination of the columns `basic`
+    basic: NDArray[np.int64]  # [H + 1] the spills and the deficit
+    reduced: Floats  # [T, C] costs after the elimination of the columns `basic`
+    inflow: Floats  # [T, K, H]
+    demand: Floats  # [T, K]
+    chance: Floats  # [T, K]
+    start: Floats  # [H] volumes at the start
+
+
+def read(path: pathlib.Path) -> System:
+    """Read a case in the schema of ``examples/sddp/cases``."""
+    case = json.loads(path.read_text())
+    stages, hydros, thermals = case["stages"], case["hydros"], case["thermals"]
+    turbines = [
+        (number, turbine)
+        for number, hydro in enumerate(hydros)
+        for turbine in hydro.get("segments", [hydro])
+    ]
+    h, spill = len(hydros), 2 * len(hydros) + 2
+    first = spill + h + 1  # turbine
+    columns = first + len(turbines) + len(thermals)
+    low, high = np.zeros(columns), np.full(columns, np.inf)
+    a, cost = np.zeros((h + 1, columns)), np.zeros((stages, columns))
+    a[:, h : 2 * h + 1] = np.eye(h + 1)
+    a[h, spill + h] = 1.0  # unmet demand
+    cost[:, 2 * h + 1], cost[:, spill + h] = 1.0, case["deficit_cost"]
+    released = [(spill + n, n) for n in range(h)]
+    for column, (number, turbine) in enumerate(turbines, first):
+        released.append((column, number))
+        high[column], a[h, column] = turbine["qmax"], turbine["productivity"]
+    for column, number in released:
+        a[number, column] = 1.0
+        if hydros[number]["downstream"] >= 0:
+            a[hydros[number]["downstream"], column] = -1.0
+    for number, hydro in enumerate(hydros):
+        a[number, number] = 1.0
+        low[number], high[number] = hydro["vmin"], hydro["vmax"]
+        cost[:, spill + number] = hydro["spill_cost"]
+    for column, plant in enumerate(thermals, first + len(turbines)):
+        high[column], a[h, column] = plant["capacity"], 1.0
+        cost[:, column] = plant["cost"]
+    basic = np.arange(spill, spill + h + 1)
+    rows = np.linalg.solve(a[:, basic], a)
+    reduced = cost - cost[:, basic] @ rows
+    reduced[:, basic] = 0.0
+    outcomes = max(len(chances) for chances in case["probabilities"])
+    inflow, demand = np.zeros((stages, outcomes, h)), np.zeros((stages, outcomes))
+    chance = np.zeros((stages, outcomes))  # outcomes that a stage does not have stay at zero
+    for t in range(stages):
+        count = len(case["probabilities"][t])
+        chance[t, :count], inflow[t, :count] = case["probabilities"][t], case["inflows"][t]
+        demand[t, :count] = case.get("demand_outcomes", case["demand"])[t]
+    start = np.array([hydro["v0"] for hydro in hydros], dtype=np.float64)
+    return System(cost, low, high, rows, basic, reduced, inflow, demand, chance, start)
+
+
+@njit(cache=True)
+def pivot(
+    rows: Floats, x: Floats, low: Floats, high: Floats, reduced: Floats, basic: NDArray[np.int64]
+) -> None:
+    """Solve by the dual simplex method, from a basis whose reduced costs are right.
+
+    Each row says that its basic column is minus the sum of the others. A basic column outside its
+    bounds leaves the basis to the nearer bound; the column enters whose reduced cost ends first.
+    Ties are broken by the columns' order, so equal problems are solved by equal steps on all ranks.
+    """
+    for _ in range(MOST_PIVOTS):
+        leaving, worst = -1, CLOSE
+        for row in range(len(rows)):
+            b = basic[row]
+            outside = max(low[b] - x[b], x[b] - high[b]) / max(1.0, abs(x[b]))
+            if outside > worst:
+                leaving, worst = row, outside
+        if leaving < 0:
+            return
+        b = basic[leaving]
+        bound = low[b] if x[b] < low[b] else high[b]
+        sign = 1.0 if x[b] < low[b] else -1.0
+        entering, least = -1, np.inf
+        for column in range(len(x)):
+            slope = sign * rows[leaving, column]
+            if column == b or low[column] == high[column] or abs(slope) < CLOSE:
+                continue
+            if x[column] == (low[column] if slope < 0.0 else high[column]):
+                ratio = abs(reduced[column] / slope)
+                if ratio < least:
+                    entering, least = column, ratio
+        if entering < 0:
+            raise RuntimeError("a stage problem has no solution")
+        step = (x[b] - bound) / rows[leaving, entering]
+        for row in range(len(rows)):
+            x[basic[row]] -= rows[row, entering] * step
+        x[entering] += step
+        x[b] = bound
+        basic[leaving] = entering
+        rows[leaving] /= rows[leaving, entering]
+        for row in range(len(rows)):
+            if row != leaving:
+                rows[row] -= rows[row, entering] * rows[leaving]
+        reduced -= reduced[entering] * rows[leaving]
+    raise RuntimeError("a stage problem takes too many pivots")
+
+
+@njit(cache=True)
+def solve(
+    system: System, t: int, volume: Floats, outcome: int, cuts: Floats, left: Floats, worth: Floats
+) -> tuple[float, float]:
+    """Solve the problem of stage t for the volumes at its start and one outcome.
+
+    Return cost now and cost to go. Write into `left` the volumes at the end, and into `worth` what
+    one more unit of water at the start costs (it saves, so the number is negative). A cut is H
+    slopes and a height at zero. Cuts become rows one after the other, as long as one is violated.
+    """
+    h, (m, n) = volume.size, system.rows.shape
+    most = min(len(cuts), MOST_CUTS)
+    rows, basic = np.zeros((m + most, n + most)), np.empty(m + most, np.int64)
+    low, high = np.full(n + most, -np.inf), np.full(n + most, np.inf)
+    x, reduced = np.zeros(n + most), np.zeros(n + most)
+    rows[:m, :n], basic[:m], reduced[:n] = system.rows, system.basic, system.reduced[t]
+    low[:n], high[:n] = system.low, system.high
+    low[h : 2 * h] = -(volume + system.inflow[t, outcome])
+    low[2 * h] = -system.demand[t, outcome]
+    high[h : 2 * h + 1] = low[h : 2 * h + 1]
+    for column in range(n):
+        x[column] = high[column] if reduced[column] < 0.0 else low[column]
+    x[basic[:m]] = 0.0
+    for row in range(m):
+        x[basic[row]] = -np.sum(rows[row, :n] * x[:n])
+    added, taken = 0, np.zeros(len(cuts), np.bool_)
+    while True:
+        now, last = m + added, n + added
+        pivot(rows[:now, :last], x[:last], low, high, reduced[:last], basic[:now])
+        to_go = x[2 * h + 1]
+        highest, height = -1, to_go + CLOSE * max(1.0, abs(to_go))
+        for cut in range(len(cuts)):
+            value = cuts[cut, h] + np.sum(cuts[cut, :h] * x[:h])
+            if value > height and not taken[cut]:
+                highest, height = cut, value
+        if highest < 0:
+            break
+        if added == most:
+            raise RuntimeError("too many cuts bind in one stage problem")
+        # The cost to go minus the slopes times the volumes is a column; the height is its bound.
+        row = rows[now]
+        row[last], row[2 * h + 1], row[:h] = 1.0, -1.0, cuts[highest, :h]
+        low[last], x[last] = cuts[highest, h], to_go - np.sum(cuts[highest, :h] * x[:h])
+        for other in range(now):
+            row -= row[basic[other]] * rows[other]
+        basic[now], taken[highest] = last, True
+        added += 1
+    left[:], worth[:] = x[:h], -reduced[h : 2 * h]
+    return np.sum(system.cost[t] * x[:n]) - to_go, to_go
+
+
+# ---- Training -------------------------------------------------------------------------------
+
+
+@njit(cache=True)
+def draw(system: System, t: int, chance: float) -> int:
+    """Return the outcome of a stage that belongs to a number in [0, 1)."""
+    outcome = 0
+    while outcome < system.chance.shape[1] - 1 and chance >= system.chance[t, outcome]:
+        chance -= system.chance[t, outcome]
+        outcome += 1
+    return outcome
+
+
+@njit(cache=True)
+def mean_cost(system: System, t: int, volume: Floats, cuts: Floats, cut: Floats) -> float:
+    """Return the mean cost from stage t on over its outcomes; write the cut at these volumes."""
+    h, mean = volume.size, 0.0
+    left, worth = np.empty(h), np.empty(h)
+    cut[:] = 0.0
+    for outcome in range(system.chance.shape[1]):
+        chance = system.chance[t, outcome]
+        if chance > 0.0:
+            now, to_go = solve(system, t, volume, outcome, cuts, left, worth)
+            mean += chance * (now + to_go)
+            cut[:h] += chance * worth
+    cut[h] = mean - np.sum(cut[:h] * volume)
+    return mean
+
+
+@njit(cache=True, nogil=True)
+def iterate(
+    comm: Communicator, system: System, pool: Floats, iteration: int, passes: int, seed: int
+) -> tuple[float, float]:
+    """Do one iteration, which adds `passes` cuts to each stage's pool; return both bounds."""
+    stages, h = len(system.demand), system.start.size
+    first, last = comm.block(passes)  # the trajectories of this rank
+    counts, displs = comm.layout(passes, width=h + 1)
+    count = iteration * passes  # cuts of each stage so far; nothing follows the last one
+    volumes = np.empty((last - first, stages + 1, h))
+    costs, cuts, worth = np.zeros(last - first), np.empty((last - first, h + 1)), np.empty(h)
+    for mine in range(last - first):  # forward
+        key = stream(seed, iteration, first + mine)  # the same numbers on whichever rank
+        volumes[mine, 0] = system.start
+        for t in range(stages):
+            outcome, ahead = draw(system, t, uniform(key, t)), pool[t + 1, :count]
+            now, _ = solve(system, t, volumes[mine, t], outcome, ahead, volumes[mine, t + 1], worth)
+            costs[mine] += now
+    lower = 0.0
+    for t in range(stages - 1, -1, -1):  # backward
+        ahead = pool[t + 1, : count + passes]
+        if t == 0:
+            lower = mean_cost(system, t, system.start, ahead, np.empty(h + 1))
+        else:
+            for mine in range(last - first):
+                mean_cost(system, t, volumes[mine, t], ahead, cuts[mine])
+            comm.allgatherv(cuts, pool[t, count : count + passes], counts, displs)
+    return lower, comm.exact_sum(costs) / passes
+
+
+def main() -> None:
+    """Train, and print both bounds of each iteration."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("case", type=pathlib.Path, nargs="?", default=CASES / "gen_h4_t5_k3.json")
+    parser.add_argument("--iterations", type=int, default=12)
+    parser.add_argument("--passes", type=int, default=8, help="trajectories of an iteration")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    system = read(options.case)
+    stages, h = len(system.demand), system.start.size
+    pool = np.zeros((stages + 1, options.iterations * options.passes, h + 1))
+    with create_communicator() as comm:
+        for iteration in range(options.iterations):
+            lower, simulated = iterate(comm, system, pool, iteration, options.passes, options.seed)
+            if comm.rank == 0:
+                print(f"{iteration + 1:4}  lower bound {lower:14.4f}  simulated {simulated:14.4f}")
+        if comm.rank == 0:
+            print("cuts", hashlib.sha256(pool.tobytes()).hexdigest()[:16])
+
+
+if __name__ == "__main__":
+    main()

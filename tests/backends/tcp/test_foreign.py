@@ -183,7 +183,6 @@ PLANTED = [
 ]
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize(("plant", "says"), PLANTED)
 def test_what_stands_in_the_place_of_the_secret_is_named_and_not_read(
     plant, says, tmp_path, monkeypatch
@@ -196,7 +195,6 @@ def test_what_stands_in_the_place_of_the_secret_is_named_and_not_read(
     assert str(file) in said
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize(("plant", "says"), PLANTED)
 def test_rank_0_waits_for_nothing_that_others_have_left(plant, says, tmp_path):
     left = tmp_path / ".cobre.of-another-job.token"

@@ -201,8 +201,9 @@ class Judge:
 
     def refused(self):
         self.nothing()
-        told = self.accounts[self.fault.victim].get("refused", [])
+        account = self.accounts[self.fault.victim]
+        told = account.get("refused", [])
         word = "thread" if self.fault.kind == "second_thread" else "fork"
         count = len(OPERATIONS) + 3 if self.fault.kind.startswith("use_in_child") else 1
         right = len(told) == count and all(word in text for text in told)
-        self.must(right, f"the other is told {told}")
+        self.must(right, f"the other is told {told}: {account}")

@@ -88,7 +88,7 @@ def read(path: pathlib.Path) -> System:
         high[column], a[h, column] = plant["capacity"], 1.0
         cost[:, column] = plant["cost"]
     basic = np.arange(spill, spill + h + 1)
-    rows = np.linalg.solve(a[:, basic], a)
+    rows = np.linalg.solve(a[:, basic], a).astype(np.float64)
     reduced = cost - cost[:, basic] @ rows
     reduced[:, basic] = 0.0
     outcomes = max(len(chances) for chances in case["probabilities"])

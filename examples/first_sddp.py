@@ -280,4 +280,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    # numba finds compiled code again only if `System` is a class of a module with a name.
+    import first_sddp
+
+    first_sddp.main()

@@ -2,6 +2,7 @@
 
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -29,19 +30,14 @@ class Rank:
 
 def leaders_of(*changes):
     """Let ranks with changed configurations find their nodes; return the leader of each."""
-    size, found = len(changes), {}
+    size = len(changes)
     rows, barrier = [None] * size, threading.Barrier(size, timeout=PATIENCE_S)
 
     def find(rank):
-        order = find_nodes(Rank(rank, rows, barrier), **changes[rank])
-        found[rank] = order.leader
+        return find_nodes(Rank(rank, rows, barrier), **changes[rank]).leader
 
-    threads = [threading.Thread(target=find, args=(rank,)) for rank in range(size)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE_S)
-    return [found[rank] for rank in range(size)]
+    with ThreadPoolExecutor(size) as threads:
+        return list(threads.map(find, range(size)))
 
 
 @pytest.mark.parametrize("by_name", [False, True])

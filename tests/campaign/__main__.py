@@ -14,11 +14,11 @@ import traceback
 from dataclasses import asdict, replace
 
 from cobre_comm.reports import frames
+from cobre_comm.testing.cases.faults.fault import START
+from cobre_comm.testing.cases.faults.judge import promise_of
 from cobre_comm.testing.cases.faults.kinds import LATE, LOST
 from tests.campaign import page, surroundings
 from tests.campaign.draw import draw
-from tests.campaign.fault import START
-from tests.campaign.judge import promise_of
 
 MOST_WORKERS = 3
 FEW = 3000  # of which `--each` chooses
@@ -42,7 +42,6 @@ def _arguments(words):
     parser.add_argument("--busy", type=int, default=0, help="processes that compute beside")
     parser.add_argument("--workers", type=int, default=MOST_WORKERS, help="jobs at a time")
     parser.add_argument("--minutes", type=float, default=0.0, help="end after so long")
-    parser.add_argument("--json", type=pathlib.Path, help="write all results")
     parser.add_argument(
         "--page", type=pathlib.Path, help="write the tables into their part of this page"
     )

@@ -4,11 +4,10 @@ import random
 from dataclasses import replace
 
 from cobre_comm.testing.backend_name import node_of_ranks
-from cobre_comm.testing.cases.faults.fault import STEP
-from cobre_comm.testing.cases.faults.kinds import ASTRAY, LATE, LOST
-from tests.campaign.fault import CLOSE, LAST, START, Fault
-from tests.campaign.judge import promise_of
-from tests.campaign.kinds import ENDED, FAILED, KINDS, UNSAID, WHEN
+from cobre_comm.testing.cases.faults.fault import CLOSE, LAST, START, STEP, Fault
+from cobre_comm.testing.cases.faults.judge import promise_of
+from cobre_comm.testing.cases.faults.kinds import KINDS, LATE, LOST
+from tests.campaign.kinds import ASTRAY, ENDED, FAILED, UNSAID, WHEN
 
 BACKENDS = {
     "shm": 35, "tcp": 15, "tcp-flat": 25, "tcp:0,0,1,1": 4, "tcp:0,0,1,1x2": 4,
@@ -68,8 +67,8 @@ def draw(seed, index):
 
 
 def _any(dice):
-    weights = [RARE.get(name, RARE.get(name.partition("_")[0], USUAL)) for name in KINDS]
-    kind = dice.choices(list(KINDS), weights)[0]
+    weights = [RARE.get(name, RARE.get(name.partition("_")[0], USUAL)) for name in WHEN]
+    kind = dice.choices(list(WHEN), weights)[0]
     backend = _one_of(dice, BACKENDS)
     size = 4 if ":" in backend else dice.choice([2, 2, 3, 3, 4, 5])
     moments = WHEN[kind]

@@ -3,24 +3,20 @@
 No job may accept any of them: a proven handshake has a wrong field, one with right fields no proof.
 """
 
-import contextlib
 import random
 import struct
-import time
 
 from cobre_kernels.tcp.tags import PROTOCOL_VERSION
 
-from tests.faults.tcp.clients import Client, frame, handshake
+from tests.faults.tcp.clients import frame, handshake
 
 MOST_HELD = 40  # left open without a word
-REFUSED_PAUSE_S = 0.001  # where no process listens any more
 
 
 class Fuzzer:
-    """Connects to a port again and again."""
+    """Behaves in another wrong way at each visit."""
 
-    def __init__(self, port, seed, token, size, limit_s):
-        self._port, self._limit_s = port, limit_s
+    def __init__(self, seed, token, size):
         self._token, self._size = token.encode(), size
         self._random = random.Random(seed)
         self._held = []
@@ -30,25 +26,8 @@ class Fuzzer:
             self._wrong_field, self._twice,
         ]  # fmt: skip
 
-    def run(self, stop):
-        while not stop.is_set():
-            # The job drops most connections while the fuzzer still sends.
-            with contextlib.suppress(OSError, EOFError, AssertionError):
-                self._visit()
-        for client in self._held:
-            client.sock.close()
-
-    def _visit(self):
-        try:
-            client = Client(self._port, limit_s=self._limit_s, patient=False)
-        except ConnectionRefusedError:
-            time.sleep(REFUSED_PAUSE_S)
-            return
-        try:
-            self._random.choice(self._kinds)(client)
-        finally:
-            if client not in self._held:
-                client.sock.close()
+    def behave(self, client, over):
+        self._random.choice(self._kinds)(client)
 
     def _bytes(self, most):
         return self._random.randbytes(self._random.randrange(1, most))
@@ -75,8 +54,8 @@ class Fuzzer:
 
     def _half_open(self, client):
         if len(self._held) == MOST_HELD:
-            self._held.pop(0).sock.close()
-        self._held.append(client)
+            self._held.pop(0).close()
+        self._held.append(client.sock.dup())
         client.send(self._handshake(client, b"x")[: self._random.randrange(20)])
 
     def _bit_flip(self, client):

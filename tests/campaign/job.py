@@ -15,16 +15,17 @@ import time
 import traceback
 from typing import NamedTuple
 
-from cobre_comm.backends import SPECS
 from cobre_comm.backends.shm import rendezvous
 from cobre_comm.testing import RankPool, RanksFailed, run_ranks_outcomes
 from cobre_comm.testing.backend_name import BackendName
-from cobre_comm.testing.cases.faults.fault import told
-from cobre_comm.testing.cases.faults.judge import Verdict
+from cobre_comm.testing.cases.case import OURS
+from cobre_comm.testing.cases.faults.fault import START, told
+from cobre_comm.testing.cases.faults.judge import Seen, Verdict
+from cobre_comm.testing.cases.faults.struck import codes_of
+from cobre_comm.testing.ranks.members import SINGLE_THREADED
 from cobre_comm.testing.ranks.surroundings import inherited_environment, rank_environment
 from tests.campaign import outside, surroundings
-from tests.campaign.fault import START
-from tests.campaign.judge import START_S, Seen, judge
+from tests.campaign.judge import START_S, judge
 from tests.campaign.rank import launching
 from tests.campaign.work import work
 
@@ -32,8 +33,6 @@ ROOT = pathlib.Path(__file__).parents[2]
 DEADLINE_S = 300.0  # MPI between nodes takes its time on a busy machine
 TICK_S = 0.02
 TAIL = 3000  # characters
-TIMEOUT_VARIABLES = {spec.name: spec.timeout_variable for spec in SPECS}
-SINGLE_THREADED = {"NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
 class Result(NamedTuple):
@@ -104,7 +103,7 @@ class Job:
         self.kind = name.kind
         self.env = {
             **name.environment(), **fault.env, **SINGLE_THREADED,
-            TIMEOUT_VARIABLES[self.kind]: str(fault.limit_s),
+            **OURS.timeout_of(fault.limit_s),
             "TMPDIR": str(folder),
         }  # fmt: skip
         if fault.moment == START:
@@ -136,7 +135,7 @@ class Job:
             exit_codes=tuple(codes), margin_s=self.margin_s + 4 * self.lateness,
             names=tuple(sorted(self._not_allowed(new))), processes=left, launcher=launcher,
             launcher_text=self._text("out.launcher"), overdue=self.overdue,
-            timeout_variable=TIMEOUT_VARIABLES[self.kind],
+            timeout_variable=OURS.timeout_variable(self.fault.backend),
         )  # fmt: skip
 
     def _not_allowed(self, names):
@@ -233,8 +232,7 @@ class Job:
         for outcome in outcomes:
             if not outcome.ok:
                 (self.folder / f"out.{outcome.rank}").write_text(outcome.describe())
-        return [outcome.exit_code if outcome.ended else int(outcome.exception is not None)
-                for outcome in outcomes]  # fmt: skip
+        return codes_of(outcomes)
 
     def _await(self, pids):
         """Return the exit codes of some processes, None for a process that had to be killed."""

@@ -1,52 +1,20 @@
 """The judge of ranks' accounts after a fault of the campaign."""
 
-from dataclasses import dataclass
-
 from cobre_comm.testing.backend_name import BackendName
-from cobre_comm.testing.cases.faults import judge as cases
-from cobre_comm.testing.cases.faults.judge import PROMISED_S
-from tests.campaign.fault import CLOSE, START
-from tests.campaign.kinds import KINDS, SIGNALS
+from cobre_comm.testing.cases.faults.fault import CLOSE, START
+from cobre_comm.testing.cases.faults.judge import PROMISED_S, Judge
+from tests.campaign.kinds import SIGNALS
 
 START_S = 3.0  # how long ranks look for each other where one may be lost then
 
 
-@dataclass(frozen=True)
-class Seen(cases.Seen):
-    """Facts about a job that no account of a rank has.
-
-    A launcher alone knows with which exit codes the ranks that it started have ended.
-
-    Attributes
-    ----------
-    names, processes : tuple of str
-        What was left in shared memory, and alive.
-    launcher : int or None
-        Exit code of the launcher.
-    launcher_text : str
-        What it wrote.
-    """
-
-    names: tuple = ()
-    processes: tuple = ()
-    launcher: int | None = None
-    launcher_text: str = ""
-
-
-def promise_of(fault):
-    """Return the promise of a kind of fault."""
-    return cases.promise_of(fault, KINDS)
-
-
 def judge(fault, accounts, seen):
     """Return the verdict."""
-    return Judge(fault, accounts, seen).verdict()
+    return CampaignJudge(fault, accounts, seen).verdict()
 
 
-class Judge(cases.Judge):
-    """Judges the ranks of a job by its fault; each promise of a fault is a method."""
-
-    kinds = KINDS
+class CampaignJudge(Judge):
+    """Judges also what a launcher did, what a rank kept open, and the campaign's own promises."""
 
     def __init__(self, fault, accounts, seen):
         super().__init__(fault, accounts, seen)
@@ -54,8 +22,6 @@ class Judge(cases.Judge):
 
     def anything(self):
         super().anything()
-        self.must(not self.seen.names, f"left in shared memory: {self.seen.names}")
-        self.must(not self.seen.processes, f"left alive: {self.seen.processes}")
         # An MPI opens what it needs when it needs it, and keeps it.
         if self.fault.kind != "descriptors" and not BackendName.parse(self.fault.backend).is_mpi:
             for rank, told in enumerate(self.accounts):
@@ -97,6 +63,23 @@ class Judge(cases.Judge):
         super().nothing()
         if self.is_launched:
             self.must(self.seen.launcher == 0, f"the launcher ended with {self.seen.launcher}")
+
+    def astray(self):
+        texts = set()
+        for rank in self.everyone:
+            self.must_end(rank, 0)
+            caught = self.accounts[rank].get("caught")
+            if caught is None:
+                self.must(self.need_not_learn(rank), f"rank {rank} met no error")
+                continue
+            right = caught["error"] in ("CollectiveFailed", "InvalidBufferSize")
+            right = right and caught["step"] == self.fault.step
+            right = right and (self.fault.size == 2 or caught["ranks"] == [self.fault.victim])
+            self.must(right, f"rank {rank} met {caught}")
+            texts.add(caught["text"].partition(": ")[2])
+            self.must(f"rank {self.fault.victim}" in caught["text"], f"who? {caught['text']}")
+            self.in_time(rank, caught, max(self.struck or 0.0, caught["entered"]))
+        self.must(len(texts) <= 1, f"ranks are told different things: {texts}")
 
     def unsaid(self):
         for rank in self.everyone:

@@ -1,40 +1,55 @@
-"""The kinds of faults of the campaign: the kinds of the table of cases, and more."""
+"""The kinds of faults that the campaign alone has; they come into the one table of kinds."""
 
 import signal
 
-from cobre_comm.testing.cases.faults import kinds
-from cobre_comm.testing.cases.faults.fault import REGION, STEP
-from cobre_comm.testing.cases.faults.kinds import INTERRUPTED, LATE, LOST, NOTHING, Kind, sending
-from tests.campaign.fault import CLOSE, LAST, MOMENTS, START
-from tests.campaign.strike import OddVictim
+from cobre_comm import ReduceOp
+from cobre_comm.testing.cases.faults.fault import CLOSE, LAST, REGION, START, STEP
+from cobre_comm.testing.cases.faults.kinds import (
+    INTERRUPTED,
+    KINDS,
+    LATE,
+    LOST,
+    NOTHING,
+    Kind,
+    sending,
+)
+from cobre_comm.testing.cases.faults.strike import Victim
+from tests.campaign import strike
 
+ASTRAY = "astray"  # all ranks learn who called what
 SHORT = "short"  # nothing, or all ranks alike are told that there is no memory; or the victim fails
 ENDED = "ended"  # no rank is left
 UNSAID = "unsaid"  # nothing, but the launcher says that output is missing, and fails
 FAILED = "failed"  # the launcher ends the job at once, with the code of the victim
 PLANTED = "planted"  # each rank meets the others, or says in time what stands in its way
 
-OWN = {
-    "raised": Kind(LOST, OddVictim.raise_error, 1),
-    "exec": Kind(LOST, OddVictim.exec),
+OUTSIDE = Victim.now  # notes the moment; a process outside reads the account, and strikes
+KINDS |= {
+    "raised": Kind(LOST, strike.raise_error, 1),
+    "exec": Kind(LOST, strike.become_another_program),
     "two_killed": Kind(LOST, sending(signal.SIGKILL), -signal.SIGKILL),
-    "two_raised": Kind(LOST, OddVictim.raise_error, 1),
-    "in_prange": Kind(INTERRUPTED, OddVictim.in_prange, meets="InvalidCommunicator"),
-    "descriptors": Kind(SHORT, OddVictim.descriptors),
-    "no_descriptor": Kind(SHORT, OddVictim.no_descriptor),
-    "memory": Kind(SHORT, OddVictim.memory),
-    "late_with_pipe": Kind(LATE, OddVictim.late_with_pipe),
-    "killed_early": Kind(FAILED, OddVictim.die_early, -signal.SIGKILL),
-    "paused": Kind(NOTHING, OddVictim.wait_outside),
-    "suspended": Kind(NOTHING, OddVictim.wait_outside),
-    "tiny_memory": Kind(SHORT, OddVictim.wait_outside),
-    "unauthenticated": Kind(NOTHING, OddVictim.wait_outside),
-    "full_stdout": Kind(UNSAID, OddVictim.speak),
-    "fifo": Kind(PLANTED, OddVictim.wait_outside),
-    "launcher_killed": Kind(ENDED, OddVictim.wait_outside),
-    "launcher_terminated": Kind(ENDED, OddVictim.wait_outside),
-    "launcher_interrupted": Kind(ENDED, OddVictim.wait_outside),
-    "launcher_paused": Kind(NOTHING, OddVictim.wait_outside),
+    "two_raised": Kind(LOST, strike.raise_error, 1),
+    "in_prange": Kind(INTERRUPTED, strike.in_prange, meets="InvalidCommunicator"),
+    "astray_operation": Kind(ASTRAY, strike.astray("barrier"), operation="allreduce"),
+    "astray_length": Kind(ASTRAY, strike.astray("allreduce", 3001), operation="allreduce"),
+    "astray_dtype": Kind(ASTRAY, strike.astray("allreduce", dtype="i8"), operation="allreduce"),
+    "astray_op": Kind(ASTRAY, strike.astray("allreduce", op=ReduceOp.MAX), operation="allreduce"),
+    "astray_root": Kind(ASTRAY, strike.astray("broadcast", root=1), operation="broadcast"),
+    "descriptors": Kind(SHORT, strike.descriptors),
+    "no_descriptor": Kind(SHORT, strike.no_descriptor),
+    "memory": Kind(SHORT, strike.memory),
+    "late_with_pipe": Kind(LATE, strike.late_with_pipe),
+    "killed_early": Kind(FAILED, strike.die_early, -signal.SIGKILL),
+    "paused": Kind(NOTHING, OUTSIDE),
+    "suspended": Kind(NOTHING, OUTSIDE),
+    "tiny_memory": Kind(SHORT, OUTSIDE),
+    "unauthenticated": Kind(NOTHING, OUTSIDE),
+    "full_stdout": Kind(UNSAID, strike.speak),
+    "fifo": Kind(PLANTED, OUTSIDE),
+    "launcher_killed": Kind(ENDED, OUTSIDE),
+    "launcher_terminated": Kind(ENDED, OUTSIDE),
+    "launcher_interrupted": Kind(ENDED, OUTSIDE),
+    "launcher_paused": Kind(NOTHING, OUTSIDE),
 }
 # What comes from outside.
 SIGNALS = {
@@ -45,7 +60,7 @@ SIGNALS = {
     "launcher_interrupted": signal.SIGINT,
     "launcher_paused": signal.SIGSTOP,
 }
-ANY = (*MOMENTS, LAST)
+ANY = (START, STEP, REGION, CLOSE, LAST)
 RUNNING = (STEP, REGION)
 CALLING = (STEP, REGION, LAST)  # not where a handler raises: Python drops that in a __del__
 # When each can strike; by this order a number stands for a fault.
@@ -97,4 +112,3 @@ WHEN = {
     "late_with_pipe": (STEP,),
     "killed_early": (START,),
 }
-KINDS = {name: (OWN | kinds.KINDS)[name] for name in WHEN}

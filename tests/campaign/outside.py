@@ -5,14 +5,15 @@ import os
 import pathlib
 import random
 import signal
-import threading
 import time
 
 from cobre_comm.backends.tcp.foreign import foreign_job
 from cobre_comm.testing.backend_name import BackendName
 from cobre_comm.testing.cases.faults.fault import Ledger, await_fact, told
+from tests.campaign import surroundings
 from tests.campaign.fuzzer import Fuzzer
 from tests.campaign.kinds import SIGNALS
+from tests.faults.tcp.clients import Visitor, listening
 
 PAUSES = 6  # at most, in one job
 LONGEST_PAUSE_S = 0.15
@@ -83,35 +84,21 @@ def plant_fifo(fault, folder):
 
 def visit(fault, port, token):
     """Throw connections at the ports of a job, for ever; runs in a process of its own."""
-    visited, stop = set(), threading.Event()
+    visited = set()
     while True:
-        for number in {port} | set(_listening()):
-            if number not in visited:
-                visited.add(number)
-                fuzzer = Fuzzer(number, fault.seed, token, fault.size, 0.2)
-                threading.Thread(target=fuzzer.run, args=(stop,), daemon=True).start()
+        for number in ({port} | set(_listening())) - visited:
+            visited.add(number)
+            fuzzer = Fuzzer(fault.seed, token, fault.size)
+            Visitor(number, fuzzer.behave, 0.2).__enter__()
         time.sleep(0.002)
 
 
 def _listening():
     """Return the ports at which sibling processes of this one listen."""
-    inodes = {}
-    for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
-        _, local, _, state, *rest = line.split()
-        if state == "0A":
-            inodes[f"socket:[{rest[5]}]"] = int(local.partition(":")[2], 16)
-    for pid in _siblings():
+    known = listening()
+    for pid in {*surroundings.children(os.getppid())} - {os.getpid()}:
         with contextlib.suppress(OSError):
             for path in pathlib.Path(f"/proc/{pid}/fd").iterdir():
                 with contextlib.suppress(OSError):
-                    if port := inodes.get(str(path.readlink())):
-                        yield port
-
-
-def _siblings():
-    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            head, _, tail = path.read_text().rpartition(")")
-            pid = int(head.partition(" ")[0])
-            if int(tail.split()[1]) == os.getppid() and pid != os.getpid():
-                yield pid
+                    if where := known.get(str(path.readlink())):
+                        yield int(where[1], 16)

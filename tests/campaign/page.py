@@ -2,10 +2,8 @@
 
 import collections
 import itertools
-import json
 import re
 import statistics
-from dataclasses import asdict
 
 from bench.report.text import filled
 
@@ -19,13 +17,6 @@ def report(results, broken, skipped, options):
     lines.append(f"\n{len(results)} faults, {misses} misses, {len(skipped)} skipped"
                  + "".join(f": {reason}" for reason in sorted(set(skipped))))  # fmt: skip
     print("\n".join(lines))
-    if options.json:
-        found = [
-            {"index": r.index, "fault": asdict(r.fault), "problems": r.verdict.problems,
-             "times_s": r.verdict.times, "took_s": r.took_s}
-            for r in results
-        ]  # fmt: skip
-        options.json.write_text(json.dumps(found, indent=1))
     if options.page:
         write(options.page, bool(options.busy), "\n".join([_command(options, results), "", *lines]))
 

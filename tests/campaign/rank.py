@@ -5,6 +5,7 @@ import pathlib
 import pickle
 import sys
 
+from cobre_comm.processes.endings import exit_status
 from tests.campaign.work import work
 
 
@@ -32,7 +33,7 @@ def launching(folder):
         launch(be_rank, fault.size, backend=kind, args=(folder,), timeout=fault.limit_s)
     except WorkerError as error:
         print(f"rank {error.rank}: {error}", file=sys.stderr)
-        return 128 - error.exit_code if error.exit_code < 0 else error.exit_code or 1
+        return exit_status(error.exit_code) or 1
     except KeyboardInterrupt:
         return 130
     return 0

@@ -3,38 +3,36 @@
 Each job makes regions, fences and collectives, round after round, until the ranks that are to die
 have died. Whoever gets ``CollectiveFailed`` calls ``shrink``. In the end the members are those that
 did not die, on each of them alike; 100 collectives then have the right results, and nothing is
-left. The ranks are forked from a process that has loaded the kernels, so a job takes milliseconds.
+left. The ranks are forked from a process that has loaded the kernels.
 """
 
 import argparse
 import contextlib
 import os
-import pickle
 import random
-import select
 import signal
 import sys
 import threading
 import time
-import traceback
 from typing import NamedTuple
 
 import numpy as np
 
-from cobre_comm import CollectiveFailed, ReduceOp, create_communicator
-from cobre_comm.testing.cases.calls import calls
+from cobre_comm import CollectiveFailed, create_communicator
+from cobre_comm.testing.backend_name import BackendName
+from cobre_comm.testing.cases.case import OURS
+from cobre_comm.testing.cases.faults import steps
 from cobre_comm.testing.cases.faults.strike import signal_in
 from cobre_comm.testing.ranks.surroundings import rank_environment
-from tests.campaign.surroundings import die_with_parent, make_private_memory, names
+from tests.campaign.surroundings import make_private_memory, names
+from tests.forked import fork, outcome, struck_at
 
 BACKENDS = {
     "shm": 6, "tcp": 2, "tcp:0,0,1,1": 3, "tcp:0,1,1,2": 2, "tcp-flat": 4, "tcp:0,0,0,1,1x2": 1,
 }  # fmt: skip
-SPARED_ROUNDS = 2
-CALLS_AFTER = 100
-LENGTHS = 1, 7, 3000, 40_000
+CALLS, CALLS_AFTER = 40, 100
 DEADLINE_S = 60.0
-TIMEOUT_S = "20"
+LIMIT_S = 20
 FOREVER = 10**9
 COLLECTIVE, FENCE, REGION, SHRINK, RETURNED = "collective", "fence", "region", "shrink", "returned"
 
@@ -99,18 +97,9 @@ def draw(seed, index, backends=tuple(BACKENDS)):
 @contextlib.contextmanager
 def killed_at(moment):
     """Kill this process at its n-th call of a function, or at the end."""
-    left = moment
-
-    def count(frame, event, argument):
-        nonlocal left
-        if event in ("call", "c_call"):
-            left -= 1
-            if left <= 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-    sys.setprofile(count)
     try:
-        yield
+        with struck_at(moment, signal.SIGKILL):
+            yield
     finally:
         os.kill(os.getpid(), signal.SIGKILL)
 
@@ -122,8 +111,8 @@ class Rank:
         self.loss, self.comm, self.me = loss, comm, comm.rank
         self.death = loss.deaths.get(comm.rank, Death("", FOREVER))
         self.spared = [rank for rank in range(loss.size) if rank not in loss.deaths]
-        self.members, self.shrinks = list(range(loss.size)), 0
-        self.lengths = random.Random(loss.seed)
+        self.members = list(range(loss.size))
+        self.steps = steps.steps(loss.seed, loss.size)
 
     def dies_in(self, during):
         """Be killed at the moment that is drawn, if that is in here."""
@@ -135,7 +124,7 @@ class Rank:
         return killed_at(self.death.moment)
 
     def go_on(self):
-        """Return the members and the number of shrinks, once none is left that is to die."""
+        """Return the members, once none is left that is to die."""
         is_broken = False
         while True:
             try:
@@ -144,19 +133,17 @@ class Rank:
                     self.shrink()
                 self.work()
                 if self.members == self.spared:
-                    for _ in range(CALLS_AFTER // 4):
-                        self.collectives()
+                    self.collectives(CALLS_AFTER)
                     self.comm.close()
-                    return self.members, self.shrinks
+                    return self.members
             except CollectiveFailed:
                 is_broken = True
 
     def shrink(self):
         with self.dies_in(SHRINK):
             made = self.comm.shrink()
-        self.shrinks += 1
         self.comm.close()
-        self.comm = made
+        self.comm, self.steps = made, steps.steps(self.loss.seed, made.size)
         with self.dies_in(RETURNED):
             rows = np.zeros(made.size, np.int64)
             made.allgather(np.array([self.me]), rows)
@@ -169,27 +156,18 @@ class Rank:
             for _ in range(20):
                 region.fence()
         with self.dies_in(COLLECTIVE):
-            for _ in range(10):
-                self.collectives()
+            self.collectives(CALLS)
 
-    def collectives(self):
-        """Call four collectives; data is a function of old ranks, so nothing passes by accident."""
-        comm, members = self.comm, self.members
-        call, length = calls(self.loss.caller, self.me), LENGTHS[comm.size % len(LENGTHS)]
-        own = np.arange(length) * (self.me + 1.0)
-        total = np.empty(length)
-        call.allreduce(comm, own, total, ReduceOp.SUM)
-        assert (total == np.arange(length) * sum(rank + 1.0 for rank in members)).all(), total
-        root = len(members) // 2
-        buf = own.copy()
-        call.broadcast(comm, buf, root)
-        assert (buf == np.arange(length) * (members[root] + 1.0)).all(), buf
-        counts = np.array([rank + 1 for rank in members])
-        at = np.concatenate([[0], np.cumsum(counts)[:-1]])
-        table = np.empty(counts.sum())
-        call.allgatherv(comm, np.full(self.me + 1, float(self.me)), table, counts, at)
-        assert (table == np.repeat(np.array(members, dtype=float), counts)).all(), table
-        call.barrier(comm)
+    def collectives(self, count):
+        """Take the next steps, of which each is verified."""
+        for _ in range(count):
+            steps.take(self.comm, next(self.steps), self.loss.caller)
+
+
+def be_rank(loss, environment):
+    os.environ.update(environment, **OURS.timeout_of(LIMIT_S))
+    kind = BackendName.parse(loss.backend).kind
+    return Rank(loss, create_communicator(kind)).go_on()
 
 
 def perform(loss):
@@ -197,19 +175,21 @@ def perform(loss):
     began = time.monotonic()
     before = names()
     environments = rank_environment(loss.backend, loss.size)
-    ranks = [_fork(loss, environment) for environment in environments]
+    ranks = [fork(be_rank, loss, environment) for environment in environments]
     pids = [pid for pid, _ in ranks]
     striker = threading.Thread(target=_stop_some, args=(loss, pids))
     striker.start()
-    outcomes = [_outcome(pid, pipe, began + DEADLINE_S) for pid, pipe in ranks]
+    until = began + DEADLINE_S
+    ends = [outcome(*rank, max(0.0, until - time.monotonic())) for rank in ranks]
     striker.join()
     spared = [rank for rank in range(loss.size) if rank not in loss.deaths]
     problems = []
-    for rank, outcome in enumerate(outcomes):
-        if rank in loss.deaths and outcome != -signal.SIGKILL:
-            problems.append(f"rank {rank} was to die, and ended with {outcome}")
-        if rank not in loss.deaths and not (isinstance(outcome, tuple) and outcome[0] == spared):
-            problems.append(f"rank {rank} was to go on with {spared}, and ended with {outcome}")
+    for rank, end in enumerate(ends):
+        told = "\n".join([repr(end), *getattr(end, "__notes__", ())])
+        if rank in loss.deaths and end != -signal.SIGKILL:
+            problems.append(f"rank {rank} was to die, and ended with {told}")
+        if rank not in loss.deaths and end != spared:
+            problems.append(f"rank {rank} was to go on with {spared}, and ended with {told}")
     left = names() - before
     if left:
         problems.append(f"left in /dev/shm: {left}")
@@ -226,45 +206,12 @@ def _stop_some(loss, pids):
             os.kill(pids[rank], signal.SIGCONT)
 
 
-def _fork(loss, environment):
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if pid:
-        os.close(writer)
-        return pid, reader
-    try:
-        die_with_parent()
-        os.environ.update(environment, COBRE_SHM_TIMEOUT_SECS=TIMEOUT_S)
-        os.environ.update(COBRE_TCP_TIMEOUT_SECS=TIMEOUT_S)
-        kind = loss.backend.partition(":")[0].partition("-")[0]
-        try:
-            found = Rank(loss, create_communicator(kind)).go_on()
-        except BaseException:
-            found = traceback.format_exc()
-        os.write(writer, pickle.dumps(found))
-    finally:
-        os._exit(0)
-
-
-def _outcome(pid, reader, until):
-    """Return what a rank has found, the negative signal that ended it, or that it hangs."""
-    with os.fdopen(reader, "rb") as pipe:
-        if not select.select([pipe], [], [], max(0.0, until - time.monotonic()))[0]:
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-            return "it hung"
-        found = pipe.read()
-    _, status = os.waitpid(pid, 0)
-    return pickle.loads(found) if found else -os.WTERMSIG(status)
-
-
 def main(words):
     """Perform losses; return how many went wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.campaign.shrink", description=__doc__)
     parser.add_argument("--faults", type=int, default=200, help="how many")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="the number to begin with")
-    parser.add_argument("--index", type=int, help="only this one")
     parser.add_argument("--backend", action="append", choices=list(BACKENDS))
     options = parser.parse_args(words)
     warm()
@@ -272,14 +219,12 @@ def main(words):
         print(why_not)
     backends = tuple(options.backend or BACKENDS)
     numbers = range(options.first, options.first + options.faults)
-    if options.index is not None:
-        numbers = [options.index]
     misses, slowest = 0, 0.0
     for number in numbers:
         loss = draw(options.seed, number, backends)
         problems, took_s = perform(loss)
         slowest = max(slowest, took_s)
-        if problems or options.index is not None:
+        if problems or options.faults == 1:
             print(number, loss, *problems, f"{took_s:.2f} s", sep="\n  ", flush=True)
         misses += bool(problems)
     print(f"{len(numbers)} losses, {misses} misses, the slowest took {slowest:.1f} s")

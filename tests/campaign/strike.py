@@ -1,16 +1,15 @@
 """Strikes that the campaign alone has, such as an uncaught exception, or a loss of memory."""
 
-import contextlib
 import json
 import os
-import pathlib
 import resource
 import signal
 
 import numba
 import numpy as np
 
-from cobre_comm.testing.cases.faults.strike import Victim
+from cobre_comm.testing.cases.faults.calling import collective
+from tests.faults.odd import bytes_of_addresses, limited, no_descriptor_left, open_pipe
 from tests.jit.parallel_loops import last_is_wrong
 
 
@@ -18,82 +17,69 @@ class Boom(Exception):
     """An exception that a rank's own code raises and does not catch."""
 
 
-class OddVictim(Victim):
-    """A rank that a fault of the campaign strikes."""
+def raise_error(victim):
+    victim.now()
+    raise Boom("a fault of the rank's own")
 
-    def __init__(self, *rest):
-        super().__init__(*rest)
-        self._taken = contextlib.ExitStack()  # what others then lack
 
-    def end(self):
-        """Give the victim back what it has lost, too."""
-        _, hard = resource.getrlimit(resource.RLIMIT_AS)
-        resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
-        self._taken.close()
-        super().end()
+def become_another_program(victim):
+    victim.on_alarm(lambda *_: os.execvp("sleep", ["sleep", "0.5"]))
 
-    def raise_error(self):
-        self.now()
-        raise Boom("a fault of the rank's own")
 
-    def exec(self):
-        self._on_alarm(lambda *_: os.execvp("sleep", ["sleep", "0.5"]))
+def die_early(victim):
+    """Die before the ranks have met."""
+    victim.now()
+    signal.raise_signal(signal.SIGKILL)
 
-    def die_early(self):
-        """Die before the ranks have met."""
-        self.now()
-        signal.raise_signal(signal.SIGKILL)
 
-    def late_with_pipe(self):
-        """Be late with a pipe open that lies in /dev/shm, as programs of others have them."""
-        pipe = pathlib.Path(f"/dev/shm/pipe-{os.getpid()}")
-        os.mkfifo(pipe)
-        self._hold(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK))
-        pipe.unlink()
-        self.late()
+def late_with_pipe(victim):
+    """Be late with a pipe open that lies in /dev/shm, as programs of others have them."""
+    with open_pipe():
+        victim.late()
 
-    def speak(self):
-        """Write to a stdout that nobody reads."""
-        self.now()
-        print("a line of the victim", flush=True)
 
-    def wait_outside(self):
-        """Note the moment for the process outside, which strikes when it reads the account."""
-        self.now()
+def speak(victim):
+    """Write to a stdout that nobody reads."""
+    victim.now()
+    print("a line of the victim", flush=True)
 
-    def in_prange(self):
-        """Call with a wrong length in a parallel loop, whose threads cannot raise."""
-        # It has threads of its own, also of one. A compilation reads the variables again.
-        os.environ["NUMBA_THREADING_LAYER"] = "workqueue"
-        numba.config.reload_config()
-        last_is_wrong(self.comm, np.ones((0, 3)))  # compiles
-        self.now()
-        last_is_wrong(self.comm, np.ones((8, 3)))
 
-    # Less of what it has.
-    def descriptors(self):
-        self.now()
-        os.closerange(3, 4096)
+def in_prange(victim):
+    """Call with a wrong length in a parallel loop, whose threads cannot raise."""
+    # It has threads of its own, also of one. A compilation reads the variables again.
+    os.environ["NUMBA_THREADING_LAYER"] = "workqueue"
+    numba.config.reload_config()
+    last_is_wrong(victim.comm, np.ones((0, 3)))  # compiles
+    victim.now()
+    last_is_wrong(victim.comm, np.ones((8, 3)))
 
-    def no_descriptor(self):
-        """Open as many as the process may have; its account goes on by one of them."""
-        self.now()
-        account = os.open(self.ledger._path, os.O_WRONLY | os.O_APPEND)
-        self._hold(account)
-        self.ledger.tell = lambda **facts: os.write(account, json.dumps(facts).encode() + b"\n")
-        self._taken.callback(self.ledger.__dict__.pop, "tell")
-        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-        self._taken.callback(resource.setrlimit, resource.RLIMIT_NOFILE, limits)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (account + 8, limits[1]))
-        with contextlib.suppress(OSError):
-            while True:
-                self._hold(os.open(os.devnull, os.O_RDONLY))
 
-    def _hold(self, descriptor):
-        self._taken.callback(os.close, descriptor)
+def astray(operation, length=5, **keywords):
+    """Return a strike in which the victim makes another call than all others."""
 
-    def memory(self):
-        pages = int(open("/proc/self/statm").read().split()[0])  # noqa: PTH123, SIM115
-        limit = pages * os.sysconf("SC_PAGESIZE") + int(self.fault.delay_s * 2**30)
-        self.now()
-        resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
+    def strike(victim):
+        victim.now()
+        collective(victim.comm, victim.fault.caller, operation, length, **keywords)
+
+    return strike
+
+
+def descriptors(victim):
+    victim.now()
+    os.closerange(3, 4096)
+
+
+def no_descriptor(victim):
+    """Leave the process no descriptor; its account goes on by one that is open."""
+    victim.now()
+    account = os.open(victim.ledger._path, os.O_WRONLY | os.O_APPEND)
+    victim.taken.callback(os.close, account)
+    victim.ledger.tell = lambda **facts: os.write(account, json.dumps(facts).encode() + b"\n")
+    victim.taken.callback(victim.ledger.__dict__.pop, "tell")
+    victim.taken.enter_context(no_descriptor_left())
+
+
+def memory(victim):
+    most = bytes_of_addresses(victim.fault.delay_s * 2**30)
+    victim.now()
+    victim.taken.enter_context(limited(resource.RLIMIT_AS, most))

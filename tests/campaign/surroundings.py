@@ -46,15 +46,15 @@ def names():
     return {path.name for path in SHM.iterdir() if path not in litter}
 
 
-def children():
-    """Return the child processes of this one: pid to command."""
+def children(parent=None):
+    """Return the child processes of one, by default of this one: pid to command."""
     found = {}
     for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
         try:
             head, _, tail = path.read_text().rpartition(")")
         except OSError:
             continue
-        if int(tail.split()[1]) == os.getpid():
+        if int(tail.split()[1]) == (parent or os.getpid()):
             pid, _, name = head.partition(" (")
             found[int(pid)] = name
     return found

@@ -5,11 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from cobre_comm.testing.cases.faults.fault import STEP
+from cobre_comm.testing.cases.faults.fault import STEP, Fault
+from cobre_comm.testing.cases.faults.kinds import KINDS
 from tests.campaign.__main__ import main, results, start_workers
 from tests.campaign.draw import SHORT_S, draw
-from tests.campaign.fault import Fault
-from tests.campaign.kinds import KINDS
 from tests.command import python
 from tests.grid import skip_unless_here, some
 

@@ -3,10 +3,11 @@ from dataclasses import replace
 
 import pytest
 
-from cobre_comm.testing.cases.faults.kinds import ASTRAY, LATE, LOST, REFUSED
-from tests.campaign.fault import CLOSE, START, Fault
-from tests.campaign.judge import Seen, judge
-from tests.campaign.kinds import KINDS
+from cobre_comm.testing.cases.faults.fault import CLOSE, START, Fault
+from cobre_comm.testing.cases.faults.judge import Seen
+from cobre_comm.testing.cases.faults.kinds import KINDS, LATE, LOST, REFUSED
+from tests.campaign.judge import judge
+from tests.campaign.kinds import ASTRAY
 
 VICTIM, SIZE = 1, 3
 STRUCK, AT = 100.0, 100.2

@@ -12,11 +12,10 @@ from numba import float64, njit, objmode
 from cobre_comm import ReduceOp, create_communicator
 from cobre_comm.jit.types import CommType
 from cobre_comm.testing.cases.faults import steps
-from cobre_comm.testing.cases.faults.fault import told
+from cobre_comm.testing.cases.faults.fault import CLOSE, LAST, START, told
 from cobre_comm.testing.cases.faults.work import LONGEST_S, Worker
-from tests.campaign.fault import CLOSE, LAST, START
-from tests.campaign.kinds import KINDS, SIGNALS
-from tests.campaign.strike import OddVictim
+from tests.campaign.kinds import ASTRAY, SIGNALS
+from tests.faults.odd import descriptors
 
 _LAST = []
 
@@ -41,8 +40,6 @@ def _rank_of_mpi():
 class WholeWorker(Worker):
     """A rank that a fault may also strike at its start, in a compiled call, or at its end."""
 
-    kinds, victims = KINDS, OddVictim
-
     def __init__(self, comm, *rest):
         super().__init__(comm, *rest)
         self.owns = comm is None
@@ -61,7 +58,8 @@ class WholeWorker(Worker):
         return super().has_struck() and (not comes_later or "ended" in told(self.folder, "outside"))
 
     def is_harmless(self):
-        return self.fault.moment == CLOSE or super().is_harmless()
+        is_harmless = self.kind.promise != ASTRAY and super().is_harmless()
+        return self.fault.moment == CLOSE or is_harmless
 
     def met(self, step):
         return step._replace(operation="last") if self.fault.moment == LAST else super().met(step)
@@ -121,17 +119,6 @@ def _hold_in_call_alone(comm, step):
     finally:
         _LAST.clear()  # where it was struck before the call
     steps.compare(step, recv, steps.folded(step._replace(dtype="f8", op=ReduceOp.SUM), comm.size))
-
-
-def descriptors():
-    """Return the descriptors that this process has open, by number and name."""
-    folder, found = pathlib.Path("/proc/self/fd"), set()
-    for path in folder.iterdir() if folder.exists() else []:
-        try:
-            found.add(f"{path.name} {path.readlink()}")
-        except OSError:
-            continue  # of this very loop
-    return found
 
 
 def maps():

@@ -12,12 +12,11 @@ from cobre_comm import CollectiveFailed, InvalidCommunicator, create_communicato
 from cobre_comm.testing.cases.raised import met, raises
 from cobre_comm.testing.cases.work import CLAIM
 from tests.faults.tcp.job import await_all
-from tests.grid import slow
+from tests.grid import slow, timeout_of
 
 BACKENDS = ["shm", "tcp", "tcp:0,0,1,1"]
 COUNT, VICTIM = 40, 1
 LIMIT_S, PAUSE_S = 1.0, 3.0
-LIMITS = {f"COBRE_{name}_TIMEOUT_SECS": str(LIMIT_S) for name in ("SHM", "TCP")}
 
 both_callers = pytest.mark.parametrize("caller", ["njit", slow("python")])
 
@@ -72,7 +71,7 @@ def test_a_rank_that_dies_with_an_item_is_named(comm, caller):
 
 @both_callers
 @pytest.mark.parametrize("how", PAUSES)
-@pytest.mark.ranks(4, backends=BACKENDS, env=LIMITS)
+@pytest.mark.ranks(4, backends=BACKENDS, env=timeout_of(LIMIT_S))
 def test_a_rank_that_keeps_an_item_for_too_long_is_named(comm, caller, how, tmp_path):
     """The others go on claiming without it, and name it in the next collective."""
     compile_everywhere(comm, caller, tmp_path)

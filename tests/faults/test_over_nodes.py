@@ -1,19 +1,29 @@
 """Ranks that are lost, late or wrong on a node of several ranks, while other nodes wait."""
 
+import ctypes
+import mmap
+import os
+import resource
 import signal
+import time
 
+import numpy as np
 import pytest
 
 from cobre_comm import CollectiveFailed
 from cobre_comm.testing import run_ranks, run_ranks_outcomes
 from cobre_comm.testing.cases.case import OURS
 from cobre_comm.testing.cases.faults import struck
-from cobre_comm.testing.cases.faults.strike import EXIT_CODE
+from cobre_comm.testing.cases.faults.calling import prepare
+from cobre_comm.testing.cases.faults.strike import EXIT_CODE, signal_in
 from cobre_comm.testing.cases.memory import into_regions
-from tests.faults import over_nodes
-from tests.faults.over_nodes import FOLLOWER, LIMIT_S
+from cobre_comm.testing.cases.raised import met
+from tests.campaign.work import work
 from tests.grid import skip_unless_here, slow, timeout_of
 
+COUNT = 2**15  # elements: with small buffers many chunks on every transport
+FOLLOWER = 1
+LIMIT_S = 3.0
 LONG = 2**17  # float64: a rank copies so many for longer than it takes to wake another
 
 
@@ -31,13 +41,24 @@ def assert_named(caught, lost):
 @pytest.mark.parametrize("kind", ["raised", "in_prange"])
 def test_follower(nodes, kind, tmp_path):
     fault = struck.complete(struck.at(kind, FOLLOWER), 3, backend=nodes)
-    outcomes = run_ranks_outcomes(nodes, 3, over_nodes.struck, "mixed", fault, str(tmp_path))
-    struck.check(fault, outcomes, judge=over_nodes.Judge)
+    outcomes = run_ranks_outcomes(nodes, 3, work, "mixed", fault, str(tmp_path))
+    struck.check(fault, outcomes)
+
+
+def lost_before(comm, operation):
+    """A follower ends before the others enter; return the error of this rank."""
+    region = comm.create_shared_region(40)
+    comm.barrier()
+    if comm.rank == FOLLOWER:
+        os._exit(EXIT_CODE)
+    if operation == "fence":
+        return met(region.fence)
+    return met(comm.allreduce, np.ones(40), region.block(0, 40))
 
 
 @pytest.mark.parametrize("operation", ["fence", "allreduce into a region"])
 def test_follower_that_has_ended(nodes, operation):
-    first, lost, other = run_ranks_outcomes(nodes, 3, over_nodes.lost_before, operation)
+    first, lost, other = run_ranks_outcomes(nodes, 3, lost_before, operation)
     assert lost.exit_code == EXIT_CODE
     assert_named(first.value, FOLLOWER)
     if operation == "fence":  # of the ranks of a node
@@ -46,15 +67,61 @@ def test_follower_that_has_ended(nodes, operation):
         assert_named(other.value, FOLLOWER)
 
 
+def stopped_before_it_fetches(comm):
+    """A follower that awaits its leader is stopped until the leader has given it up."""
+    pids = prepare(comm, "python")
+    if comm.rank == FOLLOWER:
+        signal_in(LIMIT_S / 10, signal.SIGSTOP)
+    else:
+        time.sleep(LIMIT_S / 3)
+    if comm.rank == comm.size - 1:
+        comm.barrier()  # all ranks have entered, so this one returns
+    caught = met(comm.barrier)
+    if comm.rank == 0:
+        os.kill(pids[FOLLOWER], signal.SIGCONT)
+    return caught
+
+
 def test_follower_that_does_not_fetch_the_outcome(nodes):
     """The follower is late to its leader, which has gone when the follower looks."""
-    body, env = over_nodes.stopped_before_it_fetches, timeout_of(LIMIT_S)
+    body, env = stopped_before_it_fetches, timeout_of(LIMIT_S)
     first, follower, other = run_ranks(nodes, 3, body, env=env)
     assert_named(first, FOLLOWER)
     assert OURS.timeout_variable(nodes) in str(first)
     assert_named(follower, 0)
     assert isinstance(other, CollectiveFailed)
     assert set(other.ranks) <= {0, FOLLOWER}
+
+
+def half_readable(count):
+    """Return an array of zeros whose second half cannot be read: reading it ends the process."""
+    half_bytes, memory = 4 * count, mmap.mmap(-1, 8 * count)
+    begin = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mprotect(ctypes.c_void_p(begin + half_bytes), ctypes.c_size_t(half_bytes), 0):
+        raise OSError(ctypes.get_errno(), "mprotect")
+    return np.frombuffer(memory)
+
+
+def crash_amid(comm, operation, victim):
+    """One rank crashes when half of a long call is done; return the error of this rank."""
+    root, into_region = victim, operation == "allreduce into a region"
+    recv = np.zeros(comm.size * COUNT)
+    tables = np.full(comm.size, COUNT), COUNT * np.arange(comm.size)
+    region = comm.create_shared_region(COUNT)
+    send = np.ones(COUNT)
+    if comm.rank == victim:
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        signal.signal(signal.SIGSEGV, signal.SIG_DFL)
+        send = half_readable(COUNT)
+    comm.barrier()
+    if operation == "allgatherv":
+        return met(comm.allgatherv, send, recv, *tables)
+    if operation == "gatherv":
+        return met(comm.gatherv, send, recv, *tables, (root + 1) % comm.size)
+    if operation == "broadcast":
+        return met(comm.broadcast, send, root)
+    return met(comm.allreduce, send, region.block(0, COUNT) if into_region else recv[:COUNT])
 
 
 LARGE = ("allreduce", "gatherv", "allgatherv", "broadcast")
@@ -73,7 +140,7 @@ ONE_NODE = ("allreduce", "allreduce into a region", "gatherv", "allgatherv", "br
 )
 def test_crashed_amid_a_call(backend, size, operation, victim):
     outcomes = run_ranks_outcomes(
-        backend, size, over_nodes.crash_amid, operation, victim, env=OURS.environment("small")
+        backend, size, crash_amid, operation, victim, env=OURS.environment("small")
     )
     assert outcomes.pop(victim).exit_code == -signal.SIGSEGV
     for outcome in outcomes:

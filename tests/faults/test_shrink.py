@@ -2,19 +2,17 @@
 
 import pathlib
 import signal
-import time
 
 import pytest
 
 from cobre_comm import CollectiveFailed, InvalidCommunicator
 from cobre_comm.testing import run_ranks_outcomes
+from cobre_comm.testing.cases.waiting import wait_until
 from tests.campaign import shrink
-from tests.faults.shm.private_shm import in_private_shm
-from tests.grid import slow, some
+from tests.forked import in_private_shm
+from tests.grid import slow, some, timeout_of
 
 SIZE, DEAD, ASTRAY = 4, 3, 0
-SHORT_S = {"COBRE_SHM_TIMEOUT_SECS": "2", "COBRE_TCP_TIMEOUT_SECS": "2"}
-PATIENCE_S = 60.0
 DAILY = [("shm", 5), ("tcp-flat", 5), ("tcp:0,1,1,2", 5)]
 EACH = [(backend, count) for backend in shrink.BACKENDS for count in (5, 200)]
 
@@ -76,9 +74,7 @@ def calls_without_one(comm, folder):
             comm.shrink()
         told = str(failed.value).splitlines()[0], failed.value.ranks, str(again.value)
     pathlib.Path(folder, str(comm.rank)).touch()
-    deadline = time.monotonic() + PATIENCE_S
-    while len(list(pathlib.Path(folder).iterdir())) < SIZE - 1 and time.monotonic() < deadline:
-        time.sleep(0.01)
+    wait_until(lambda: len(list(pathlib.Path(folder).iterdir())) == SIZE - 1)
     return told
 
 
@@ -86,7 +82,7 @@ def calls_without_one(comm, folder):
 def test_all_survivors_name_the_rank_that_does_not_call(backend, tmp_path):
     """And not the dead one, nor each other; a second call tells what the first has told."""
     outcomes = run_ranks_outcomes(
-        backend, SIZE, calls_without_one, str(tmp_path), env=SHORT_S, timeout_s=2 * PATIENCE_S
+        backend, SIZE, calls_without_one, str(tmp_path), env=timeout_of(2), timeout_s=120
     )
     sentence, ranks, again = outcomes[1].value
     assert outcomes[2].value == (sentence, ranks, again)

@@ -6,10 +6,10 @@ import pathlib
 import re
 import subprocess
 import sys
-import time
 
 import psutil
 
+from cobre_comm.testing.cases.waiting import wait_until
 from tests.command import run
 
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
@@ -102,7 +102,5 @@ class Running:
 
     def survivors(self):
         """Return the processes that have been seen and do not end."""
-        deadline = time.monotonic() + SOON_S
-        while (left := [p for p in self.started if _runs(p)]) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        return left
+        wait_until(lambda: not any(map(_runs, self.started)))
+        return [process for process in self.started if _runs(process)]

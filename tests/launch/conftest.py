@@ -1,12 +1,11 @@
 import os
 import pathlib
-import time
 
 import psutil
 import pytest
 
 from cobre_comm import cli
-from tests.launch.command import SOON_S
+from cobre_comm.testing.cases.waiting import wait_until
 
 
 def names():
@@ -38,9 +37,7 @@ def nothing_left_behind():
     before = names()
     children = set(psutil.Process().children(recursive=True))
     yield
-    deadline = time.monotonic() + SOON_S
-    while (left := names() - before) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert left == set()
+    wait_until(lambda: names() <= before)
+    assert names() - before == set()
     new = set(psutil.Process().children(recursive=True)) - children
     assert [p for p in new if "resource_tracker" not in " ".join(p.cmdline())] == []

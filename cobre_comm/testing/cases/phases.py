@@ -17,10 +17,10 @@ from cobre_comm.testing.cases.case import EVERY, NEVER, QUICK, Case
 from cobre_comm.testing.cases.faults.calling import FORKS
 from cobre_comm.testing.cases.raised import met, raises
 from cobre_comm.testing.cases.stats import come
+from cobre_comm.testing.cases.waiting import wait_until
 
 PAUSE_S = 0.02
 AWAITED = 3  # collectives to which one rank comes last
-SOON_S = 30.0
 LONGEST = "ä" * 24  # bytes: 48
 
 
@@ -259,17 +259,13 @@ def another_thread(comm, caller, folder):
     if comm.rank == 0:
         thread = threading.Thread(target=comm.barrier)
         thread.start()
-        error, deadline = None, time.monotonic() + SOON_S
-        while error is None and time.monotonic() < deadline:
-            error = met(enter, comm, number)
+        error = wait_until(lambda: met(enter, comm, number))
         go.touch()
         thread.join()
         assert isinstance(error, InvalidCommunicator), error
         assert str(error).startswith("enter: another thread is inside a collective"), error
     else:
-        deadline = time.monotonic() + SOON_S
-        while not go.exists() and time.monotonic() < deadline:
-            time.sleep(0.001)
+        wait_until(go.exists)
         comm.barrier()
     assert enter(comm, 0) == number
 

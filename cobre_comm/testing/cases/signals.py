@@ -6,7 +6,6 @@ And a handler that runs while its rank waits can call no collective of the same 
 import pathlib
 import signal
 import threading
-import time
 from functools import partial
 
 from numba import njit
@@ -14,6 +13,7 @@ from numba import njit
 from cobre_comm import InvalidCommunicator, check_signals
 from cobre_comm.testing.cases.calls import calls
 from cobre_comm.testing.cases.case import BOTH, NEVER, QUICK, Case
+from cobre_comm.testing.cases.waiting import wait_until
 
 PAUSE_S = 0.05
 UNTIL_IT_WAITS_S = 1.0
@@ -90,8 +90,8 @@ def handler_that_calls(comm, caller, folder):
     if comm.rank == 0:
         before = signal.signal(signal.SIGALRM, handle)
         signal.setitimer(signal.ITIMER_REAL, UNTIL_IT_WAITS_S)
-    while comm.rank != 0 and not has_called.exists():
-        time.sleep(0.01)
+    if comm.rank != 0:
+        wait_until(has_called.exists)
     barrier(comm)
     if comm.rank == 0:
         signal.signal(signal.SIGALRM, before)

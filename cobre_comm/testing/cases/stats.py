@@ -8,6 +8,7 @@ import numpy as np
 from cobre_comm.testing.backend_name import BackendName
 from cobre_comm.testing.cases.calls import calls
 from cobre_comm.testing.cases.case import QUICK, Case
+from cobre_comm.testing.cases.waiting import wait_until
 
 LENGTH = 4
 AWAITED = 5  # allreduces to which one rank comes last
@@ -40,8 +41,7 @@ def come(comm, late, place):
     if comm.rank != late:
         (place / str(comm.rank)).touch()
         return
-    while len(list(place.iterdir())) < comm.size - 1:
-        time.sleep(0.001)
+    wait_until(lambda: len(list(place.iterdir())) == comm.size - 1)
     time.sleep(PAUSE_S)
 
 

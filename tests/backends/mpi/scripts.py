@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import pytest
 
 from cobre_comm.processes.mpi.mpiexec import find_mpiexec
+from cobre_comm.testing.cases.waiting import wait_until
 from cobre_comm.testing.ranks.litter import remove_litter, unused_files
 from cobre_comm.testing.ranks.surroundings import inherited_environment
 from tests.grid import why_not
-from tests.launch.command import SOON_S
 
 LIBRARIES = ["openmpi", "mpich"]
 
@@ -63,10 +63,8 @@ def run_script(library, size, script, *args, env=None, options=(), timeout_s=60.
 
 def left_since(before, library):
     """Return the orphans that are new since ``before``; those of other jobs come and go."""
-    deadline = time.monotonic() + SOON_S
-    while (left := orphans(library) - before) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    return left
+    wait_until(lambda: orphans(library) <= before)
+    return orphans(library) - before
 
 
 def orphans(library):

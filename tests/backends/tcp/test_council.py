@@ -2,7 +2,7 @@
 
 import os
 import socket
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -32,22 +32,17 @@ def councils():
 
 def assemble(councils):
     """Let councils call the roll, each in a thread, and leave; return members or the sentences."""
-    results = {}
 
     def call(council):
         try:
-            results[council.rank] = council.assemble()
+            return council.rank, council.assemble()
         except CollectiveFailed as error:
-            results[council.rank] = str(error)
+            return council.rank, str(error)
         finally:
             council.leave()
 
-    threads = [threading.Thread(target=call, args=(council,)) for council in councils]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return results
+    with ThreadPoolExecutor(len(councils)) as threads:
+        return dict(threads.map(call, councils))
 
 
 def has_open_port(council):

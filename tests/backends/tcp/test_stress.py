@@ -16,6 +16,7 @@ from cobre_comm.backends.tcp import memory
 from cobre_comm.testing.cases.faults.calling import OPERATIONS, collective, meet_failure
 from cobre_comm.testing.cases.mixed import sequences
 from cobre_comm.testing.cases.raised import raises
+from cobre_comm.testing.cases.waiting import wait_until
 
 pytestmark = pytest.mark.slow  # each makes processes and waits; `make test` has the suite's own
 
@@ -23,7 +24,6 @@ DEFAULT_EAGER_BYTES = 65536
 GRID = list(itertools.product([2, 3, 4, 5], [0, 100, 4096, DEFAULT_EAGER_BYTES]))
 SOON_S = 20.0  # long before the timeout, on a busy machine too
 RECEIVE_BYTES = 65536
-LATEST_S = 20.0  # when a late rank comes at the latest
 
 
 def settings(eager_bytes):
@@ -182,10 +182,7 @@ def test_control_message_that_came_before_the_step(comm, tmp_path, how):
         met.touch()
         assert caught.ranks == (2,)
     else:
-        until = time.monotonic() + LATEST_S
-        while not met.exists() and time.monotonic() < until:
-            time.sleep(0.01)
-        assert met.exists()
+        assert wait_until(met.exists)
 
 
 @pytest.mark.ranks(2, backends=["tcp-flat"], connect=False)

@@ -1,6 +1,6 @@
 """A region is made on all ranks or on none, and nothing is left under any name.
 
-The ranks are forked from a process that has loaded the kernels, so a job takes milliseconds.
+The ranks are forked from a process that has loaded the kernels.
 """
 
 import contextlib
@@ -10,7 +10,7 @@ import pathlib
 import resource
 import secrets
 import signal
-import sys
+from unittest import mock
 
 import pytest
 from cobre_kernels.machine.code import library
@@ -26,7 +26,8 @@ from cobre_comm import (
 from cobre_comm.backends.shm import nameless
 from cobre_comm.testing.cases.mixed.sequences import four_in_a_row
 from cobre_comm.testing.cases.raised import met
-from tests.faults.shm.private_shm import fork, in_private_shm, outcome
+from tests.faults.odd import bytes_of_addresses, limited, no_descriptor_left
+from tests.forked import fork, in_private_shm, outcome, struck_at
 from tests.grid import slow
 
 SHM_FOLDER = pathlib.Path("/dev/shm")
@@ -58,25 +59,6 @@ def make_region(comm, way):
         region.block(comm.rank, comm.rank + 1)[:] = comm.rank + 1
         region.fence()
         return region.as_slice()[: comm.size].tolist()
-
-
-@contextlib.contextmanager
-def struck_at(moment, number):
-    """Send this process a signal at its n-th call; yield a list with an entry for each call."""
-    calls = []
-
-    def count(frame, event, argument):
-        if event in ("call", "c_call"):
-            calls.append(None)
-            if len(calls) == moment:
-                signal.raise_signal(number)
-
-    if moment is not None:
-        sys.setprofile(count)
-    try:
-        yield calls
-    finally:
-        sys.setprofile(None)
 
 
 def killed_at(comm, way, victim, moment):
@@ -135,50 +117,33 @@ def interrupts():
 
 def fails_on(comm, way, victim, fault):
     """Let one rank fail to make a region; return this rank's error, after which all go on."""
-    undo = FAULTS[fault]() if comm.rank == victim else lambda: None
-    caught = met(make_region, comm, way)
-    undo()
+    with FAULTS[fault]() if comm.rank == victim else contextlib.nullcontext():
+        caught = met(make_region, comm, way)
     four_in_a_row(comm, "python")
     assert make_region(comm, way) == [1, 2, 3]
     return caught
 
 
-def _limit(which, value):
-    soft, hard = resource.getrlimit(which)
-    resource.setrlimit(which, (value, hard))
-    return lambda: resource.setrlimit(which, (soft, hard))
+def no_addresses():
+    return limited(resource.RLIMIT_AS, bytes_of_addresses(REGION_BYTES // 2))
 
 
-def _no_descriptor():
-    free = os.dup(0)
-    os.close(free)
-    return _limit(resource.RLIMIT_NOFILE, free)
-
-
-def _no_addresses():
-    pages = int(pathlib.Path("/proc/self/statm").read_text().split()[0])
-    return _limit(resource.RLIMIT_AS, pages * resource.getpagesize() + REGION_BYTES // 2)
-
-
-def _no_permission():
+@contextlib.contextmanager
+def no_permission():
     """Have a rank go on as if it had no permission to open or make the files of a region."""
-
-    def refuse(*args, **keywords):
-        raise PermissionError(13, "Permission denied")
-
-    kept = os.open, nameless.segments.create_named, nameless.segments.open_named
-    os.open = nameless.segments.create_named = nameless.segments.open_named = refuse
-
-    def undo():
-        os.open, nameless.segments.create_named, nameless.segments.open_named = kept
-
-    return undo
+    refuse, segments = mock.Mock(side_effect=PermissionError(13, "denied")), nameless.segments
+    with (
+        mock.patch.object(os, "open", refuse),
+        mock.patch.object(segments, "create_named", refuse),
+        mock.patch.object(segments, "open_named", refuse),
+    ):
+        yield
 
 
 FAULTS = {
-    "descriptors": _no_descriptor,
-    "addresses": _no_addresses,
-    "permission": _no_permission,
+    "descriptors": no_descriptor_left,
+    "addresses": no_addresses,
+    "permission": no_permission,
 }
 
 

@@ -18,6 +18,7 @@ from cobre_comm import CollectiveFailed, InitializationFailed, create_communicat
 from cobre_comm.backends.shm import ownership, rendezvous
 from cobre_comm.backends.shm.ownership import is_locked
 from cobre_comm.testing.cases.raised import raises
+from cobre_comm.testing.cases.waiting import wait_until
 
 NEVER_S = 300.0  # a limit that no test waits for
 PATIENCE_S = 20.0  # for a peer on a busy machine
@@ -31,12 +32,6 @@ def segment():
 
 def own_rank():
     return int(os.environ["COBRE_SHM_RANK"])
-
-
-def wait_for(path):
-    until = time.monotonic() + PATIENCE_S
-    while not path.exists() and time.monotonic() < until:
-        time.sleep(0.01)
 
 
 def meet(limit_s=5.0):
@@ -138,7 +133,7 @@ def test_follower_refuses_the_segment(comm, tmp_path, header, mode, words):
     """Process 0 holds a segment with a wrong header, as a rank 0 would, until rank 1 has tried."""
     ready, tried = tmp_path / "ready", tmp_path / "tried"
     if own_rank() == 1:
-        wait_for(ready)
+        wait_until(ready.exists)
         try:
             is_refused(*words)
         finally:
@@ -150,7 +145,7 @@ def test_follower_refuses_the_segment(comm, tmp_path, header, mode, words):
     with segment().open("r+b") as held:
         fcntl.lockf(held, fcntl.LOCK_EX, 1, 0)
         ready.touch()
-        wait_for(tried)
+        wait_until(tried.exists)
     segment().unlink(missing_ok=True)
 
 
@@ -258,7 +253,7 @@ def test_two_ranks_0_find_the_same_stale_segment(comm, tmp_path):
     judged, tried, process = tmp_path / "judged", tmp_path / "tried", own_rank()
     os.environ["COBRE_SHM_RANK"] = "0"
     if process == 1:
-        wait_for(judged)
+        wait_until(judged.exists)
         try:
             is_refused("in use", limit_s=1.0)
         finally:
@@ -269,7 +264,7 @@ def test_two_ranks_0_find_the_same_stale_segment(comm, tmp_path):
 
     def look_and_wait(fd):
         judged.touch()
-        wait_for(tried)
+        wait_until(tried.exists)
         return look(fd)
 
     ownership._is_ours = look_and_wait

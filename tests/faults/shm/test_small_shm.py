@@ -14,7 +14,7 @@ from cobre_comm.testing.cases.memory import regions
 from cobre_comm.testing.cases.mixed import sequences
 from cobre_comm.testing.cases.raised import raises
 from cobre_comm.testing.ranks.outcome import values_of
-from tests.faults.shm.private_shm import in_private_shm
+from tests.forked import in_private_shm
 from tests.grid import slow
 
 

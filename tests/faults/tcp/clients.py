@@ -4,9 +4,11 @@ import contextlib
 import hashlib
 import hmac
 import os
+import pathlib
 import socket
 import struct
 import sys
+import threading
 import time
 
 from cobre_kernels.tcp.tags import PROTOCOL_VERSION
@@ -26,6 +28,7 @@ FIELDS = {
     "process": bytes(52),
     "nonce": bytes(32),
 }
+PAUSE_S = 0.001  # between visits: perhaps no process listens any more
 HANDSHAKE_BYTES = 5 + struct.calcsize(FIELDS_FORMAT) + 32
 
 
@@ -99,11 +102,49 @@ class Client:
         return count
 
 
+class Visitor:
+    """Connects to a job over and over, in a thread, and behaves in some way."""
+
+    def __init__(self, port, behave, limit_s=20.0):
+        self._port, self._behave, self._limit_s = port, behave, limit_s
+        self._over, self.visited = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._over.set()
+        self._thread.join()
+
+    def _run(self):
+        while not self._over.wait(PAUSE_S):
+            # The job drops most connections while the visitor still sends.
+            with (
+                contextlib.suppress(OSError, EOFError, AssertionError),
+                Client(self._port, limit_s=self._limit_s, patient=False) as client,
+            ):
+                self.visited.set()
+                self._behave(client, self._over)
+
+
 def refusal(answer):
     """Return the reason in the answer to a handshake."""
     tag, payload = answer
     assert tag == REFUSED, answer
     return payload[32:].decode()
+
+
+def listening():
+    """Return address and port, as digits, of each listening socket, by its name in /proc."""
+    found = {}
+    for path in map(pathlib.Path, ("/proc/net/tcp", "/proc/net/tcp6")):
+        for line in path.read_text().splitlines()[1:] if path.exists() else []:
+            _, local, _, state, *rest = line.split()
+            if state == "0A":
+                found[f"socket:[{rest[5]}]"] = local.split(":")
+    return found
 
 
 def wait_for_port(port):

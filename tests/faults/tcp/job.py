@@ -16,6 +16,8 @@ from cobre_comm.backends.tcp.rendezvous import meet
 from cobre_comm.backends.tcp.rendezvous.messages import pack_checked
 from cobre_comm.config import TcpConfig
 from cobre_comm.processes.port import ReservedPort
+from cobre_comm.testing.cases.waiting import wait_until
+from tests.faults.odd import descriptors
 from tests.faults.tcp.clients import ACK, Client
 
 TOKEN = "the-secret-of-this-job"
@@ -24,17 +26,8 @@ LOOPBACK = "127.0.0.1"
 SHORT_MS = 600  # a connect timeout that a test can wait for
 
 
-def descriptors():
-    """Return the names of the open files and sockets of this process."""
-    found = []
-    for path in pathlib.Path("/dev/fd").iterdir():
-        with contextlib.suppress(OSError):
-            found.append(str(path.readlink()))
-    return found
-
-
 def open_sockets():
-    return {name for name in descriptors() if name.startswith("socket")}
+    return {text.partition(" ")[2] for text in descriptors() if " socket" in text}
 
 
 def rendezvous(config, listener=None):
@@ -58,8 +51,8 @@ def meet_others():
 
 
 def wait_for(*paths):
-    while not all(path.exists() for path in paths):
-        time.sleep(0.01)
+    """Wait until there is a file at each of these paths."""
+    assert wait_until(lambda: all(path.exists() for path in paths))
 
 
 def await_all(folder, rank, size):

@@ -23,6 +23,7 @@ from cobre_comm.backends.tcp import meet
 from cobre_comm.backends.tcp.rendezvous import connector, messages, worker
 from cobre_comm.config import TcpConfig
 from cobre_comm.testing.cases.raised import raises
+from tests.faults.odd import descriptors, limited
 from tests.faults.tcp.job import (
     LOOPBACK,
     SHORT_MS,
@@ -30,7 +31,6 @@ from tests.faults.tcp.job import (
     attach,
     await_all,
     check,
-    descriptors,
     meet_others,
     own_rank,
     wait_for,
@@ -178,11 +178,11 @@ def test_worker_that_no_peer_reaches_says_so(new_job):
     check(results[1], "rank 1 was not reached by ranks 2", "firewall")
 
 
-def limited(milliseconds, **more):
+def within(milliseconds, **more):
     return {"COBRE_TCP_CONNECT_TIMEOUT_MS": str(milliseconds), **more}
 
 
-@pytest.mark.ranks(2, backends=["tcp"], connect=False, env=limited(2000))
+@pytest.mark.ranks(2, backends=["tcp"], connect=False, env=within(2000))
 def test_time_in_which_a_rank_is_stopped_does_not_count(comm, tmp_path):
     """Rank 1 is stopped for longer than its limit, while it looks for rank 0."""
     resumed, pid = tmp_path / "resumed", os.getpid()
@@ -196,7 +196,7 @@ def test_time_in_which_a_rank_is_stopped_does_not_count(comm, tmp_path):
         meet_others()
 
 
-@pytest.mark.ranks(2, backends=["tcp"], connect=False, env=limited(50000, COBRE_TCP_SIZE="3"))
+@pytest.mark.ranks(2, backends=["tcp"], connect=False, env=within(50000, COBRE_TCP_SIZE="3"))
 @pytest.mark.parametrize("victim", [0, 1])
 def test_ctrl_c(comm, victim, tmp_path):
     """Ctrl-C ends the wait for a missing rank early, and leaves no descriptor open."""
@@ -232,7 +232,7 @@ def struck_while_they_find_their_nodes(folder, moment, how, victim):
             os.kill(os.getpid(), signal.SIGKILL if how == "killed" else signal.SIGINT)
         return found or genuine(*arguments)
 
-    os.environ |= limited(1000 if how == "late" else 20000)
+    os.environ |= within(1000 if how == "late" else 20000)
     await_all(folder, own_rank(), 3)
     if own_rank() == victim:
         setattr(owner, moment, strike)
@@ -301,9 +301,7 @@ def test_ranks_without_dev_shm_are_nodes_of_their_own(comm, share):
 
 @pytest.mark.ranks(2, backends=["tcp"], connect=False)
 def test_ranks_with_a_full_dev_shm_are_told_how_to_do_without(comm):
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
-    text = str(raises(InitializationFailed, TcpBackend, TcpConfig.from_env()))
-    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with limited(resource.RLIMIT_FSIZE, 4096):
+        text = str(raises(InitializationFailed, TcpBackend, TcpConfig.from_env()))
     assert "cannot share memory" in text
     assert "COBRE_TCP_SHARE=0" in text

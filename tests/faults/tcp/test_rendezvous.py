@@ -9,13 +9,15 @@ import pytest
 
 from cobre_comm import TcpBackend
 from cobre_comm.backends.tcp.links import Links
-from cobre_comm.backends.tcp.rendezvous import Participant
+from cobre_comm.backends.tcp.rendezvous import Participant, participant
 from cobre_comm.backends.tcp.rendezvous.coordinator import EAGER_BYTES, FAR_EAGER_BYTES
 from cobre_comm.config import TcpConfig
+from cobre_comm.testing.cases.waiting import wait_until
 from tests.command import python
-from tests.faults.tcp.clients import Client
+from tests.faults.tcp.clients import Client, listening
 from tests.faults.tcp.job import (
     LOOPBACK,
+    SHORT_MS,
     check,
     check_job,
     link_local_address,
@@ -130,15 +132,9 @@ def test_link_local_addresses_have_a_scope(new_job):
 
 def listening_sockets():
     """Return the listening sockets of this process, and the ones that listen at every address."""
-    everywhere, found = set(), set()
-    for name in ("tcp", "tcp6"):
-        for line in pathlib.Path("/proc/net", name).read_text().splitlines()[1:]:
-            _, local, _, state, *rest = line.split()
-            if state == "0A":
-                found.add(f"socket:[{rest[5]}]")
-                if set(local.partition(":")[0]) == {"0"}:
-                    everywhere.add(f"socket:[{rest[5]}]")
-    return open_sockets() & found, open_sockets() & everywhere
+    where = listening()
+    found = open_sockets() & {*where}
+    return found, {name for name in found if {*where[name][0]} == {"0"}}
 
 
 @pytest.mark.skipif(not pathlib.Path("/proc/net/tcp6").exists(), reason="looks into /proc")
@@ -147,9 +143,7 @@ def test_alone_on_a_machine_they_listen_at_loopback_only(new_job, bind_addr):
     before, _ = listening_sockets()
     coordinator = "::1" if bind_addr == "::1" else "127.0.0.1"
     job = new_job(3, coordinator=coordinator, bind_addr=bind_addr).start(0, 1)
-    deadline = time.monotonic() + 20.0
-    while len(listening_sockets()[0] - before) < 2 and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until(lambda: len(listening_sockets()[0] - before) == 2)
     found, everywhere = listening_sockets()
     assert len(found - before) == 2
     assert len(everywhere - before) == (2 if bind_addr == "0.0.0.0" else 0)
@@ -162,6 +156,19 @@ def test_rank_0_comes_last(new_job, limit_ms):
     job = new_job(3, connect_timeout_ms=limit_ms).start(2, 1)
     time.sleep(0.2)
     check_job(job.start(0))
+
+
+@pytest.mark.parametrize(("ranks", "speakers"), [((0, 1, 2), {0}), ((1, 2), {1, 2})])
+def test_rank_0_speaks_for_the_ranks_that_have_found_it(
+    new_job, ranks, speakers, monkeypatch, caplog
+):
+    """A rank never comes: rank 0 says so once, for all that are attached to it."""
+    monkeypatch.setattr(participant, "LOG_WAIT_AFTER_S", SHORT_MS / 1000 / 3)
+    results = new_job(4, connect_timeout_ms=2 * SHORT_MS).start(*ranks).wait()
+    for rank in ranks:
+        check(results[rank])
+    lines = [record.getMessage() for record in caplog.records]
+    assert {int(line.split()[2]) for line in lines if "still waits" in line} == speakers
 
 
 @pytest.mark.slow

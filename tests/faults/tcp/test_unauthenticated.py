@@ -13,13 +13,14 @@ import pytest
 
 from cobre_comm import InitializationFailed, objects
 from cobre_comm.testing.cases.raised import raises
-from tests.faults.tcp.clients import Client, handshake, wait_for_port
+from cobre_comm.testing.cases.waiting import wait_until
+from tests.faults.odd import descriptors
+from tests.faults.tcp.clients import Client, Visitor, handshake, wait_for_port
 from tests.faults.tcp.job import (
     LOOPBACK,
     TOKEN,
     check,
     check_job,
-    descriptors,
     meet_others,
     own_address,
     own_rank,
@@ -104,33 +105,6 @@ def test_too_few_descriptors(comm):
     check(raises(InitializationFailed, meet_others), "open files", "ulimit")
 
 
-class Visitor:
-    """Connects to a job over and over, in a thread, until the job has met."""
-
-    def __init__(self, port, behave):
-        self._port, self._behave = port, behave
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-        self.visited = threading.Event()
-
-    def __enter__(self):
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self._over.set()
-        self._thread.join()
-
-    def _run(self):
-        while not self._over.is_set():
-            with (
-                contextlib.suppress(OSError, EOFError),
-                Client(self._port, patient=False) as client,
-            ):
-                self.visited.set()
-                self._behave(client, self._over)
-
-
 def garbage(client, over):
     client.send(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" + os.urandom(2000))
     client.closed()
@@ -176,9 +150,7 @@ def test_visitors_are_dropped_and_the_job_starts(new_job, caplog, behave, words)
         for _ in range(3):
             visitor = stack.enter_context(Visitor(job.port, behave))
             assert visitor.visited.wait(LIMIT_S)
-        deadline = time.monotonic() + LIMIT_S
-        while words not in caplog.text and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_until(lambda: words in caplog.text)
         check_job(job.start(2))  # while visitors are there, those that stay without a word too
     lines = [line for line in caplog.text.splitlines() if "dropped a connection" in line]
     assert len(lines) == len(set(lines)) <= 3

@@ -16,7 +16,7 @@ HASTY = [sys.executable, "-c", "from cobre_comm import cli; from cobre_comm.proc
 
 @pytest.fixture
 def machine(tmp_path):
-    """Return a function that starts the launcher of a machine, of one rank."""
+    """Return a function that starts the launcher of a machine, by default of one rank."""
     token_file = tmp_path / "job.token"
     token_file.touch(mode=0o600)
     token_file.write_text("a1" * 32)
@@ -25,9 +25,9 @@ def machine(tmp_path):
     with contextlib.ExitStack() as stack:
         port = stack.enter_context(ReservedPort()).port
 
-        def start(node, *words, way=None, nodes=2, before=HASTY, program=()):
+        def start(node, *words, way=None, nodes=2, ranks=1, before=HASTY, program=()):
             place = "--nnodes", nodes, "--node-rank", node, "--coordinator", f"127.0.0.1:{port}"
-            told = "run", "-n", 1, *place, "--token-file", token_file, *words
+            told = "run", "-n", ranks, *place, "--token-file", token_file, *words
             program = program or (PROGRAMS / "restarts.py", notes, *way)
             extra = {"COBRE_COMM_GRACEFUL": "SIGUSR1"}
             return stack.enter_context(Running(*told, *program, before=before, extra=extra))

@@ -8,7 +8,7 @@ import pytest
 
 from tests.launch.command import PROGRAMS, SOON_S
 
-SURVIVES = PROGRAMS / "survives.py", "apart"
+SURVIVES = (PROGRAMS / "survives.py",)
 NEITHER, ALSO_RESTARTS = ["--survive"], ["--survive", "--max-restarts", 1]
 
 

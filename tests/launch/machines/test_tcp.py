@@ -1,18 +1,15 @@
 """Jobs over sockets, on one machine and on two launchers that stand for two machines."""
 
-import contextlib
 import pathlib
 import re
 import signal
 import subprocess
 import sys
-import time
 
 import psutil
 import pytest
 
 from cobre_comm import launch
-from cobre_comm.processes.port import ReservedPort
 from tests.launch.command import (
     COMMAND,
     DEADLINE_S,
@@ -23,7 +20,7 @@ from tests.launch.command import (
 )
 from tests.launch.workers.test_launch import add, surroundings
 
-ACT, MEET, WAIT = PROGRAMS / "act.py", PROGRAMS / "meet.py", PROGRAMS / "wait.py"
+ACT, MEET = PROGRAMS / "act.py", PROGRAMS / "meet.py"
 HELLO = EXAMPLES / "hello_ranks.py"
 COLD = {"NUMBA_DISABLE_JIT": "1"}  # programs without a communicator need no kernels
 
@@ -55,42 +52,11 @@ def test_launch_over_sockets(monkeypatch):
     assert launch(add, 1, args=(1,)).workers[0].backend == "local"
 
 
-class TwoNodes:
-    """Two launchers on this machine, each for a node of a job."""
-
-    def __init__(self, tmp_path, ranks_per_node):
-        self._token_file = tmp_path / "job.token"
-        self._token_file.touch(mode=0o600)
-        self._token_file.write_text("a1" * 32)
-        self._ranks = ranks_per_node
-        self._stack = contextlib.ExitStack()
-
-    def start(self, *words):
-        port = self._stack.enter_context(ReservedPort()).port
-        return [
-            self._stack.enter_context(
-                Running("run", "-n", self._ranks, "--nnodes", 2, "--node-rank", node,
-                        "--coordinator", f"127.0.0.1:{port}", "--token-file", self._token_file,
-                        *words)
-            )
-            for node in (1, 0)
-        ][::-1]  # fmt: skip
-
-    def close(self):
-        self._stack.close()
-
-
-@pytest.fixture
-def two_nodes(tmp_path):
-    nodes = TwoNodes(tmp_path, 2)
-    yield nodes
-    nodes.close()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("killed", [0, 3])
-def test_a_killed_rank_ends_the_job_on_both_nodes(two_nodes, killed):
-    jobs = two_nodes.start(MEET, "kill", killed)
+def test_a_killed_rank_ends_the_job_on_both_nodes(machine, killed):
+    told = {"program": (MEET, killed), "ranks": 2, "before": COMMAND}
+    jobs = [machine(node, **told) for node in (0, 1)]
     ends = [job.finish() for job in jobs]
     here, there = ends[killed // 2], ends[1 - killed // 2]
     assert here[0] == 137
@@ -101,19 +67,6 @@ def test_a_killed_rank_ends_the_job_on_both_nodes(two_nodes, killed):
     assert words[-1].strip().startswith(f"rank {killed}, its last calls: ")
     assert re.fullmatch(r"cobre-comm: rank \d exited with code 1", last)
     assert all(job.survivors() == [] for job in jobs)
-
-
-@pytest.mark.slow
-def test_ctrl_c_on_one_node_ends_the_job_on_both(two_nodes):
-    first, second = two_nodes.start(WAIT, "njit")
-    first.wait_ready(2)
-    second.wait_ready(2)
-    time.sleep(0.3)
-    second.process.send_signal(signal.SIGINT)
-    assert second.finish()[0] == 130
-    code, _, errors = first.finish()
-    assert code == 1
-    assert "CollectiveFailed" in errors
 
 
 @pytest.mark.slow

@@ -9,7 +9,6 @@ from tests.launch.command import PROGRAMS, Running, cobre, lines_of
 from tests.launch.mpi_libraries import LIBRARIES, RUN, needs
 
 ACT, ABORTS, MEET = (PROGRAMS / f"{name}.py" for name in ("act", "mpi_aborts", "meet"))
-NOBODY = 99
 
 
 @pytest.fixture(params=LIBRARIES)
@@ -26,7 +25,7 @@ def a_library(request):
 def test_a_job_whose_ranks_are_on_several_nodes_ends(library):
     """Goodbyes come over the network, in the order and at the time that MPI chooses."""
     name = BackendName.parse(f"mpi-{library['MPI4PY_MPIABI']}-net")
-    done = cobre(*RUN, 2, MEET, "meet", NOBODY, **{**library, **name.environment()})
+    done = cobre(*RUN, 2, MEET, **{**library, **name.environment()})
     assert (done.returncode, done.stderr) == (0, "")
 
 

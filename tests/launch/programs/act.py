@@ -87,8 +87,6 @@ elif rank in actors:
         raise ValueError(f"bad number on rank {rank}")
     if action == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
-    if action == "segfault":
-        os.kill(os.getpid(), signal.SIGSEGV)
     if action == "finish":
         sys.exit(0)
 elif action == "finish":

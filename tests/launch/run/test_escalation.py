@@ -1,11 +1,9 @@
-import os
 import signal
 
 from cobre_comm.processes.endings import Ending
 from cobre_comm.processes.escalation import CULPRIT_S, LAST_WORDS_S, TERMINATE_S, Escalation
 from cobre_comm.processes.loop import NEVER
 from cobre_comm.reports.report_pipe import Report
-from tests.launch.command import PROGRAMS, SOON_S, Running
 
 
 def lost(rank, *ranks):
@@ -69,13 +67,3 @@ def test_a_signal_gives_the_grace_and_a_second_one_none():
     escalation.signalled(signal.SIGTERM, 15.2)
     assert escalation.due(15.2) == [signal.SIGKILL]
     assert escalation.cause == signal.SIGINT
-
-
-def test_ranks_that_ignore_sigterm_do_not_outlive_a_failure():
-    with Running("run", "-n", 3, PROGRAMS / "act.py", "stubborn") as job:
-        pids = job.wait_ready(3)
-        os.kill(pids[1][0], signal.SIGKILL)
-        code, _, errors = job.finish(SOON_S)
-        assert code == 137
-        assert "rank 1 was ended by signal 9" in errors.splitlines()[-1]
-        assert job.survivors() == []

@@ -13,6 +13,7 @@ import time
 import psutil
 import pytest
 
+from cobre_comm.testing.cases.waiting import wait_until
 from tests.launch.command import COMMAND, PROGRAMS, SOON_S, environment
 
 pytestmark = [
@@ -67,10 +68,7 @@ class Shell:
         """Type a command of two ranks; return its ranks once both have said so by a file."""
         self.type(" ".join(map(str, words)) + end)
         files = [folder / f"ready-{rank}" for rank in range(2)]
-        deadline = time.monotonic() + SOON_S
-        while not all(file.exists() for file in files):
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        assert wait_until(lambda: all(file.exists() for file in files))
         return [psutil.Process(int(file.read_text())) for file in files]
 
     def close(self):
@@ -89,10 +87,8 @@ def shell():
 
 
 def await_states(processes, *, are_stopped):
-    deadline = time.monotonic() + SOON_S
-    while [p.status() == psutil.STATUS_STOPPED for p in processes] != [are_stopped] * 2:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    stopped = psutil.STATUS_STOPPED
+    assert wait_until(lambda: all((p.status() == stopped) == are_stopped for p in processes))
 
 
 @pytest.mark.parametrize("launcher", ["run", "launch"])

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from cobre_comm.processes.guardian import ASKED_S, end_groups
+from cobre_comm.testing.cases.waiting import wait_until
 from tests.launch.command import COMMAND, PROGRAMS, SOON_S, Running
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /dev/shm")
@@ -22,9 +23,7 @@ def memory_of(name):
 
 
 def memory_that_stays(name):
-    deadline = time.monotonic() + SOON_S
-    while memory_of(name) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until(lambda: not memory_of(name))
     return memory_of(name)
 
 

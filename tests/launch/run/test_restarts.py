@@ -40,14 +40,6 @@ def test_ranks_that_were_killed_are_left_out_down_to_the_fewest(tmp_path):
     assert attempts(done.stdout) == [(0, 3), (1, 2), (2, 2)]
 
 
-def test_a_job_is_given_up_with_the_code_of_its_last_attempt(tmp_path):
-    done = cobre("run", "-n", 2, "--max-restarts", 1, RESTARTS, tmp_path, 7, 0, 9)
-    assert done.returncode == 7
-    assert attempts(done.stdout) == [(0, 2), (1, 2)]
-    last = "cobre-comm: the job is not started again: it has been, once"
-    assert done.stderr.splitlines()[-1] == last
-
-
 def test_wrong_arguments_of_the_program_are_not_tried_again(tmp_path):
     done = cobre("run", "-n", 2, "--max-restarts", 5, RESTARTS, tmp_path, 2, 0, 9)
     assert done.returncode == 2

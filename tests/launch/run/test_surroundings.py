@@ -9,7 +9,6 @@ import itertools
 import os
 import signal
 import sys
-import time
 import uuid
 
 import psutil
@@ -17,8 +16,9 @@ import pytest
 
 from cobre_comm.processes.port import ReservedPort
 from cobre_comm.processes.restarts import given_up
+from cobre_comm.testing.cases.waiting import wait_until
 from cobre_comm.testing.pairwise import choose
-from tests.launch.command import COMMAND, PROGRAMS, SOON_S, Running, cobre
+from tests.launch.command import COMMAND, PROGRAMS, Running, cobre
 from tests.launch.mpi_libraries import needs
 from tests.launch.programs.surround import SURROUNDINGS
 
@@ -107,9 +107,8 @@ def test_a_job_ends_as_it_should(surrounding, launcher, end, tmp_path):
         if surrounding not in UNHEARD:
             is_quiet = last == "" or last.startswith("[mpiexec]")  # MPICH's own, on no directory
             assert last.startswith(sentence) if sentence else is_quiet
-    deadline = time.monotonic() + SOON_S
-    while (left := marked(extra[MARK])) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until(lambda: not marked(extra[MARK]))
+    left = marked(extra[MARK])
     with contextlib.ExitStack() as stack:
         for process in left:
             stack.callback(os.kill, process.pid, signal.SIGKILL)

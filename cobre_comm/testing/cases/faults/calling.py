@@ -6,7 +6,6 @@ import time
 
 import numpy as np
 
-from cobre_comm import InvalidCommunicator
 from cobre_comm.testing.cases.calls import OPERATIONS, arguments, calls
 from cobre_comm.testing.cases.raised import met
 
@@ -36,12 +35,18 @@ def prepare(comm, caller, *others):
 def meet_failure(comm, caller, operation, **arguments):
     """Return a collective's error, its time, the errors of later calls, and their seconds."""
     caught, at = met(collective, comm, caller, operation, **arguments), time.monotonic()
-    if caught is None:
-        return None, at, None, 0.0
-    later, began = [], time.monotonic()
-    for name in OPERATIONS:
-        try:
-            collective(comm, caller, name)
-        except InvalidCommunicator as error:
-            later.append(str(error))
-    return caught, at, later, time.monotonic() - began
+    return caught, at, *([None, 0.0] if caught is None else later_errors(comm, caller))
+
+
+def later_errors(comm, caller):
+    """Return the error of each collective on a broken communicator, and the seconds of all."""
+    began = time.monotonic()
+    errors = [met(collective, comm, caller, name) for name in OPERATIONS]
+    return [f"{type(error).__name__}: {error}" for error in errors], time.monotonic() - began
+
+
+def are_refused(later, cause=""):
+    """Whether each later collective failed, and named the first cause."""
+    return len(later) == len(OPERATIONS) and all(
+        text.startswith("InvalidCommunicator") and cause in text for text in later
+    )

@@ -4,15 +4,20 @@ import contextlib
 import json
 import os
 import pathlib
-import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-STEP, REGION, SPLIT = "step", "region", "split"
+from cobre_comm.testing.cases.waiting import wait_until
+
+START, STEP, REGION, SPLIT = "start", "step", "region", "split"
+LAST, CLOSE = "last", "close"
 
 
 @dataclass(frozen=True)
 class Fault:
     """A kind of fault, the job and the rank that it strikes, and the moment.
+
+    A kind that begins with ``two_`` befalls the next rank too.
 
     Attributes
     ----------
@@ -23,18 +28,23 @@ class Fault:
     size, backend, caller : int, str, str
         The job, and how its ranks call.
     moment : str
-        In or between collectives (``step``), while a region is made (``region``), or while the
-        communicator is split (``split``).
+        While ranks meet (``start``), in or between collectives (``step``), while a region is made
+        (``region``), while the communicator is split (``split``), in a call that alone holds its
+        communicator (``last``), or at the end (``close``).
     step : int
         The step before which it is armed.
     delay_s : float
         From then until it strikes, where something outside the rank's own code strikes.
     lasts_s : float
-        How long ranks go on after a fault that must not matter.
+        How long ranks go on after a fault that must not matter; or how long a pause lasts.
     seed : int
         Of the steps.
     limit_s : float
         How long a live rank is waited for.
+    start : str
+        ``hand`` (by environment variables), ``run`` (``cobre-comm run``) or ``launch``.
+    env : mapping
+        Environment variables of all ranks.
     """
 
     kind: str
@@ -48,11 +58,14 @@ class Fault:
     lasts_s: float = 0.2
     seed: int = 0
     limit_s: float = 60.0
+    start: str = "hand"
+    env: Mapping = field(default_factory=dict)
 
     @property
     def victims(self):
         """The ranks that the fault strikes."""
-        return [self.victim]
+        count = 2 if self.kind.startswith("two_") else 1
+        return [(self.victim + n) % self.size for n in range(count)]
 
     @property
     def others(self):
@@ -94,9 +107,4 @@ def told(folder, name):
 
 def await_fact(folder, names, fact, limit_s=20.0):
     """Wait until each of some ranks has written down a fact; return whether all have."""
-    until = time.monotonic() + limit_s
-    while not all(fact in told(folder, name) for name in names):
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.005)
-    return True
+    return wait_until(lambda: all(fact in told(folder, name) for name in names), limit_s)

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
-from cobre_comm import ReduceOp
 from cobre_comm.testing.cases.faults.calling import FORKS
 from cobre_comm.testing.cases.faults.strike import EXIT_CODE, Victim
 
@@ -14,10 +13,9 @@ from cobre_comm.testing.cases.faults.strike import EXIT_CODE, Victim
 LOST = "lost"  # all others name the victim
 INTERRUPTED = "interrupted"  # its own wait ends too, by what its handler raised
 LATE = "late"  # all others name the victim and the variable, after the limit
-ASTRAY = "astray"  # all ranks learn who called what
 NOTHING = "nothing"  # results are right on all ranks, and no rank meets an error
 REFUSED = "refused"  # nothing; a thread or a child that may not use the communicator is told
-HARMFUL = (LOST, INTERRUPTED, LATE, ASTRAY)  # the job cannot go on
+HARMFUL = (LOST, INTERRUPTED, LATE)  # the job cannot go on
 
 
 class Kind(NamedTuple):
@@ -32,7 +30,7 @@ class Kind(NamedTuple):
     exit_code : int
         The exit code of the victim.
     operation : str
-        The operation of the step at which the fault strikes, where that matters.
+        The operation of the step that the fault replaces, where it replaces one.
     meets : str
         The error that ends the wait of a victim whose own process goes on.
     """
@@ -56,10 +54,6 @@ def at_once(act, *args):
     return strike
 
 
-def astray(operation, length=5, **keywords):
-    return lambda victim: victim.astray(operation, length, **keywords)
-
-
 def forking(strike, how):
     return lambda victim: strike(victim, FORKS[how])
 
@@ -79,11 +73,6 @@ KINDS = {
     "alarmed": Kind(INTERRUPTED, Victim.alarm, meets="Alarmed"),
     "late": Kind(LATE, Victim.late),
     "stopped": Kind(LATE, sending(signal.SIGSTOP)),  # a survivor lets it go on
-    "astray_operation": Kind(ASTRAY, astray("barrier"), operation="allreduce"),
-    "astray_length": Kind(ASTRAY, astray("allreduce", 3001), operation="allreduce"),
-    "astray_dtype": Kind(ASTRAY, astray("allreduce", dtype="i8"), operation="allreduce"),
-    "astray_op": Kind(ASTRAY, astray("allreduce", op=ReduceOp.MAX), operation="allreduce"),
-    "astray_root": Kind(ASTRAY, astray("broadcast", root=1), operation="broadcast"),
     "signals": Kind(NOTHING, Victim.signals),
     "children": Kind(NOTHING, Victim.children),
     "use_in_child": Kind(REFUSED, forking(Victim.use_in_child, "python")),

@@ -5,22 +5,27 @@ import subprocess
 import time
 from functools import partial
 
+from cobre_comm import CommError
 from cobre_comm.testing.cases.calls import COLLECTIVES
 from cobre_comm.testing.cases.case import NEVER, Case, Slow
 from cobre_comm.testing.cases.faults.calling import collective, meet_failure, prepare
 from cobre_comm.testing.cases.faults.survivors import check_calls, check_later, check_timeout
+from cobre_comm.testing.cases.raised import met
+from cobre_comm.testing.cases.waiting import wait_until
 
 LIMIT_S = 0.5
 
 
 def late(comm, caller, operation, absent, folder):
-    """The absent ranks come when all others have met the timeout."""
+    """The absent ranks come when all others have met the timeout, and cannot go on."""
     prepare(comm, caller, operation)
-    met, began = pathlib.Path(folder), time.monotonic()
-    while comm.rank in absent and len(list(met.iterdir())) < comm.size - len(absent):
-        time.sleep(0.01)
+    told, began = pathlib.Path(folder), time.monotonic()
+    if comm.rank in absent:
+        wait_until(lambda: len(list(told.iterdir())) >= comm.size - len(absent))
     caught, at, later, took = meet_failure(comm, caller, operation, root=min(absent))
-    (met / str(comm.rank)).touch()
+    (told / str(comm.rank)).touch()
+    if caught is None:  # all others had come to that call, but they do not come to the next one
+        caught = met(collective, comm, caller, "barrier")
     return caught, at - began, later, took
 
 
@@ -61,6 +66,8 @@ def least_named(rank, absent, nodes):
 def absent_are_named(ran):
     operation, absent = ran.cell.arguments
     nodes = ran.settings.nodes(ran.backend, ran.size)
+    for rank in absent:
+        assert isinstance(ran.values[rank][0], CommError), f"rank {rank} came late, and went on"
     for rank in set(range(ran.size)) - set(absent):
         caught, waited_s, later, took = ran.values[rank]
         check_timeout(caught, ran.settings.timeout_variable(ran.backend))

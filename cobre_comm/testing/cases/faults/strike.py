@@ -100,6 +100,7 @@ class Victim:
     def __init__(self, fault, folder, ledger, comm):
         self.fault, self.folder, self.ledger, self.comm = fault, folder, ledger, comm
         self._end_signals = lambda: None
+        self.taken = contextlib.ExitStack()  # what the fault takes from the victim
         self.is_due = False
 
     def send(self, number, every_s=0.0):
@@ -107,8 +108,9 @@ class Victim:
         self._end_signals = signal_in(self.fault.delay_s, number, every_s)
 
     def end(self):
-        """Send no more signals, and wait until a forked child has written down its refusals."""
+        """Send no more signals, give back, and await the refusals that a forked child notes."""
         self._end_signals()
+        self.taken.close()
         if "children" in told(self.folder, self.fault.victim):
             await_fact(self.folder, [self.fault.victim], "refused")
         end_children(self.folder, self.fault.victim)
@@ -127,7 +129,7 @@ class Victim:
         signal.signal(number, later_if_compiling)
         self.send(number)
 
-    def _on_alarm(self, handler, every_s=0.0):
+    def on_alarm(self, handler, every_s=0.0):
         signal.signal(ALARM, handler)
         self.send(ALARM, every_s)
 
@@ -146,7 +148,7 @@ class Victim:
         self.comm.close()
 
     def exit_in_handler(self):
-        self._on_alarm(lambda *_: os._exit(EXIT_CODE))
+        self.on_alarm(lambda *_: os._exit(EXIT_CODE))
 
     # Interruptions.
     def interrupt(self):
@@ -169,7 +171,7 @@ class Victim:
             self.is_due = False
 
         self.is_due = True
-        self._on_alarm(handler, 0.001)
+        self.on_alarm(handler, 0.001)
 
     def children(self):
         self.now()
@@ -195,7 +197,7 @@ class Victim:
                     self.ledger.tell(children=[child])
 
         self.is_due = True
-        self._on_alarm(handler)
+        self.on_alarm(handler)
 
     def second_thread(self):
         """A thread enters while the main thread waits for ranks that wait for its refusal."""
@@ -220,11 +222,6 @@ class Victim:
         """A forked child holds all descriptors, and outlives the killed rank."""
         self._leave_child(fork)
         self.send(signal.SIGKILL)
-
-    # Another call than all others.
-    def astray(self, operation, length=5, **keywords):
-        self.now()
-        collective(self.comm, self.fault.caller, operation, length, **keywords)
 
     def _leave_child(self, fork):
         child = fork()

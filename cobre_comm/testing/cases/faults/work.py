@@ -7,11 +7,10 @@ import signal
 import time
 
 from cobre_comm import BackendError, CommError
-from cobre_comm.testing.cases.calls import OPERATIONS
 from cobre_comm.testing.cases.faults import steps
-from cobre_comm.testing.cases.faults.calling import collective
+from cobre_comm.testing.cases.faults.calling import later_errors
 from cobre_comm.testing.cases.faults.fault import REGION, SPLIT, Ledger, await_fact, told
-from cobre_comm.testing.cases.faults.kinds import ASTRAY, HARMFUL, KINDS
+from cobre_comm.testing.cases.faults.kinds import HARMFUL, KINDS
 from cobre_comm.testing.cases.faults.strike import Alarmed, Victim, end_children
 from cobre_comm.testing.cases.raised import met
 
@@ -37,14 +36,12 @@ class Worker:
         The number of this rank.
     """
 
-    kinds, victims = KINDS, Victim
-
     def __init__(self, comm, caller, fault, folder, rank):
         self.comm, self.caller, self.fault, self.folder, self.rank = (
             comm, caller, fault, folder, rank,
         )  # fmt: skip
         self.ledger = Ledger(folder, rank)
-        self.kind = self.kinds[fault.kind]
+        self.kind = KINDS[fault.kind]
         self.pid, self.number, self.entered = os.getpid(), -1, time.monotonic()
         self.draw = random.Random(f"{fault.seed} {rank}")
         self.victim = None
@@ -130,9 +127,9 @@ class Worker:
         """Strike if this rank is a victim; return whether the fault was the whole step."""
         if self.rank not in self.fault.victims:
             return False
-        self.victim = self.victims(self.fault, self.folder, self.ledger, self.comm)
+        self.victim = Victim(self.fault, self.folder, self.ledger, self.comm)
         self.kind.strike(self.victim)
-        return self.kind.promise == ASTRAY or self.kind.operation == "meet"
+        return bool(self.kind.operation)
 
     def end(self):
         self.entered = time.monotonic()
@@ -160,10 +157,8 @@ class Worker:
         caught = told(self.folder, self.rank).get("caught", {})
         if caught.get("error") not in ("CollectiveFailed", "InvalidBufferSize"):
             return
-        began = time.monotonic()
-        errors = [met(collective, self.comm, self.caller, name) for name in OPERATIONS]
-        later = [f"{type(error).__name__}: {error}" for error in errors]
-        self.ledger.tell(later=later, took=time.monotonic() - began)
+        later, took = later_errors(self.comm, self.caller)
+        self.ledger.tell(later=later, took=took)
 
     def _tidy(self):
         """The lowest survivor ends the victim's remains, once all others have their error."""

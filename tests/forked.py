@@ -1,7 +1,14 @@
-"""Forked processes, which have all modules of this one, and a /dev/shm of their own."""
+"""Forked processes: they have all modules of this one, may have their own /dev/shm, and are struck.
 
+A job of forked ranks takes milliseconds, because the kernels are loaded already.
+"""
+
+import contextlib
 import os
 import pickle
+import select
+import signal
+import sys
 import traceback
 import warnings
 
@@ -31,11 +38,16 @@ def fork(act, *args):
     return pid, reader
 
 
-def outcome(pid, reader):
+def outcome(pid, reader, within_s=None):
     """Return the value or the exception of a process, or the negative signal that ended it."""
     with os.fdopen(reader, "rb") as pipe:
+        hangs = not select.select([pipe], [], [], within_s)[0]
+        if hangs:
+            os.kill(pid, signal.SIGKILL)
         found = pipe.read()
     _, status = os.waitpid(pid, 0)
+    if hangs:
+        return TimeoutError(f"it was busy for {within_s:.0f} s")
     return pickle.loads(found) if found else -os.WTERMSIG(status)
 
 
@@ -53,3 +65,22 @@ def in_private_shm(size, act, *args):
     if why_not:
         pytest.skip(why_not)
     return value
+
+
+@contextlib.contextmanager
+def struck_at(moment, number):
+    """Send this process a signal at its n-th call; yield a list with an entry for each call."""
+    calls = []
+
+    def count(frame, event, argument):
+        if event in ("call", "c_call"):
+            calls.append(None)
+            if len(calls) == moment:
+                signal.raise_signal(number)
+
+    if moment is not None:
+        sys.setprofile(count)
+    try:
+        yield calls
+    finally:
+        sys.setprofile(None)

@@ -1,0 +1,11 @@
+"""A wait for what another rank or process does; every such wait ends."""
+
+import time
+
+
+def wait_until(holds, limit_s=60.0):
+    """Wait until a condition holds; return its value, which is false if the time has passed."""
+    until = time.monotonic() + limit_s
+    while not (found := holds()) and time.monotonic() < until:
+        time.sleep(0.01)
+    return found

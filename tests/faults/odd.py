@@ -1,0 +1,81 @@
+"""A process that lacks descriptors, addresses or bytes, or holds a pipe; and ranks beside it."""
+
+import contextlib
+import os
+import pathlib
+import resource
+import secrets
+import signal
+from functools import partial
+
+from cobre_comm import CollectiveFailed
+from cobre_comm.testing.cases.raised import raises
+from cobre_comm.testing.cases.waiting import wait_until
+
+
+@contextlib.contextmanager
+def limited(what, most):
+    """Let this process have no more of a resource of ``resource``."""
+    soft, hard = resource.getrlimit(what)
+    resource.setrlimit(what, (most, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(what, (soft, hard))
+
+
+@contextlib.contextmanager
+def no_descriptor_left():
+    """Take all descriptors that this process may have."""
+    most = max(int(text.partition(" ")[0]) for text in descriptors()) + 2
+    with limited(resource.RLIMIT_NOFILE, most), contextlib.ExitStack() as held:
+        with contextlib.suppress(OSError):
+            while True:
+                held.callback(os.close, os.open(os.devnull, os.O_RDONLY))
+        yield
+
+
+def bytes_of_addresses(more):
+    """Return how many bytes of addresses this process has, and some more."""
+    pages = int(pathlib.Path("/proc/self/statm").read_text().split()[0])
+    return pages * os.sysconf("SC_PAGESIZE") + int(more)
+
+
+def descriptors():
+    """Return the descriptors that this process has open, by number and name."""
+    found = set()
+    for path in pathlib.Path("/dev/fd").iterdir():
+        with contextlib.suppress(OSError):  # the descriptor of this very loop
+            found.add(f"{path.name} {path.readlink()}")
+    return found
+
+
+@contextlib.contextmanager
+def open_pipe():
+    """Hold a pipe open that lies in /dev/shm and has no writer; give its descriptor."""
+    path = pathlib.Path(f"/dev/shm/solver-{secrets.token_hex(8)}")
+    os.mkfifo(path)
+    try:
+        pipe = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            yield pipe
+        finally:
+            os.close(pipe)
+    finally:
+        path.unlink()
+
+
+def wait_for_one(comm, how, at_fault, odd, oddity, folder):
+    """A rank dies, is late, or calls something else; return what the others, and it, are told."""
+    done = pathlib.Path(folder, "done")
+    comm.barrier()
+    with oddity() if comm.rank == odd else contextlib.nullcontext():
+        if comm.rank == at_fault and how == "killed":
+            signal.raise_signal(signal.SIGKILL)
+        if comm.rank == at_fault and how == "late":
+            wait_until(done.exists)
+            return None
+        call = partial(comm.sum, 1) if comm.rank == at_fault else comm.barrier
+        error = raises(CollectiveFailed, call)
+    done.touch()
+    return error.ranks, str(error), error.__notes__

@@ -281,7 +281,7 @@ class _Reporter:
             self._send(Report("", "", "", 0, _lost, they_end=_lost_run))
 
     def _send(self, report: Report) -> bool:
-        """Send the one report; return whether it has been sent now."""
+        """Send the report of this process, once; return whether this call has sent the report."""
         pipe, self._pipe = self._pipe, None
         if pipe is None:
             return False

@@ -81,7 +81,7 @@ class ShmCouncil(Council):
                 continue
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_POLL_S)
-        # One further, if the others have waited for this rank there until time was over.
+        # The decision may be of the next call, if others waited there for this rank until timeout.
         self.call = decision >> control.DECISION_BITS
         proposer = decision & control.TIME_OVER - 1
         roll = self._roll_of(proposer)

@@ -174,7 +174,7 @@ def is_file(file: Descriptor, device: int, inode: int) -> bool:
 
 
 def _share_by_name(group: Group, leader: int) -> tuple[Descriptor | None, str]:
-    """BY NAME; return the file, and the problem of the first rank that has one."""
+    """Share a file BY NAME. Return the file, and the first problem that any rank has, or ""."""
     drawn = f"/cobre.{secrets.token_urlsafe(NAME_RANDOM_BYTES)}".encode()  # as long as macOS allows
     letters = group.gather_rows(np.array(list(drawn), dtype=np.uint8))[leader]
     name = letters.tobytes().decode()

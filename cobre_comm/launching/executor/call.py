@@ -63,7 +63,7 @@ class Guest(FunctionRank):
         self._connection: Connection | None = None
 
     def comes(self, hello: Hello, connection: Connection) -> None:
-        """Note its first word, and how it is reached."""
+        """Note the first message of the rank, and the connection that reaches the rank."""
         self.hello, self._connection = hello, connection
 
     def send(self, message: Go | None) -> None:

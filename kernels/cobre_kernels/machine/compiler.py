@@ -21,8 +21,8 @@ from cobre_kernels.machine.record_types import RecordType
 
 RAISES = "a_kernel_that_can_raise"
 
-# No kernel and no routine takes these options from the function that calls it: one raises nothing,
-# and fused or reordered operations are rounded otherwise. Neither needs wrappers of numba.
+# Each kernel and each routine has these options, whatever function calls it. Kernels raise nothing.
+# Operations that are fused or reordered would be rounded otherwise. Nobody calls numba's wrappers.
 OPTIONS = {
     "error_model": "numpy",
     "fastmath": False,

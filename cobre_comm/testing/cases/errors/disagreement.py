@@ -139,7 +139,7 @@ def all_learn_who_called_what(ran):
 
 
 def all_learn_who_differs(ran):
-    """The error names both calls: of two ranks neither is the odd one, and of four rank 1 is."""
+    """The error names both calls. Of two ranks neither is at fault; of four, rank 1 is."""
     for rank, (caught, *_) in enumerate(ran.values):
         assert isinstance(caught, CollectiveFailed), f"rank {rank}: {caught!r}"
         words = "rank 0", "called barrier", "rank 1 called allreduce"

@@ -66,10 +66,10 @@ class Patience(NamedTuple):
 
 
 class Look(NamedTuple):
-    """The duties of a look around beside finding lost ranks."""
+    """What a waiting rank does in this poll, beside finding lost ranks."""
 
-    is_overdue: int  # 1: the timeout is over, so it looks for late ranks
-    is_line_due: int  # 1: it marks the late ranks, for a line on them
+    is_overdue: int  # 1: the timeout is over, so the rank looks for late ranks
+    is_line_due: int  # 1: the rank marks the late ranks, for a line on them
 
 
 @routine

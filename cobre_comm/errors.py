@@ -519,7 +519,9 @@ class WorkerError(Explained):
                 "because this process ignores SIGCHLD or has waited for all of its children"
             )
         else:
-            said = how_ended(f"rank {self.rank}", self.exit_code) + who_kills(self.exit_code)
+            said = how_ended(f"rank {self.rank}", self.exit_code) + out_of_memory_hint(
+                self.exit_code
+            )
         return f"{said}; the function has not returned a value" if self.exit_code == 0 else said
 
 
@@ -530,7 +532,7 @@ def how_ended(name: str, exit_code: int) -> str:
     return f"{name} was ended by {signal_name(-exit_code)}"
 
 
-def who_kills(exit_code: int) -> str:
+def out_of_memory_hint(exit_code: int) -> str:
     """Return the end of a sentence about a process that SIGKILL has ended; else an empty string."""
     said = "; signal 9 is also what the kernel's out-of-memory killer sends"
     return said if exit_code == -9 else ""

@@ -91,8 +91,8 @@ class Failure(Exception):  # numba raises no other
 
     Compiled code calls :func:`explain` and then raises ``Failure`` without arguments. numba
     instantiates it, twice, in the same thread when it leaves compiled code. That gives, for
-    example, a :class:`~cobre_comm.CollectiveFailed`. Of an exception with arguments numba would
-    never free half a kilobyte.
+    example, a :class:`~cobre_comm.CollectiveFailed`. ``Failure`` has no arguments, because numba
+    leaks half a kilobyte for each exception that has some.
     """
 
     def __new__(cls, *values: Any) -> BaseException:  # type: ignore[misc]  # see the class

@@ -1,6 +1,7 @@
 """Checks of the types of arguments in ``@njit`` code, made while the user's code is compiled.
 
-A type cannot tell everything: an ``A`` layout may be contiguous. The code tests such a layout when
+numba itself refuses masked arrays before, and takes other subclasses of ndarray for arrays. A type
+cannot tell everything: an ``A`` layout may be contiguous. The code tests such a layout when
 it runs.
 """
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from cobre_comm.errors import how_ended, who_kills
+from cobre_comm.errors import how_ended, out_of_memory_hint
 from cobre_comm.reports.alike import alike
 from cobre_comm.reports.report_pipe import Report
 
@@ -68,9 +68,10 @@ def first_failure(endings: Iterable[Ending]) -> Ending | None:
 def with_abort(endings: Sequence[Ending], starter: Ending) -> list[Ending]:
     """Return the endings of ranks and ``mpiexec``, when ``mpiexec`` has ended the job.
 
-    It does so by itself because a rank called MPI_Abort, with the code that ``mpiexec`` then exits
-    with. A rank that did so for an exception has reported that. Any other rank is the first to end
-    for a cause of its own. Its exit code does not count: in MPICH the call may return.
+    ``mpiexec`` ends a job because a rank called MPI_Abort, and exits with the code of that call. If
+    the cause was an exception, the rank has reported it. If no rank has reported, the rank that
+    ended first for a cause of its own is taken for the one that called MPI_Abort. The exit code of
+    that rank does not count, because MPICH's MPI_Abort may return.
     """
     first = first_failure(endings)
     has_reported = any(ending.report for ending in endings)
@@ -117,4 +118,4 @@ def describe_loss(ending: Ending) -> str:
 
 def describe(ending: Ending) -> str:
     """Say how a rank ended, in one line."""
-    return how_ended(name_of(ending.rank), ending.code) + who_kills(ending.code)
+    return how_ended(name_of(ending.rank), ending.code) + out_of_memory_hint(ending.code)

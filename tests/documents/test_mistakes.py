@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numba import njit, prange
+from numba import TypingError, njit, prange
 
 import cobre_comm
 from cobre_comm import LocalBackend, ReduceOp, launch, objects, random
@@ -276,6 +276,12 @@ def test_classes_of_numpy_that_add_no_meaning_are_taken(cls, tmp_path):
         if cls is not np.recarray:
             comm.allreduce(x, x)
             assert comm.exact_sum(x) == 6.0
+
+
+def test_numba_refuses_a_masked_array():
+    masked = np.ma.masked_values([1.0, 1e20], 1e20)
+    with LocalBackend() as comm, pytest.raises(TypingError, match="MaskedArray"):
+        njit(lambda comm, x: comm.allreduce(x, x))(comm, masked)
 
 
 def test_a_frame_of_the_user_s_is_kept():

@@ -92,7 +92,7 @@ WAIT = Record(
     # Among the ranks of a node.
     generation=word("the step that is awaited; one timeout covers it"),
     node_rank=word("number of the awaited rank among those of its node"),
-    grace_ns=word("how much longer than the timeout: a follower gives its leader time to give up"),
+    grace_ns=word("a follower waits so much longer than the timeout: its leader gives up first"),
     naps=word("1: it does not yield, because the other rank copies for long"),
 )
 

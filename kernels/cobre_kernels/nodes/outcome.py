@@ -49,7 +49,8 @@ def hand_out_kernel(comm, call):
     grace_ns = 0 if is_leader(comm) else PULSE_NS
     mark = comm.signature & STOP  # which the leader may have heard of
     step = run(nodes.step_kernel, comm, NodeStep(mark, 0, 0, grace_ns))
-    # A leader that gave up in this step has shown which ranks it missed, unless it was interrupted.
+    # If the leader gave up in this step, its outcome says which ranks were missing. The leader has
+    # stored no outcome if it was interrupted.
     has_given_up = step == LOST_PEER and load_acquire(nodes.of_lane[0].staging.status) != OK
     if not (step == OK or (has_given_up and not is_leader(comm))):
         fail_on_node(comm, step)

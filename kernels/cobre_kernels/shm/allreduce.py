@@ -130,9 +130,9 @@ def _contribute(comm, generation, source, length):
 def _own_chunk(comm, call, generation, begin, length):
     """Return the address of this rank's chunk; in place it is overwritten before it is folded.
 
-    The only rank of a communicator has no other chunk to fold, and nothing in its slot. Of two
-    ranks, one may fill the other's slot as soon as it is done with this step. So a rank copies its
-    chunk to its stripe, which two ranks do not use otherwise.
+    Of three ranks or more, the chunk also stands in the rank's slot. Of two ranks, one may fill the
+    other's slot as soon as it is done with this step, so each copies its chunk to its stripe, which
+    two ranks do not use otherwise. A single rank has no other chunk to fold.
     """
     if call.send != call.recv or comm.size == 1:
         return call.send + begin

@@ -4,10 +4,10 @@ A rank that finds its output in a region enters the first step with IN_REGION in
 the location in place of a payload. If all ranks show the same location, each writes its part there,
 and a last step ends the collective. So a rank writes only when all have entered, and none returns
 before all have written. If one rank shows another location, all see that. Then they begin anew in
-the next step, and their data go through slots (USE_SLOTS). A rank whose output lies elsewhere
-compares no locations, because it sees a signature that differs from its own. If two ranks may still
-receive into the same bytes, a last step ends the collective here too. Else a rank that has returned
-could write to its output while another one copies.
+the next step, and their data go through slots (USE_SLOTS). A rank whose output lies elsewhere has a
+signature without IN_REGION, so it sees that signatures differ, and compares no locations. If two
+ranks may still receive into the same bytes, a last step ends the collective here too. Else a rank
+that has returned could write to its output while another one copies.
 
 Short outputs show their location too. Else a rank could write to memory of its peers before they
 have entered, and change data that they still read.

@@ -10,10 +10,10 @@ after each look in vain::
 
 A wait spins for a while, then yields the core for a while, and then blocks. How long it does each
 depends on its *way* (``comm.ways``): a rank waits among the ranks of its node, and a leader also
-among other leaders. When a wait first blocks, or has lasted for a tick, it has become a *long*
-wait: others can see whom it awaits, its timeout counts, and it holds no GIL. From then on it *looks
-around* every tick: it runs Python's signal handlers, and finds out which ranks are missing. A way
-has two kernels for that, by address:
+among other leaders. When a wait first blocks, or has lasted for a tick, it is a *long* wait. Then
+other ranks can see whom the rank awaits, the timeout begins, and the rank gives the GIL away. In a
+long wait the rank *looks around* every tick: it runs Python's signal handlers, and finds out which
+ranks are missing. A way has two kernels for that, by address:
 
 ======================  ========================================================================
 ``block_kernel``        sleeps until a look may succeed, but no longer than it is told. It calls

@@ -39,7 +39,7 @@ def by_ranks(attempt: Attempt, tails: Mapping[int, bytes]) -> tuple[int, list[st
     """Return exit status and last lines of a job that its ranks have ended.
 
     ``tails`` has the end of the stderr of each rank, where it is known. The lines are: who failed
-    after the first failure; what the silent ranks wrote, for which the others waited in vain; the
+    after the first failure; what the silent ranks wrote, for which the others waited; the
     tracebacks; the words of the speaker, whose failure explains the job; how the first rank ended.
     """
     first, by_themselves = attempt.failure, attempt.by_themselves

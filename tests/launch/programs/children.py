@@ -20,14 +20,19 @@ def got(kind=None):
         return f"{type(error).__name__}: {error}"
 
 
+def say(line):
+    """Write the line by one call: children of one rank write to the same pipe, unbuffered."""
+    os.write(1, f"{line}\n".encode())
+
+
 def tell():
-    print("child:", got(), flush=True)
+    say(f"child: {got()}")
     named = os.environ["COBRE_COMM_BACKEND"]
-    print("named:", got(named), flush=True)
-    print("local:", got(BackendKind.LOCAL), flush=True)
+    say(f"named: {got(named)}")
+    say(f"local: {got(BackendKind.LOCAL)}")
     if named == "shm":
-        print("configured:", got(ShmConfig.from_env()), flush=True)
-        print("own:", got(ShmConfig(name=f"/own-{os.getpid()}", rank=0, size=1)), flush=True)
+        say(f"configured: {got(ShmConfig.from_env())}")
+        say(f"own: {got(ShmConfig(name=f'/own-{os.getpid()}', rank=0, size=1))}")
 
 
 def start(way):
@@ -59,9 +64,9 @@ def main(way, when):
             comm.barrier()
             if when == "after":
                 start(way)
-            print("older:", pool.submit(got).result(), flush=True)
+            say(f"older: {pool.submit(got).result()}")
             comm.barrier()
-        print("again:", got(), flush=True)
+        say(f"again: {got()}")
 
 
 if __name__ == "__main__":

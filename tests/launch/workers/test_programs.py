@@ -122,7 +122,7 @@ def test_launch_works_in_whatever_order_names_are_imported():
 SLOW_START = """
 import os, time
 if "COBRE_SHM_RANK" in os.environ:
-    print("ready", os.environ["COBRE_SHM_RANK"], os.getpid(), flush=True)
+    os.write(1, b"ready %s %d\\n" % (os.environb[b"COBRE_SHM_RANK"], os.getpid()))
     time.sleep(0.5)
 """
 

@@ -519,9 +519,8 @@ class WorkerError(Explained):
                 "because this process ignores SIGCHLD or has waited for all of its children"
             )
         else:
-            said = how_ended(f"rank {self.rank}", self.exit_code) + out_of_memory_hint(
-                self.exit_code
-            )
+            said = how_ended(f"rank {self.rank}", self.exit_code)
+            said += out_of_memory_hint(self.exit_code)
         return f"{said}; the function has not returned a value" if self.exit_code == 0 else said
 
 

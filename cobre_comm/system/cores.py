@@ -24,7 +24,7 @@ def have_cores(ranks: int, told_us: float | None = None, cores: int | None = Non
 
     ``cores`` is the number of cores that the ranks may use together; by default, those of this
     process. ``told_us`` is for how long a wait was told to spin. A rank that is bound sees its own
-    cores alone, but its launcher knows all of them. So if ``told_us`` is given, it decides.
+    cores alone, but its launcher knows all of them. So ``told_us`` decides, unless it is None.
     """
     if told_us is not None:
         return told_us > 0

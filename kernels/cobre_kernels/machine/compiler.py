@@ -21,7 +21,7 @@ from cobre_kernels.machine.record_types import RecordType
 
 RAISES = "a_kernel_that_can_raise"
 
-# Each kernel and each routine has these options, whatever function calls it. Kernels raise nothing.
+# Each kernel and each routine has these options, not those of its caller. Kernels raise nothing.
 # Operations that are fused or reordered would be rounded otherwise. Nobody calls numba's wrappers.
 OPTIONS = {
     "error_model": "numpy",

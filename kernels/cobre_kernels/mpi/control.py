@@ -65,7 +65,7 @@ def _await_sends(comm, call):
 
 @kernel(COMM)
 def read_kernel(comm):
-    """Receive all messages that have arrived. Await all leaders: MPI does not tell whom."""
+    """Receive all messages that have arrived. All leaders count as awaited: MPI does not tell."""
     mpi, nodes, message = comm.mpi, comm.nodes, comm.mpi.inbox
     for node in range(nodes.nodes):
         nodes.leaders[node].is_awaited = 1 if node != nodes.own_node else 0

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cobre_comm.contract.clock import monotonic_ns as monotonic_ns
     from cobre_comm.contract.communicator import Communicator as Communicator
     from cobre_comm.contract.communicator import SharedMemoryProvider as SharedMemoryProvider
+    from cobre_comm.contract.routine import routine as routine
     from cobre_comm.contract.shared_region import HeapRegion as HeapRegion
     from cobre_comm.contract.shared_region import SharedRegion as SharedRegion
     from cobre_comm.contract.signals import check_signals as check_signals
@@ -86,6 +87,7 @@ _HOME_OF = {
     "launch": "launching.launch",
     "monotonic_ns": "contract.clock",
     "report_progress": "launching.launch",
+    "routine": "contract.routine",
 }
 
 _MODULES = ("objects", "random", "testing")  # for users; the others are the package's own

@@ -206,8 +206,7 @@ class ShmConfig:
             raise InitializationFailed("shm", f"segment name is longer than {SHM_NAME_LIMIT}")
         _check_rank("shm", self.rank, self.size)
         _check_duration("shm", "timeout_s", self.timeout_s)
-        if self.spin_us is not None:
-            _check_duration("shm", "spin_us", self.spin_us)
+        _check_duration("shm", "spin_us", self.spin_us or 0)
         _check_buffer_bytes("shm", self.buffer_bytes)
 
     @classmethod
@@ -326,8 +325,7 @@ class TcpConfig:
     def __post_init__(self) -> None:
         _check_rank("tcp", self.rank, self.size)
         _check_duration("tcp", "timeout_s", self.timeout_s)
-        if self.spin_us is not None:
-            _check_duration("tcp", "spin_us", self.spin_us)
+        _check_duration("tcp", "spin_us", self.spin_us or 0)
         if self.eager_bytes is not None and not 0 <= self.eager_bytes <= LARGEST_EAGER_BYTES:
             raise InitializationFailed(
                 "tcp", f"eager_bytes is {self.eager_bytes}; pass 0 to {LARGEST_EAGER_BYTES}"
@@ -437,8 +435,7 @@ class MpiConfig:
 
     def __post_init__(self) -> None:
         _check_duration("mpi", "timeout_s", self.timeout_s)
-        if self.spin_us is not None:
-            _check_duration("mpi", "spin_us", self.spin_us)
+        _check_duration("mpi", "spin_us", self.spin_us or 0)
         _check_buffer_bytes("mpi", self.buffer_bytes)
         _check_leaders("mpi", self.leaders)
 

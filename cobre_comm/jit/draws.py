@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from cobre_kernels.machine.compiled import routine
 from cobre_kernels.random import draws
 from cobre_kernels.random.philox import fold_names
 from numba import types
@@ -96,13 +95,13 @@ def register_stream(stream: Any, key_class: Any) -> None:
         return compiled
 
 
-def register_draw(function: Any, key_class: Any, draw: Any, fill: Any, dtype: Any) -> None:
+def register_draw(function: Any, key_class: Any, draw: Any, dtype: Any) -> None:
     """Let ``@njit`` code call a function of ``cobre_comm.random``.
 
     ``function`` has the parameters ``key`` and ``i``, and perhaps ``bound``. ``draw`` makes one
-    number and ``fill`` a number of ``dtype`` for each index, as in ``cobre_kernels.random.draws``.
+    number of ``dtype``.
     """
-    name, draw_all = function.__name__, routine(fill)
+    name = function.__name__
 
     def problem_of(key, i):
         if getattr(key, "instance_class", None) is not key_class:
@@ -130,7 +129,9 @@ def register_draw(function: Any, key_class: Any, draw: Any, fill: Any, dtype: An
         def many(key, i):
             _carry_version()
             drawn = np.empty(i.shape, dtype)
-            draw_all(key.low, key.high, i.ravel(), drawn.ravel())
+            indices, numbers = i.ravel(), drawn.ravel()
+            for n in range(indices.size):
+                numbers[n] = draw(key.low, key.high, np.int64(indices[n]))
             return drawn
 
         return many
@@ -156,7 +157,9 @@ def register_draw(function: Any, key_class: Any, draw: Any, fill: Any, dtype: An
         def many(key, i, bound):
             _carry_version()
             drawn = np.empty(i.shape, dtype)
-            draw_all(key.low, key.high, i.ravel(), drawn.ravel(), _limit(bound))
+            indices, numbers, limit = i.ravel(), drawn.ravel(), _limit(bound)
+            for n in range(indices.size):
+                numbers[n] = draw(key.low, key.high, np.int64(indices[n]), limit)
             return drawn
 
         return many
@@ -165,6 +168,6 @@ def register_draw(function: Any, key_class: Any, draw: Any, fill: Any, dtype: An
 
 
 register_stream(stream, Key)
-register_draw(uniform, Key, draws.draw_uniform, draws.fill_uniform, np.float64)
-register_draw(normal, Key, draws.draw_normal, draws.fill_normal, np.float64)
-register_draw(integers, Key, draws.draw_integer, draws.fill_integers, np.int64)
+register_draw(uniform, Key, draws.draw_uniform, np.float64)
+register_draw(normal, Key, draws.draw_normal, np.float64)
+register_draw(integers, Key, draws.draw_integer, np.int64)

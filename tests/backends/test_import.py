@@ -100,7 +100,12 @@ PROMISED = {
 
 def test_all_is_sorted_and_complete():
     assert sorted(cobre_comm.__all__) == list(cobre_comm.__all__)
-    assert set(cobre_comm.__all__) <= PROMISED | {"LaunchResult", "MpiConfig", "monotonic_ns"}
+    assert set(cobre_comm.__all__) <= PROMISED | {
+        "LaunchResult",
+        "MpiConfig",
+        "monotonic_ns",
+        "routine",
+    }
     assert set(cobre_comm.__all__) >= PROMISED
 
 

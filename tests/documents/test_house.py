@@ -3,6 +3,7 @@
 import ast
 import collections
 import pathlib
+import re
 
 import pytest
 
@@ -10,8 +11,9 @@ pytestmark = pytest.mark.quick
 
 ROOT = pathlib.Path(__file__).parents[2]
 KERNELS, PACKAGE = ROOT / "kernels" / "cobre_kernels", ROOT / "cobre_comm"
-# Lines of the runtime. The number falls without a word, and rises only with a sentence beside it.
-MOST_LINES = 38_600
+# Lines of the runtime. The number falls without a word, and rises only with a sentence beside it:
+# by 25 for `routine`, which users with large programs need as the example does.
+MOST_LINES = 38_625
 MOST_MODULES = 12  # beside the packages
 APART = ("testing", "check")  # what judges backends, and is no part of the runtime
 
@@ -44,3 +46,26 @@ def test_no_two_classes_share_a_name():
 def test_a_reader_finds_packages_and_few_modules():
     modules = [path.stem for path in PACKAGE.glob("*.py") if not path.stem.startswith("__")]
     assert len(modules) <= MOST_MODULES, sorted(modules)
+
+
+def _imported(tree):
+    """Return the modules that a file imports by their whole names."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.level == 0:
+            yield node.module
+        elif isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+
+
+def test_the_examples_use_what_the_reference_documents():
+    pages = "".join(page.read_text() for page in (ROOT / "docs" / "reference").glob("*.md"))
+    documented = set(re.findall(r"^\.\. (?:current|auto)?module:: (\S+)$", pages, re.MULTILINE))
+    assert {"cobre_comm", "cobre_comm.random"} <= documented
+    ours = {
+        module
+        for path in (ROOT / "examples").rglob("*.py")
+        for module in _imported(ast.parse(path.read_text()))
+        if module.startswith("cobre_")
+    }
+    assert ours
+    assert ours <= documented

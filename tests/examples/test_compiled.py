@@ -40,12 +40,13 @@ def test_a_read_only_folder_keeps_its_cache(tmp_path, monkeypatch):
     assert forget_stale_code(tmp_path)
 
 
-def test_one_rank_compiles_where_the_example_is_read_only(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    with compiled_by_one(tmp_path / "absent"):
-        [lock] = tmp_path.rglob("lock")
-        with lock.open("w") as again, pytest.raises(BlockingIOError):
-            fcntl.flock(again, fcntl.LOCK_EX | fcntl.LOCK_NB)
+def test_one_rank_compiles_where_nothing_can_be_written_to(tmp_path):
+    source = tmp_path / "compiled.py"
+    source.touch(mode=0o444)
+    tmp_path.chmod(0o555)
+    with compiled_by_one(source), source.open() as again, pytest.raises(BlockingIOError):
+        fcntl.flock(again, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    assert list(tmp_path.iterdir()) == [source]
 
 
 def test_training_writes_to_nothing_that_lies_in_the_common_temporary_folder(tmp_path):

@@ -60,7 +60,8 @@ class Routine:
 
     def __call__(self, *arguments):
         """Refuse the call: Python calls kernels."""
-        raise TypeError(f"{self.__name__} is a routine, which compiled code calls")
+        name = self.__name__
+        raise TypeError(f"{name} is a routine, which compiled code calls; here call {name}.py_func")
 
 
 def routine(function=None, **options):

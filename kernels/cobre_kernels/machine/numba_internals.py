@@ -46,33 +46,14 @@ try:
     from numba.core.imputils import lower_constant  # a communicator in a global (jit/values.py)
     from numba.core.pythonapi import PythonAPI
     from numba.core.runtime import _nrt_python
-    from numba.core.typed_passes import AnnotateTypes, NativeLowering
+    from numba.core.typed_passes import NativeLowering
     from numba.core.typing.context import Context
     from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, Signature
     from numba.core.typing.templates import infer_global, signature  # indices (record_types.py)
     from numba.core.typing.templates import make_intrinsic_template  # instructions (compiler.py)
-    from numba.core.untyped_passes import (
-        FindLiterallyCalls,
-        InlineInlinables,
-        LiteralPropagationSubPipelinePass,
-        LiteralUnroll,
-        MakeFunctionToJitFunction,
-        WithLifting,
-    )
     from numba.np.numpy_support import as_dtype  # the dtype of an argument (jit/arguments.py)
 except ImportError as error:
     raise refusal(error) from error
-
-# Passes that routines cannot need: for closures, `with`, `literally`, a listing of types.
-UNUSED_PASSES = {
-    AnnotateTypes,
-    FindLiterallyCalls,
-    InlineInlinables,
-    LiteralPropagationSubPipelinePass,
-    LiteralUnroll,
-    MakeFunctionToJitFunction,
-    WithLifting,
-}
 
 # Each class or module, the names that we use of it, and why. A method that we override has its
 # parameters.
@@ -92,12 +73,16 @@ USED = (
     (
         DefaultPassBuilder,
         "define_nopython_pipeline",
-        "that pipeline is numba's, without the passes that routines cannot need",
+        "that pipeline has numba's passes",
     ),
     (PassManager, "passes add_pass finalize", "likewise"),
     (NativeLowering, "run_pass(self,state)", "a routine is lowered into a library of its own kind"),
     (_dynfunc, "make_function", "callers find a routine, which has no machine code, by a key"),
-    (JITCPUCodegen, "set_env", "likewise: there is no machine code to run"),
+    (
+        JITCPUCodegen,
+        "_add_module set_env",
+        "a routine's Python objects are known before its first caller runs (pipeline.py)",
+    ),
     (
         CPUContext,
         "insert_user_function add_dynamic_addr get_getattr get_function compile_internal "
@@ -106,7 +91,7 @@ USED = (
     ),
     (
         FunctionDescriptor,
-        "lookup_module llvm_func_name",
+        "lookup_module llvm_func_name env_name",
         "likewise; the build calls a kernel by its name (compiler.py)",
     ),
     (

@@ -1,4 +1,4 @@
-"""How routines are compiled: by numba's pipeline, without the passes they cannot need.
+"""How routines are compiled: by numba's pipeline, except that no machine code comes out.
 
 numba turns every function into machine code of its own and optimises it, before the functions that
 call it do the same with their copies. A routine has no address: here it remains LLVM's text until
@@ -9,7 +9,6 @@ which is made of routines.
 from llvmlite import binding
 
 from cobre_kernels.machine.numba_internals import (
-    UNUSED_PASSES,
     CompilerBase,
     DefaultPassBuilder,
     JITCodeLibrary,
@@ -89,19 +88,30 @@ class RoutineLowering(NativeLowering):
         )
         state.targetctx.insert_user_function(key, lowered.fndesc, [state.library])
         state["cr"] = lowered._replace(cfunc=key)
+        _give_environment(state.targetctx.codegen(), lowered)
         return True
+
+
+def _give_environment(codegen, lowered):
+    """Give the code of callers the Python objects of a routine, such as those that it prints.
+
+    Code finds them by the address in a global. Here that global has a module of its own, since the
+    routine's becomes machine code only with a caller.
+    """
+    name = lowered.fndesc.env_name
+    codegen._add_module(binding.parse_assembly(f'@"{name}" = common global i64 0'))
+    codegen.set_env(name, lowered.env)
 
 
 class RoutineCompiler(CompilerBase):
     """The compiler of routines."""
 
     def define_pipelines(self):
-        """Return numba's passes, but for those that routines cannot need."""
+        """Return numba's passes, with a lowering of our own."""
         usual = DefaultPassBuilder.define_nopython_pipeline(self.state)
         pipeline = PassManager(RoutineLowering._name)
         for step, description in usual.passes:
-            if step not in UNUSED_PASSES:
-                used = RoutineLowering if step is NativeLowering else step
-                pipeline.add_pass(used, description)
+            used = RoutineLowering if step is NativeLowering else step
+            pipeline.add_pass(used, description)
         pipeline.finalize()
         return [pipeline]

@@ -81,24 +81,6 @@ def _multiply(high, low, bound):
     return upper, (third & LOW_32) << 32 | first & LOW_32
 
 
-def fill_uniform(low, high, indices, drawn):
-    """Draw a number for each index."""
-    for n in range(indices.size):
-        drawn[n] = draw_uniform(low, high, int(indices[n]))
-
-
-def fill_normal(low, high, indices, drawn):
-    """Draw a number for each index."""
-    for n in range(indices.size):
-        drawn[n] = draw_normal(low, high, int(indices[n]))
-
-
-def fill_integers(low, high, indices, drawn, bound):
-    """Draw a number for each index."""
-    for n in range(indices.size):
-        drawn[n] = draw_integer(low, high, int(indices[n]), bound)
-
-
 NUMBERS = Record(
     "Numbers",
     "Numbers that are drawn for Python, one after the other, in an array of the caller.",

@@ -1,0 +1,69 @@
+"""``routine``: functions that ``@njit`` code alone calls, compiled in a part of the time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
+
+from cobre_kernels.machine import compiled
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@overload
+def routine(function: F) -> F: ...
+
+
+@overload
+def routine(**options: Any) -> Callable[[F], F]: ...
+
+
+def routine(function: Any = None, **options: Any) -> Any:
+    """Decorate a function that only ``@njit`` code calls, so that large programs compile sooner.
+
+    numba makes machine code of each ``@njit`` function, again of the copy in each of its callers,
+    and anew for each pattern of constants that they pass. A routine becomes machine code only as a
+    part of its callers, and takes a constant as an argument like any other.
+
+    Parameters
+    ----------
+    function : callable
+        The function. It may do all that ``@njit`` code may, and call routines.
+    **options
+        Of ``numba.njit``, such as ``nogil``, ``error_model``, ``fastmath`` and ``boundscheck``.
+
+    Returns
+    -------
+    callable
+        The routine, whose ``py_func`` is the function; with ``NUMBA_DISABLE_JIT=1`` the function.
+
+    Raises
+    ------
+    TypeError
+        For ``cache`` and ``parallel``, which callers have; and if Python calls the routine.
+
+    Notes
+    -----
+    numba's cache looks at the file of the cached function alone: after a change of a routine in
+    another file, delete the caller's cached code.
+
+    Examples
+    --------
+    >>> from numba import njit
+    >>> from cobre_comm import routine
+    >>> @routine
+    ... def square(x):
+    ...     return x * x
+    >>> @njit
+    ... def sum_of_squares(values):
+    ...     total = 0.0
+    ...     for value in values:
+    ...         total += square(value)
+    ...     return total
+    >>> sum_of_squares(np.arange(4.0))
+    14.0
+    """
+    refused = sorted({"cache", "parallel"} & set(options))
+    if refused:
+        raise TypeError(f"a routine has no option {refused[0]}; give it to the function that calls")
+    return compiled.routine(function, **{"error_model": "python", **options})

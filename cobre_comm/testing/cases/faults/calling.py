@@ -9,8 +9,18 @@ import numpy as np
 from cobre_comm.testing.cases.calls import OPERATIONS, arguments, calls
 from cobre_comm.testing.cases.raised import met
 
-# A C library forks without Python's hooks.
-FORKS = {"python": os.fork, "libc": ctypes.PyDLL(None).fork}
+_libc_fork = ctypes.PyDLL(None, use_errno=True).fork
+
+
+def _fork_of_libc():
+    """Fork as a C library does, without Python's hooks."""
+    child = _libc_fork()
+    if child < 0:
+        raise OSError(ctypes.get_errno(), "fork")
+    return child
+
+
+FORKS = {"python": os.fork, "libc": _fork_of_libc}
 
 
 def collective(comm, caller, operation, length=5, *, root=0, **keywords):

@@ -19,7 +19,7 @@ from cobre_comm.launching.replies import Failed, ProgressReport, value_message
 from cobre_comm.launching.reporting import as_rank
 from cobre_comm.reports import frames, raised, report_pipe, seat, stack_signal
 from cobre_comm.reports.report_pipe import Met, ReportPipe, exit_code_of
-from cobre_comm.system.streams import take_stdin
+from cobre_comm.system.streams import take_stdin, write_whole_lines
 
 
 def main() -> None:
@@ -27,6 +27,7 @@ def main() -> None:
     pipe = report_pipe.claim("launch")
     seat.claim()
     stack_signal.listen()
+    write_whole_lines()
     orders = take_stdin()
     message = frames.receive(orders)
     os.close(orders)

@@ -7,6 +7,7 @@ put there otherwise. What the library says there may be lost, and nothing else.
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
 
@@ -25,6 +26,15 @@ def flush_output() -> None:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()
+
+
+def write_whole_lines() -> None:
+    """Have ``sys.stdout`` write a line at once, as other processes write to the same place.
+
+    With ``PYTHONUNBUFFERED`` it would write each part of a line by itself.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True, write_through=False)
 
 
 def open_standard() -> None:

@@ -25,7 +25,6 @@ QUICK = ("shm", 2, SMALL, FEW)
 EVERY_DAY = [
     ("shm", 4, SMALL, ALL),
     ("tcp:0,0,1,1", 4, SMALL, FEW),
-    ("mpi-openmpi", 2, SMALL, FEW),
     ("mpi-mpich:0,1,2", 3, SMALL, FEW),
     ("shm", 3, SMALL, SELECT),  # on nodes: tests/examples/test_select_cuts.py
 ]

@@ -107,6 +107,7 @@ def column_of_small_numbers(entry=1e-10):
     return cost, a, rows, (np.zeros(3), np.array([1.0, np.inf, 0.0]))
 
 
+@pytest.mark.slow
 def test_a_column_of_small_numbers_makes_a_program_feasible():
     outcome, lp = solve_dense(*column_of_small_numbers())
     assert outcome == OPTIMAL

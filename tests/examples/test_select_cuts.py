@@ -19,7 +19,7 @@ from training.run import Run, run_case, run_training
 from training.share import shared_setting
 
 from cobre_comm.testing import run_ranks
-from tests.grid import some
+from tests.grid import slow, some
 
 VALLEY = "gen_h8_t12_k10"
 
@@ -171,7 +171,7 @@ def test_ranks_and_nodes_select_the_same_cuts(alone, backend, ranks):
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("ring", RINGS)
+@pytest.mark.parametrize("ring", [RINGS[0], slow(RINGS[1])])
 def test_other_ranks_go_on_with_the_bits_of_one_training(alone, tmp_path, ring):
     path = tmp_path / "half.ckpt"
     run_ranks("shm", 2, train_selected, ring, 5, path, timeout_s=300.0)
@@ -195,7 +195,7 @@ def test_few_cuts_are_all_kept_and_many_are_selected_by_default(comm):
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize(("backend", "ranks"), [("shm", 3), ("tcp:0,0,1,1", 4)])
+@pytest.mark.parametrize(("backend", "ranks"), some([("tcp:0,0,1,1", 4)], [("shm", 3)]))
 def test_ranks_and_nodes_select_from_the_same_number_on(comm, backend, ranks):
     result = train_selected(comm, 30, select=None)
     found = run_ranks(backend, ranks, train_selected, 30, 12, None, None, timeout_s=300.0)

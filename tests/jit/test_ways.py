@@ -36,6 +36,7 @@ def _signatures(comm):
     return [str(signature) for signature in _written.signatures]
 
 
+@pytest.mark.slow
 def test_a_function_that_takes_a_region_has_one_signature_on_all_backends_but_local():
     alone = {"COBRE_TCP_SHARE": "0"}
     backends = [("shm", 2, {}), ("tcp", 2, {}), ("tcp", 2, alone), ("shm", 1, {})]

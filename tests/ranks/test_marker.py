@@ -74,6 +74,7 @@ def seen(tmp_path_factory):
     return run_pytest(folder, "--strict-markers", "-W", "error")
 
 
+@pytest.mark.slow
 def test_the_page_passes(seen):
     tests, output = seen
     ours = [
@@ -83,6 +84,7 @@ def test_the_page_passes(seen):
     assert [each.get("name") for each in ours if len(each)] == [], output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WORDS)
 def test_failure_is_shown_with_its_rank(seen, name):
     [failure] = [each for each in seen[0][name] if each.tag in ("failure", "error")]
@@ -90,10 +92,12 @@ def test_failure_is_shown_with_its_rank(seen, name):
         assert word in failure.text + "".join(seen[0][name].itertext())
 
 
+@pytest.mark.slow
 def test_output_of_each_rank_is_shown(seen):
     assert re.search(r"Captured output of rank 0 call -+\nbefore on 0\n", seen[1])
 
 
+@pytest.mark.slow
 def test_skipped_and_expected_failures(seen):
     tests, _ = seen
     assert "rank 0: not today" in tests["test_skipped[shm-2]"].find("skipped").get("message")
@@ -102,6 +106,7 @@ def test_skipped_and_expected_failures(seen):
     assert len(tests["test_unmarked"]) == 0
 
 
+@pytest.mark.slow
 def test_wrong_marks(seen):
     assert "give it an argument `comm`" in seen[1]
     for arguments, named, words in [

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from cobre_comm.launching.replies import Failed
 from cobre_comm.reports import frames, report_pipe
 from cobre_comm.reports.report_pipe import ReportPipe, exit_code_of
-from cobre_comm.system.streams import take_stdin
+from cobre_comm.system.streams import take_stdin, write_whole_lines
 
 NO_COMMUNICATOR = ""
 
@@ -106,7 +106,7 @@ def prepare_process() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=True)
-    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    write_whole_lines()
 
 
 def leave() -> NoReturn:

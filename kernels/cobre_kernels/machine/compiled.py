@@ -32,17 +32,7 @@ def _compiler():
 class Routine:
     """A function that kernels link, compiled once however many constants its callers pass.
 
-    Parameters
-    ----------
-    function : callable
-        The function.
-    **options
-        Of ``numba.njit``.
-
-    Attributes
-    ----------
-    py_func : callable
-        The function, for tests.
+    ``options`` are those of ``numba.njit``; ``py_func`` is the function, for tests.
     """
 
     def __init__(self, function, **options):
@@ -74,12 +64,8 @@ def routine(function=None, **options):
 class Instruction:
     """A function that is instructions of LLVM in compiled code (``machine/instructions.py``).
 
-    Parameters
-    ----------
-    python : callable
-        The same in Python; its name says which instructions.
-    detail : object, optional
-        What they depend on: a dtype, a record.
+    ``python`` does the same in Python; its name says which instructions. ``detail`` is what they
+    depend on: a dtype, a record.
     """
 
     def __init__(self, python, detail=None):
@@ -103,14 +89,7 @@ def instruction(python, detail=None):
 class CFunction:
     """A function of C by its name, which the linker of the process finds.
 
-    Parameters
-    ----------
-    name : str
-        Its name.
-    result : type or None
-        Of :mod:`ctypes`: ``c_int``, or ``c_int64`` for a ``long`` and any pointer.
-    *arguments : type
-        Likewise.
+    The types are those of :mod:`ctypes`: ``c_int``, or ``c_int64`` for a ``long`` and any pointer.
     """
 
     def __init__(self, name, result, *arguments):

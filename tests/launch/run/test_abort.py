@@ -16,8 +16,7 @@ from tests.launch.run.test_raised import PLACES
 
 ABORTS = PROGRAMS / "aborts.py"
 DAILY = [
-    ("wait", "shm", "python"), ("wait", "tcp-leaders", "njit"), ("compute", "tcp-flat", "python"),
-    ("part", "shm", "python"), ("wait", "mpi-mpich-leaders", "python"),
+    ("wait", "tcp-leaders", "njit"), ("compute", "tcp-flat", "python"), ("part", "shm", "python"),
     ("compute", "mpi-openmpi", "python"),
 ]  # fmt: skip
 EVERYWHERE = itertools.product(["wait"], PLACES, ["python", "njit"])

@@ -19,14 +19,14 @@ LATE_S = {"COBRE_SHM_TIMEOUT_SECS": "20", "COBRE_TCP_TIMEOUT_SECS": "20"}
 
 WAYS = [
     ("shm", "spawn", "after"),
-    ("shm", "spawn", "before"),
+    pytest.param("shm", "spawn", "before", marks=pytest.mark.slow),
     ("shm", "forkserver", "before"),
     ("shm", "program", "before"),
     ("shm", "shell", "after"),
     ("shm", "fork", "after"),
     ("tcp", "program", "after"),
     ("tcp", "spawn", "before"),
-    ("mpi-mpich", "program", "after"),
+    pytest.param("mpi-mpich", "program", "after", marks=pytest.mark.slow),
     ("mpi-mpich", "shell", "after"),
     ("mpi-openmpi", "spawn", "after"),
     *[

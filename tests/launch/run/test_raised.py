@@ -39,8 +39,7 @@ PLACES = {
 }
 DAILY = [
     ("bare", "shm", "njit"), ("surrogates", "shm", "python"), ("part", "shm", "python"),
-    ("with", "tcp-followers", "python"), ("bare", "tcp-leaders", "njit"),
-    ("with", "mpi-mpich-leaders", "njit"),
+    ("with", "tcp-followers", "python"), ("with", "mpi-mpich-leaders", "njit"),
 ]  # fmt: skip
 
 EVERYWHERE = itertools.product(("with", "bare", "exit"), PLACES, ("python", "njit"))

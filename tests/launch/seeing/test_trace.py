@@ -101,7 +101,7 @@ def spans_of(folder, rank):
     return sorted((e["ts"], e["ts"] + e["dur"], e["name"]) for e in phases)
 
 
-@pytest.mark.parametrize("way", ["", "killed"])
+@pytest.mark.parametrize("way", ["", slow("killed")])
 def test_phases_are_spans_with_their_calls_inside(tmp_path, way):
     done = cobre(
         "run", "-n", 2, "--backend", "shm", PHASES, way,

@@ -40,6 +40,25 @@ def test_a_script_that_exits_while_workers_import_it_has_no_values(tmp_path):
     assert "raised SystemExit: 0; the function has not returned a value" in done.stderr
 
 
+LINES = """
+from cobre_comm import launch
+
+def write(comm, lines):
+    for i in range(lines):
+        print("rank", comm.rank, "of", comm.size, "line", i)
+
+if __name__ == "__main__":
+    launch(write, 4, args=(500,))
+"""
+
+
+def test_lines_of_ranks_stay_whole(tmp_path):
+    (tmp_path / "lines.py").write_text(LINES)
+    done = run_here(str(tmp_path / "lines.py"))
+    expected = [f"rank {rank} of 4 line {i}" for rank in range(4) for i in range(500)]
+    assert sorted(done.stdout.splitlines()) == sorted(expected)
+
+
 REAPS = """
 import os, signal, sys
 from cobre_comm import launch

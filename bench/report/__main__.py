@@ -36,7 +36,7 @@ from bench.report.text import with_contents
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "REPORT.md"
 FIGURES = HERE.parent / "results" / "FIGURES.md"
-REPORTED = ("uneven.json", "essentials.json", "njit.json", "full.json")
+REPORTED = ("uneven.json", "essentials.json", "loops_and_starts.json", "full.json")
 
 HOW_TO_READ = f"""\
 A figure is the time of {OURS} divided by that of the peer. Both are measured in the same processes,

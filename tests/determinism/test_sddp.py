@@ -26,7 +26,6 @@ EVERY_DAY = [
     ("shm", 4, SMALL, ALL),
     ("tcp:0,0,1,1", 4, SMALL, FEW),
     ("mpi-mpich:0,1,2", 3, SMALL, FEW),
-    ("shm", 3, SMALL, SELECT),  # on nodes: tests/examples/test_select_cuts.py
 ]
 # Every case with every number of ranks and every way to speak; every backend and layout once.
 CHOSEN = pairs(

@@ -13,7 +13,7 @@ from tests.forked import in_private_shm
 from tests.grid import slow, some, timeout_of
 
 SIZE, DEAD, ASTRAY = 4, 3, 0
-DAILY = [("shm", 5), ("tcp-flat", 5), ("tcp:0,1,1,2", 5)]
+DAILY = [("shm", 5), ("tcp:0,1,1,2", 5)]
 EACH = [(backend, count) for backend in shrink.BACKENDS for count in (5, 200)]
 
 

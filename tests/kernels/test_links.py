@@ -447,6 +447,7 @@ def test_what_does_not_come_is_given_up(peer):
     assert not run(receive_kernel, peer, np.zeros(1, np.int64), 1)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(config.DISABLE_JIT, reason="is what runs them so")
 def test_without_compilation():
     programs.output_of(programs.start("test_links", NUMBA_DISABLE_JIT="1"))

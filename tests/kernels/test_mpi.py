@@ -2,9 +2,10 @@
 
 import pytest
 
+from tests.grid import slow
 from tests.kernels import programs
 
 
-@pytest.mark.parametrize("how", [{}, {"NUMBA_DISABLE_JIT": "1"}], ids=str)
+@pytest.mark.parametrize("how", [{}, slow({"NUMBA_DISABLE_JIT": "1"})], ids=str)
 def test_leader_over_the_mpi_of_a_test(how):
     programs.output_of(programs.start("mpi", **how))

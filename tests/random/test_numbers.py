@@ -272,6 +272,7 @@ print(sum(draw_again.stats.cache_hits.values()))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(config.DISABLE_JIT, reason="nothing is cached")
 def test_a_cached_function_is_compiled_anew_after_an_upgrade(tmp_path):
     program = tmp_path / "program.py"

@@ -39,7 +39,7 @@ CHOSEN = pairs(
 FULL = [
     *((run["backend"], run["ranks"], run["case"], MOST.get(run["case"], ALL)) for run in CHOSEN),
     *((backend, ranks, SMALL, FEW) for backend in BACKENDS for ranks in (3, 7)),
-    *((backend, ranks, SMALL, SELECT) for backend, ranks in RUNS),
+    *((backend, ranks, SMALL, SELECT) for backend, ranks in [("shm", 3), *RUNS]),
 ]
 # The example starts no threads of its own; these bound what NumPy and numba might use.
 THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")

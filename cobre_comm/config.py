@@ -147,8 +147,8 @@ def _check_leaders(backend: str, value: int | None) -> None:
         )
 
 
-def _check_duration(backend: str, what: str, value: float) -> None:
-    if not 0 <= value <= LONGEST_DURATION:  # also refuses NaN
+def _check_duration(backend: str, what: str, value: float | None) -> None:
+    if value is not None and not 0 <= value <= LONGEST_DURATION:  # also refuses NaN
         raise InitializationFailed(
             backend, f"{what} is {value!r}; pass 0 (no limit) to {LONGEST_DURATION:g}"
         )
@@ -206,7 +206,7 @@ class ShmConfig:
             raise InitializationFailed("shm", f"segment name is longer than {SHM_NAME_LIMIT}")
         _check_rank("shm", self.rank, self.size)
         _check_duration("shm", "timeout_s", self.timeout_s)
-        _check_duration("shm", "spin_us", self.spin_us or 0)
+        _check_duration("shm", "spin_us", self.spin_us)
         _check_buffer_bytes("shm", self.buffer_bytes)
 
     @classmethod
@@ -325,7 +325,7 @@ class TcpConfig:
     def __post_init__(self) -> None:
         _check_rank("tcp", self.rank, self.size)
         _check_duration("tcp", "timeout_s", self.timeout_s)
-        _check_duration("tcp", "spin_us", self.spin_us or 0)
+        _check_duration("tcp", "spin_us", self.spin_us)
         if self.eager_bytes is not None and not 0 <= self.eager_bytes <= LARGEST_EAGER_BYTES:
             raise InitializationFailed(
                 "tcp", f"eager_bytes is {self.eager_bytes}; pass 0 to {LARGEST_EAGER_BYTES}"
@@ -435,7 +435,7 @@ class MpiConfig:
 
     def __post_init__(self) -> None:
         _check_duration("mpi", "timeout_s", self.timeout_s)
-        _check_duration("mpi", "spin_us", self.spin_us or 0)
+        _check_duration("mpi", "spin_us", self.spin_us)
         _check_buffer_bytes("mpi", self.buffer_bytes)
         _check_leaders("mpi", self.leaders)
 

@@ -1,13 +1,13 @@
 """Routines do what functions of ``@njit`` do, also in a process that loads their callers' code."""
 
-import sys
-
 import numpy as np
 import pytest
-from numba import njit
+from numba import config, njit
 
 from cobre_comm import routine
 from tests.command import python
+
+pytestmark = pytest.mark.skipif(config.DISABLE_JIT, reason="a routine is then its function")
 
 PROGRAM = """
 import collections
@@ -183,7 +183,15 @@ def test_a_constant_is_an_argument_like_any_other():
     assert len(_ratio.dispatcher.signatures) == 2  # an integer, and a float
 
 
-def test_a_program_that_makes_routines_imports_numba_when_it_compiles():
-    code = "import sys; from cobre_comm import routine; routine(len); print('numba' in sys.modules)"
-    assert python("-c", code).stdout == "False\n"
-    assert sys.modules["numba"]
+MADE = """
+import sys
+from cobre_comm import routine
+made = routine(lambda x: x)
+print("numba" in sys.modules)
+made.dispatcher
+print("numba" in sys.modules)
+"""
+
+
+def test_a_routine_imports_numba_when_numba_first_meets_it():
+    assert python("-c", MADE).stdout.split() == ["False", "True"]

@@ -91,8 +91,9 @@ STEPS = rf'      File "{HANG}", line \d+ in <module>\n'
 ENTERED = r"barrier\(\) entered [\d.]+ s ago"
 OTHERWISE = r"ranks disagree: rank 0, rank 1 and rank 3 called allreduce\(.*; rank 2 called barrier"
 WOKEN = (
-    r"barrier failed: (rank [013](, | and | ))+"
-    r"(raised cobre_comm.errors.CollectiveFailed: allreduce failed: ran|closed)"
+    r"barrier failed: rank [013](, rank [13])?( and rank [13])? "
+    r"(raised cobre_comm.errors.CollectiveFailed: allreduce failed: ran"
+    r"|closed (its communicator|their communicators))"
 )
 HANGS = {
     "sleeps": [LATE, CALLS, ASKED, WHERE + STEPS],

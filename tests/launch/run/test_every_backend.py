@@ -155,7 +155,9 @@ def test_ranks_have_one_core_each_or_all(backend):
             assert lines_of(done.stdout, rank) == [f"cores {own}"]
 
 
-@pytest.mark.parametrize(("name", "size"), some([], [("shm", 3), ("tcp", 2), ("tcp", 3)]))
+@pytest.mark.parametrize(
+    ("name", "size"), some([], [("shm", 2), ("shm", 3), ("tcp", 2), ("tcp", 3)])
+)
 def test_njit_loop_prints_the_same_digits_for_every_number_of_ranks(name, size):
     words = ["--no-prefix", EXAMPLES / "njit_loop.py"]
     printed = {cobre("run", "-n", 1, *words).stdout}

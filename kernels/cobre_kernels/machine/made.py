@@ -74,7 +74,12 @@ def _own_folder():
 
 def _own():
     folder = _own_folder()
-    return fitting(folder) or _made_in(folder)
+    found = fitting(folder)
+    if found is None:
+        return _made_in(folder)
+    with contextlib.suppress(OSError):
+        os.utime(folder)  # the versions that are used last are kept
+    return found
 
 
 def _made_in(folder):
@@ -138,7 +143,7 @@ def _tell(line):
 
 
 def _forget_old_versions(folder):
-    """Delete the machine code of older versions, except for the latest few."""
+    """Delete the machine code of other versions, except for the few that were used last."""
     found = [path for path in folder.parent.glob("kernels-*") if path != folder]
     with contextlib.suppress(OSError):
         found.sort(key=lambda path: path.stat().st_mtime)

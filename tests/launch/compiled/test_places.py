@@ -84,6 +84,22 @@ def test_the_latest_versions_are_kept(tmp_path):
     assert kept == {folder.name, *(f"kernels-{age}" for age in range(7))}
 
 
+def test_a_version_in_use_is_kept_however_old_it_is(tmp_path, monkeypatch):
+    file = made.file_of_this_machine()
+    folder = tmp_path / "kernels-used"
+    folder.mkdir()
+    (folder / file.name).write_bytes(file.read_bytes())
+    os.utime(folder, (1, 1))
+    monkeypatch.setattr(made, "_own_folder", lambda: folder)
+    assert made._own() == folder / file.name
+    for version in range(20):
+        newer = tmp_path / f"kernels-{version}"
+        newer.mkdir()
+        os.utime(newer, (time.time() - 60,) * 2)
+    made._forget_old_versions(newer)
+    assert folder.exists()
+
+
 def test_a_named_folder_is_used_unless_others_may_write_to_it(tmp_path, monkeypatch):
     file = made.file_of_this_machine()
     named = tmp_path / file.name

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from cobre_comm.errors import InitializationFailed
-from cobre_comm.processes.mpi.library import find_library
+from cobre_comm.processes.mpi.probe import find_library
 
 LIBRARIES = {"openmpi": "Open MPI", "mpich": "MPICH", "impi": "Intel MPI"}
 # Open MPI chooses among components for collectives; each of these may be its fastest.

@@ -24,7 +24,7 @@ from cobre_kernels.collective.calls import (
     unpack_signature,
 )
 from cobre_kernels.collective.comm import COMM
-from cobre_kernels.machine.record import View, peek_now, poke_now
+from cobre_kernels.machine.record import WORD_BYTES, View, peek_now, poke_now
 
 from cobre_comm.arguments.mistakes import CONTIGUOUS, COUNTS, OP, OUTPUT, explained
 from cobre_comm.contract.derived import RECV_HINT
@@ -37,7 +37,7 @@ from cobre_comm.errors import (
     InvalidCommunicator,
     InvalidRoot,
 )
-from cobre_comm.journal.reading import describe
+from cobre_comm.journal.copied import describe
 from cobre_comm.journal.telling import raised_by, tell
 from cobre_comm.reduce_op import ReduceOp
 from cobre_comm.reports import aborting, report_pipe
@@ -109,26 +109,25 @@ class Failure(Exception):  # numba raises no other
 _explained = threading.local()
 
 
-@ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 6)
-def explain(address: int, operation: int, outcome: int, a: int, b: int, pending: int) -> None:
+@ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 5)
+def explain(address: int, operation: int, outcome: int, at: int, pending: int) -> None:
     """Make the exception that this thread raises next; compiled code calls this by its address.
 
     It is made here because the call still holds its communicator. When ``Failure`` is instantiated,
     the record of a communicator that nothing else holds has been freed.
 
-    Where a block is outside recv, ``a`` is the address of four numbers. ``pending`` is the
-    exception that an earlier element of a ``@vectorize`` has raised, or 0. On a communicator that
-    is broken it is raised again, because numba raises the exception of the last element.
+    ``at`` is the address of the call, or 0. ``pending`` is the exception that an earlier element of
+    a ``@vectorize`` has raised, or 0. On a communicator that is broken it is raised again, because
+    numba raises the exception of the last element.
     """
     _explained.is_made = False
     try:
-        if outcome == status.BLOCK_OUTSIDE and operation in (ALLGATHERV, GATHERV):
-            numbers = (peek_now(a + word) for word in range(0, 32, 8))
-            _explained.worded = _word(address, operation, outcome, *numbers)
-        elif outcome == status.IS_BROKEN and operation != REGION_BLOCK and pending:
+        if outcome == status.IS_BROKEN and operation != REGION_BLOCK and pending:
             _explained.worded = _Worded(ctypes.cast(pending, ctypes.py_object).value)
         else:
-            _explained.worded = _word(address, operation, outcome, a, b)
+            kind = _CALLS.get(operation)
+            call = kind(*_words_at(at, len(kind._fields))) if kind and at else None
+            _explained.worded = _word(address, operation, outcome, call)
     except BaseException as error:  # a KeyboardInterrupt, too, goes through compiled code
         _explained.worded = _Worded(error)
 
@@ -138,30 +137,43 @@ def explain_address() -> int:
     return ctypes.cast(explain, ctypes.c_void_p).value or 0
 
 
-def exception_for(address: int, operation: int, outcome: int, *numbers: int) -> BaseException:
+class _Lengths(NamedTuple):
+    """What an allgather is refused for: the length that recv must have, and has."""
+
+    needed: int
+    given: int
+
+
+class _Bounds(NamedTuple):
+    """The part of a region that ``block`` is asked for."""
+
+    start: int
+    stop: int
+
+
+# What @njit code leaves at an address, by operation.
+_CALLS: dict[int, type[Any]] = {**DATA_CALLS, ALLGATHER: _Lengths, REGION_BLOCK: _Bounds}
+
+
+def _words_at(address: int, count: int) -> list[int]:
+    return [peek_now(address + WORD_BYTES * number) for number in range(count)]
+
+
+def exception_for(address: int, operation: int, outcome: int, call: Any) -> BaseException:
     """Make the exception of a status other than OK, to be raised now.
 
     ``address`` is that of the communicator's record, and ``operation`` a number of
     ``cobre_kernels.collective.calls``. ``outcome`` is the status of the kernel; for ``block`` the
-    length of the region. The ``numbers`` are those of the arguments:
-
-    - of ``broadcast``: the root;
-    - of ``allreduce``: the lengths of send and recv;
-    - of ``allgatherv``: the lengths of send and of its count, or of the tables;
-    - of ``gatherv``: likewise, or the root;
-    - of ``allgather``: the length that recv must have, and has;
-    - of ``block``: start and stop;
-    - of a block outside recv: its rank, displacement and count, and the length of recv.
+    length of the region. ``call`` has the arguments that were refused, if the operation has some.
     """
-    return _word(address, operation, outcome, *numbers).raised()
+    return _word(address, operation, outcome, call).raised()
 
 
-def _word(address: int, operation: int, outcome: int, *numbers: int) -> _Worded:
+def _word(address: int, operation: int, outcome: int, call: Any) -> _Worded:
     if outcome in _CLOSED:
         return _Worded(InvalidCommunicator(_CLOSED[outcome]))
     if operation == REGION_BLOCK:
-        start, stop = numbers
-        return _Worded(outside_region(start, stop, outcome))
+        return _Worded(outside_region(call.start, call.stop, outcome))
     comm = COMM.at(address)
     if outcome >= status.FIRST_BREAKING:
         failure = _collective_failure(comm, outcome)
@@ -184,7 +196,7 @@ def _word(address: int, operation: int, outcome: int, *numbers: int) -> _Worded:
     if outcome == status.BUSY_ELSEWHERE:
         hint = IN_HANDLER if is_interrupted(comm) else _HINTS[outcome]
         return _Worded(InvalidCommunicator(f"{OPERATIONS[operation]}: {hint}"))
-    return _Worded(_argument_error(comm.size, operation, outcome, *numbers))
+    return _Worded(_argument_error(comm, operation, outcome, call))
 
 
 # An object of a communicator that a rank has closed, or resets; by its status.
@@ -245,23 +257,19 @@ def is_interrupted(comm: View) -> bool:
     return is_main and bool(comm.stop.interrupted == comm.journal.address)
 
 
-def _argument_error(size: int, operation: int, outcome: int, *numbers: int) -> Exception:
-    if outcome == status.BLOCK_OUTSIDE:
-        return _block_outside(operation, *numbers)
-    a, b = numbers
+def _argument_error(comm: View, operation: int, outcome: int, call: Any) -> Exception:
     if operation == ALLGATHER:
-        return InvalidBufferSize("allgather", a, b, RECV_HINT)
+        return InvalidBufferSize("allgather", call.needed, call.given, RECV_HINT)
     name, hint = OPERATIONS[operation], _HINTS.get(outcome, f"unexpected status {outcome}")
     if outcome == status.LENGTHS_DIFFER:
-        return InvalidBufferSize(name, max(a, 1), b, hint)
-    if outcome == status.SEND_NOT_COUNT:
-        return InvalidBufferSize(name, b, a, hint)
-    if outcome == status.NEGATIVE:
-        return InvalidBufferSize(name, 0, a, hint)
+        return InvalidBufferSize(name, max(call.send_count, 1), call.recv_count, hint)
     if outcome == status.WRONG_TABLES:
-        return InvalidBufferSize(name, size, a if a != size else b, hint)
+        given = call.counts_len if call.counts_len != comm.size else call.displs_len
+        return InvalidBufferSize(name, comm.size, given, hint)
+    if outcome in _OF_TABLES:
+        return _table_error(comm, name, outcome, call)
     if outcome == status.BAD_ROOT:
-        return InvalidRoot(a, size)
+        return InvalidRoot(call.root, comm.size)
     if outcome == status.BUFFERS_OVERLAP and operation != ALLREDUCE:
         hint = "send overlaps recv; it may only be exactly its own block of it"
     if outcome == status.NO_MEMORY:
@@ -270,12 +278,20 @@ def _argument_error(size: int, operation: int, outcome: int, *numbers: int) -> E
     return explained(error, _WORDS[outcome]) if outcome in _WORDS else error
 
 
-def _block_outside(
-    operation: int, rank: int, displacement: int, count: int, length: int
-) -> InvalidBufferSize:
-    end = displacement + count
-    hint = f"recv has no room for the block of rank {rank}, [{displacement}, {end})"
-    return InvalidBufferSize(OPERATIONS[operation], end, length, hint)
+_OF_TABLES = (status.SEND_NOT_COUNT, status.NEGATIVE, status.BLOCK_OUTSIDE)
+
+
+def _table_error(comm: View, name: str, outcome: int, call: Any) -> InvalidBufferSize:
+    """Return the error of an entry of ``counts`` or ``displs``; each has one for each rank."""
+    counts, displs = (_words_at(table, comm.size) for table in (call.counts, call.displs))
+    if outcome == status.SEND_NOT_COUNT:
+        return InvalidBufferSize(name, counts[comm.rank], call.send_count, _HINTS[outcome])
+    if outcome == status.NEGATIVE:
+        return InvalidBufferSize(name, 0, min(counts + displs), _HINTS[outcome])
+    ends = [begin + count for begin, count in zip(displs, counts, strict=True)]
+    rank = next(rank for rank, end in enumerate(ends) if end > call.recv_count)
+    hint = f"recv has no room for the block of rank {rank}, [{displs[rank]}, {ends[rank]})"
+    return InvalidBufferSize(name, ends[rank], call.recv_count, hint)
 
 
 def _why_unusable(outcome: int) -> str:
@@ -410,14 +426,14 @@ def _pending_exception(comm: View) -> BaseException:
     what a record holds, so it would never free a communicator whose record holds the exception.
     """
     kind = comm.pending_exception
-    held = [peek_now(kind + word) for word in range(0, 24, 8)]  # type, value, traceback
+    held = _words_at(kind, 3)  # type, value, traceback
     value = ctypes.cast(held[1], ctypes.py_object).value if held[1] else None
     if not isinstance(value, BaseException):
         return KeyboardInterrupt(*(() if value is None else (value,)))
     words = str(value) or type(value).__name__
     ctypes.pythonapi.Py_IncRef(ctypes.c_void_p(id(words)))
     for word, kept in enumerate((0, id(words), 0)):
-        poke_now(kind + 8 * word, kept)
+        poke_now(kind + WORD_BYTES * word, kept)
     for address in filter(None, held):
         ctypes.pythonapi.Py_DecRef(ctypes.c_void_p(address))
     return value

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from cobre_comm.arguments.numbers import as_integer
 from cobre_comm.contract.communicator import Communicator
 from cobre_comm.errors import InvalidRoot
-from cobre_comm.reports.texts import text_of
+from cobre_comm.reports.exception_text import text_of
 from cobre_comm.reports.tracebacks import tells_callers
 
 Bytes = NDArray[np.uint8]

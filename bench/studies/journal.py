@@ -25,7 +25,7 @@ from cobre_kernels.machine.kernel import kernel, run
 from numba import njit
 
 from bench.ranks.timing import in_turn, timed
-from cobre_comm.jit.records import record_of
+from cobre_comm.jit.fields import record_of
 from cobre_comm.testing import run_ranks
 
 RANKS = 2

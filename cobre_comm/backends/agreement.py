@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre_comm.errors import AllocationFailed
-from cobre_comm.reports.texts import text_of
+from cobre_comm.reports.exception_text import text_of
 
 REASON_BYTES = 480
 

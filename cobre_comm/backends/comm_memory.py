@@ -1,5 +1,8 @@
 """The memory of a communicator's record, in which every fork leaves its mark.
 
+The words of the record are written elsewhere: limits and spins in ``wait_times.py``, the addresses
+of kernels in ``kernel_backend.py``.
+
 The guard is the record's first word, and ends a page of its own. Linux gives this page to the child
 of a fork filled with zeros, so a child's guard says FORKED. A fork by a C library, which runs no
 hook of Python, leaves the same mark, and no collective pays for it.

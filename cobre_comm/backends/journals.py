@@ -26,8 +26,8 @@ from cobre_kernels.collective.seeing.journal import (
 from cobre_kernels.machine.record import WORD_BYTES, View
 from numpy.typing import NDArray
 
+from cobre_comm.journal.copied import Copied
 from cobre_comm.journal.finding import MEMORY_NAME, load, own_journals
-from cobre_comm.journal.reading import Copied
 from cobre_comm.journal.stats import Stats, stats_of
 from cobre_comm.journal.tables import table_of_ranks
 from cobre_comm.journal.telling import is_telling

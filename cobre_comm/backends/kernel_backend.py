@@ -48,7 +48,8 @@ from cobre_kernels.machine import libc
 from cobre_kernels.machine.record import WORD_BYTES, peek_now, poke_now
 from numpy.typing import DTypeLike, NDArray
 
-from cobre_comm import failure, slow_path
+from cobre_comm import failure
+from cobre_comm.arguments import slow_path
 from cobre_comm.arguments.call_forms import tells_forms
 from cobre_comm.arguments.numbers import as_integer
 from cobre_comm.backends import fast_methods
@@ -81,7 +82,7 @@ from cobre_comm.contract.shared_region import (
 from cobre_comm.contract.topology import Topology
 from cobre_comm.contract.work import CLAIMS_WORDS, LARGEST_COUNT, Work
 from cobre_comm.errors import CommError, InvalidCommunicator, InvalidRoot
-from cobre_comm.journal.reading import Copied
+from cobre_comm.journal.copied import Copied
 from cobre_comm.journal.stats import Stats
 from cobre_comm.reduce_op import ReduceOp
 from cobre_comm.reports import raised, report_pipe
@@ -221,7 +222,7 @@ class KernelBackend(Communicator):
         except OverflowError:  # the integer does not fit into 64 bits
             raise InvalidRoot(root, self._size) from None
         if outcome:
-            self._raise(BROADCAST, outcome, buf, root)
+            self._raise(BROADCAST, outcome, call)
 
     def allreduce(self, send: Array, recv: Array, op: ReduceOp = ReduceOp.SUM) -> None:
         """Reduce element by element over all ranks, in rank order; every rank gets the result."""
@@ -229,7 +230,7 @@ class KernelBackend(Communicator):
         call = slow_path.allreduce_call(send, recv, op)
         outcome = entry.allreduce_entry.call(self._address, *call)
         if outcome:
-            self._raise(ALLREDUCE, outcome, send, recv)
+            self._raise(ALLREDUCE, outcome, call)
 
     def allgatherv(self, send: Array, recv: Array, counts: Counts, displs: Counts) -> None:
         """Gather blocks of different lengths from all ranks, on all ranks."""
@@ -238,7 +239,7 @@ class KernelBackend(Communicator):
         call = slow_path.blocks_call("allgatherv", send, recv, counts, displs)
         outcome = entry.allgatherv_entry.call(self._address, *call)
         if outcome:
-            self._raise(ALLGATHERV, outcome, send, recv, counts, displs)
+            self._raise(ALLGATHERV, outcome, call)
 
     def gatherv(
         self,
@@ -256,16 +257,13 @@ class KernelBackend(Communicator):
             blocks = slow_path.blocks_call("gatherv", send, recv, counts, displs)
             call = Gatherv(*blocks, root)
         else:
-            counts = displs = None
             call = slow_path.sender_call(send, root)
         try:
             outcome = entry.gatherv_entry.call(self._address, *call)
         except OverflowError:  # the integer does not fit into 64 bits
             raise InvalidRoot(root, self._size) from None
-        if outcome == status.BAD_ROOT:
-            raise InvalidRoot(root, self._size)
         if outcome:
-            self._raise(GATHERV, outcome, send, recv, counts, displs)
+            self._raise(GATHERV, outcome, call)
 
     def exact_sum(self, values: Array) -> float:
         """Return the sum of every element on every rank, rounded once."""
@@ -326,13 +324,12 @@ class KernelBackend(Communicator):
         if outcome:
             self._raise(signature & 0xFF, outcome)
 
-    def _raise(self, operation: int, outcome: int, *values: Any) -> NoReturn:
-        raise self._error(operation, outcome, *values)
+    def _raise(self, operation: int, outcome: int, call: Any = None) -> NoReturn:
+        raise self._error(operation, outcome, call)
 
-    def _error(self, operation: int, outcome: int, *values: Any) -> BaseException:
+    def _error(self, operation: int, outcome: int, call: Any = None) -> BaseException:
         """Return the exception of an outcome, to be raised now."""
-        numbers = slow_path.numbers_of(operation, outcome, self._rank, *values)
-        return failure.exception_for(self._address, operation, outcome, *numbers)
+        return failure.exception_for(self._address, operation, outcome, call)
 
     def create_shared_region(
         self, shape: Shape, dtype: DTypeLike = np.float64, placement: str = OWNER
@@ -628,9 +625,12 @@ _SERVED_BY: dict[int, Callable[..., None]] = {
 def serve_slowly(
     comm: KernelBackend, operation: int, outcome: int, names: tuple[str, ...] | None, *values: Any
 ) -> None:
-    """Serve a call that the fast path has passed on, or raise the exception of its outcome."""
-    if outcome > status.OK:  # then the values are in the order of the parameters
-        raise comm._error(operation, outcome, *values)
+    """Serve a call that the fast path has passed on, or raise the exception of its outcome.
+
+    A call that is refused for its arguments is refused again, by the method that tells them.
+    """
+    if outcome == status.BUSY_ELSEWHERE or outcome >= status.IS_BROKEN:
+        raise comm._error(operation, outcome)
     serve = _SERVED_BY[operation]
     if names is None:
         serve(comm, *values)

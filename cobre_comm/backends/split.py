@@ -26,7 +26,7 @@ from cobre_comm.backends.agreement import Group, first_problem, reason_of
 from cobre_comm.contract.closing import Closing
 from cobre_comm.errors import AllocationFailed, InitializationFailed
 
-LOOK_S = 0.02  # a lost rank is noticed so late; a part is usually made sooner
+LOOK_S = 0.02  # between two looks for lost ranks; a part is usually made sooner
 FAILED, PENDING, DONE = 0, 1, 2
 UNHEARD = -1
 LARGEST = 2**63 - 1

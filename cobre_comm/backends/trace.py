@@ -29,7 +29,7 @@ from cobre_kernels.machine.record import WORD_BYTES, View
 from cobre_comm.backends.journals import job_name
 from cobre_comm.errors import InitializationFailed
 from cobre_comm.journal.chrome import add_to_trace, header_bytes
-from cobre_comm.journal.reading import Copied, value
+from cobre_comm.journal.copied import Copied, value
 from cobre_comm.reports.trace_folder import VARIABLE, trace_folder
 
 ROWS = 4096  # a quarter of a mebibyte

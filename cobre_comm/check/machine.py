@@ -53,7 +53,7 @@ def _version(distribution: str) -> str:
 
 
 def _mpi(name: BackendName) -> str:
-    from cobre_comm.processes.mpi.library import find_library
+    from cobre_comm.processes.mpi.probe import find_library
 
     try:
         return str(find_library({**inherited_environment(), **name.environment()}))

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from cobre_kernels.collective.seeing.journal import NAME_BYTES
 
-from cobre_comm.journal.reading import OUTSIDE_ROW, OWN_ROW
+from cobre_comm.journal.copied import OUTSIDE_ROW, OWN_ROW
 
 
 class Entered(Protocol):

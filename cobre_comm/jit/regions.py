@@ -13,7 +13,7 @@ from numba.extending import intrinsic, register_jitable
 from cobre_comm.failure import Failure
 from cobre_comm.jit.arguments import integer_reader, is_integer
 from cobre_comm.jit.attributes import attribute, collective_method, method
-from cobre_comm.jit.records import explain, field_of
+from cobre_comm.jit.fields import explain, field_of, in_frame
 from cobre_comm.jit.types import RegionType
 
 
@@ -35,7 +35,7 @@ def _writable(typingctx, region):
 def _check_open(region):
     """Raise if this rank has closed the region; views of it live on."""
     if is_closed(field_of(region, "state")):
-        explain(field_of(region, "comm"), FENCE, REGION_IS_CLOSED, 0, 0)
+        explain(field_of(region, "comm"), FENCE, REGION_IS_CLOSED, 0)
         raise Failure
 
 
@@ -79,7 +79,8 @@ def _block(region, start, stop):
         memory = _writable(region)
         first, last = to_first(start), to_last(stop)
         if not 0 <= first <= last <= len(memory):
-            explain(field_of(region, "comm"), REGION_BLOCK, len(memory), first, last)
+            bounds = in_frame((first, last))
+            explain(field_of(region, "comm"), REGION_BLOCK, len(memory), bounds)
             raise Failure
         return memory[first:last]
 
@@ -99,7 +100,7 @@ def _fence(region):
         else:
             outcome = usability(record)
         if outcome != OK:
-            explain(record, FENCE, outcome, 0, 0)
+            explain(record, FENCE, outcome, 0)
             raise Failure
 
     return fence

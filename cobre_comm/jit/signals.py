@@ -20,7 +20,7 @@ from numba.extending import intrinsic, lower_builtin, overload, register_jitable
 from cobre_comm.contract.clock import monotonic_ns
 from cobre_comm.contract.signals import check_signals
 from cobre_comm.jit.attributes import is_in_parallel_loop
-from cobre_comm.jit.records import in_frame
+from cobre_comm.jit.fields import in_frame
 from cobre_comm.jit.types import carry_version
 
 KEY = "cobre_comm.check_signals"

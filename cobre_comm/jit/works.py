@@ -8,7 +8,7 @@ from cobre_kernels.collective.work import NOTHING_LEFT, claim
 from cobre_comm.failure import Failure
 from cobre_comm.jit.arguments import refused
 from cobre_comm.jit.attributes import attribute, method
-from cobre_comm.jit.records import explain, field_of
+from cobre_comm.jit.fields import explain, field_of
 from cobre_comm.jit.types import WorkType
 
 
@@ -34,7 +34,7 @@ def _claim(work):
         if item < NOTHING_LEFT:
             record = field_of(work, "comm")
             refused(record, CLAIM, -item)
-            explain(record, CLAIM, -item, 0, 0)
+            explain(record, CLAIM, -item, 0)
             raise Failure
         return item
 

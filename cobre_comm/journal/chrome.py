@@ -31,7 +31,7 @@ from cobre_kernels.collective.seeing.trace import (
 from cobre_kernels.machine.record import WORD_BYTES
 from numpy.typing import NDArray
 
-from cobre_comm.journal.reading import OWN_ROW, PastCall, describe
+from cobre_comm.journal.copied import OWN_ROW, PastCall, describe
 
 EPOCH_S = 1_767_225_600  # 2026-01-01 00:00 UTC
 ROW_BYTES: int = TRACED_CALL.size_bytes

@@ -22,7 +22,7 @@ from cobre_kernels.shm import control
 from cobre_kernels.shm.control import CONTROL
 from numpy.typing import NDArray
 
-from cobre_comm.journal.reading import JOURNAL_BYTES, Journal, read, value
+from cobre_comm.journal.copied import JOURNAL_BYTES, Journal, read, value
 from cobre_comm.system.descriptor import Descriptor
 from cobre_comm.system.mapping import map_file
 

@@ -15,7 +15,7 @@ from cobre_kernels.collective.seeing.journal import LIBRARY, OPERATION_ROWS
 from cobre_kernels.machine.record import View
 from numpy.typing import NDArray
 
-from cobre_comm.journal.reading import OWN_ROW, Copied, value
+from cobre_comm.journal.copied import OWN_ROW, Copied, value
 from cobre_comm.journal.texts import aligned, bytes_text, seconds_text
 
 NOTEWORTHY = 0.05  # a rank that is waited for longer than this share of the time is named

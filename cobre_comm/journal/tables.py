@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean
 
-from cobre_comm.journal.reading import OUTSIDE_ROW, OWN_ROW
+from cobre_comm.journal.copied import OUTSIDE_ROW, OWN_ROW
 from cobre_comm.journal.stats import (
     NO_CALLS,
     NOTEWORTHY,

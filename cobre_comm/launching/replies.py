@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from cobre_comm.errors import WorkerError
 from cobre_comm.launching.interrupt import outcome_of
 from cobre_comm.launching.pickling import dumps
+from cobre_comm.reports.exception_text import cut
 from cobre_comm.reports.report_pipe import Report
-from cobre_comm.reports.texts import cut
 
 if TYPE_CHECKING:
     from cobre_comm.contract.communicator import Communicator

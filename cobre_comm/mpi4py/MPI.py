@@ -16,7 +16,7 @@ import numpy as np
 import cobre_comm
 from cobre_comm import CommError, Communicator, InvalidCommunicator, objects
 from cobre_comm.mpi4py import windows
-from cobre_comm.mpi4py.values import (
+from cobre_comm.mpi4py.specifications import (
     DATATYPES,
     OPS,
     Datatype,

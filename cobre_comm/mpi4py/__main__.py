@@ -1,4 +1,7 @@
-"""``python -m mpi4py program.py``: the launcher ends all ranks when the program of one raises."""
+"""``python -m mpi4py program.py``, as users of ``mpiexec`` write it; no program needs it here.
+
+The launcher ends all ranks when the program of one raises.
+"""
 
 import pathlib
 import runpy

@@ -21,7 +21,7 @@ from typing import Any, cast
 import numpy as np
 
 from cobre_comm import CollectiveFailed, Communicator, LocalBackend
-from cobre_comm.mpi4py.values import Array, NotHere, Partial, elements
+from cobre_comm.mpi4py.specifications import Array, NotHere, Partial, elements
 from cobre_comm.system.descriptor import Descriptor
 
 LOCK_EXCLUSIVE, LOCK_SHARED = 1, 2

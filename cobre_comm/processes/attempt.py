@@ -253,7 +253,7 @@ class Attempt(Closing):
         begun = [rank for rank in self.ranks if rank.pid]
         try:
             for rank in begun:
-                if rank.exit_code() is None:  # also one that has reported its value, and hangs
+                if rank.exit_code() is None:  # a rank that has reported its value may hang
                     os.kill(rank.pid, signal.SIGKILL)
             end_groups([rank.pid for rank in begun], wait or self._wait)
             if self.starter is not None:

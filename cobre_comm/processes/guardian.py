@@ -1,5 +1,6 @@
-"""A small process that outlives the launcher for a moment and leaves nothing behind.
+"""A small process that outlives a killed launcher for a moment and leaves nothing behind.
 
+A launcher that lives tidies up itself, also if all its ranks are killed (``attempt.py``).
 It reads a pipe whose other end only the launcher holds. If the pipe ends without a goodbye, the
 launcher was killed: the guardian then kills every rank, and ends what is left in their process
 groups, the ranks' own children included. It also removes the name in shared memory by which ranks
@@ -22,7 +23,7 @@ import time
 from collections.abc import Callable, Iterable
 
 GOODBYE = "end"
-ASKED_S = 1.0  # for processes that ranks have started to end after SIGTERM
+ASKED_S = 1.0  # between SIGTERM and SIGKILL, for the children of ranks
 TIDY_S = 0.5  # more, for those that ignore SIGTERM in order to tidy up after the others
 LOOK_S = 0.01
 # The signals that a launcher forwards; in the guardian they are blocked, so that none ends it.

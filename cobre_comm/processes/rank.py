@@ -91,7 +91,7 @@ class Rank(abc.ABC):
         return isinstance(message, (Met, Aborts))
 
     def look(self) -> None:
-        """Note whether it has ended; it stays a zombie, so that its process id stays its own."""
+        """Note whether the process has ended; as a zombie an ended process keeps its id."""
         code = self.exit_code() if self.ending is None else None
         if code is None:
             return

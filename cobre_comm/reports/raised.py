@@ -6,7 +6,7 @@ import sys
 import weakref
 from typing import Any, Protocol
 
-from cobre_comm.reports.texts import text_of
+from cobre_comm.reports.exception_text import text_of
 
 
 class Ends(Protocol):

@@ -32,8 +32,8 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 
 from cobre_comm.reports import frames, stack_signal
+from cobre_comm.reports.exception_text import LONGEST_TEXT, cut, text_of
 from cobre_comm.reports.raised import type_of
-from cobre_comm.reports.texts import LONGEST_TEXT, cut, text_of
 
 VARIABLE = "COBRE_REPORT_PIPE"  # DESCRIPTOR:INODE
 HOLDS_VARIABLE = "COBRE_REPORT_HOLDS"  # whether a rank holds tracebacks back

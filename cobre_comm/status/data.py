@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any
 
 import cobre_comm
-from cobre_comm.journal.reading import PastCall
+from cobre_comm.journal.copied import PastCall
 from cobre_comm.journal.stats import stats_of
 from cobre_comm.journal.tables import imbalance, phases_of
 from cobre_comm.status.find import SeenRank

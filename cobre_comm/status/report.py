@@ -39,7 +39,7 @@ def _line(seen: SeenRank) -> str:
 
 
 def _reported(ranks: Sequence[SeenRank]) -> list[str]:
-    """Return a line on the latest numbers of each rank that reports some."""
+    """Return a line for each rank that reports progress, with its latest numbers."""
     lines = []
     for seen in ranks:
         if seen.reports is not None:

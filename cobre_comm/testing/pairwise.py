@@ -14,7 +14,7 @@ def choose(
     given: Collection[int] = (),
     alone: Collection[str] = (),
 ) -> set[int]:
-    """Return the numbers of few rows in which every combination of values occurs that any row has.
+    """Return the numbers of few rows that together hold every combination of values of all rows.
 
     Most faults show with one value or with two together, for any values of the others.
 

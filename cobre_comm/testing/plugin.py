@@ -106,7 +106,7 @@ def _backends(items: Iterable[pytest.Item]) -> Iterable[str]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Refuse a marked test that pytest does not collect for its jobs."""
+    """Refuse a marked test that pytest has collected without a job, so that it would run here."""
     if isinstance(item, pytest.Function) and _is_marked(item) and _job(item) is None:
         pytest.fail(
             f"{item.name} is marked with ranks, but a method of a unittest.TestCase gets no "

@@ -15,8 +15,8 @@ from cobre_comm import (
     ReduceOp,
     ShmBackend,
     TcpBackend,
-    slow_path,
 )
+from cobre_comm.arguments import slow_path
 from cobre_comm.backends.kernel_backend import KernelBackend
 
 FOUR, ZERO = np.array([4]), np.array([0])

@@ -19,11 +19,12 @@ from cobre_kernels.tcp.progress import control
 
 from bench.ranks.work import POINT, SDDP_BYTES, STAGES, TRAJECTORIES
 from bench.report.data import RECORDED
-from cobre_comm import TcpConfig, config, slow_path
+from cobre_comm import TcpConfig, config
+from cobre_comm.arguments import slow_path
 from cobre_comm.backends.nodes import configs, lanes
-from cobre_comm.backends.patience import SPIN_BETWEEN_NODES_US
 from cobre_comm.backends.shm import buffers
 from cobre_comm.backends.tcp.rendezvous import coordinator
+from cobre_comm.backends.wait_times import SPIN_BETWEEN_NODES_US
 from cobre_comm.contract import work
 from cobre_comm.processes import environment, escalation, restarts
 from cobre_comm.run import machines

@@ -9,7 +9,7 @@ import pytest
 
 from cobre_comm import InvalidCommunicator
 from cobre_comm.mpi4py import MPI
-from cobre_comm.mpi4py.values import blocks, elements
+from cobre_comm.mpi4py.specifications import blocks, elements
 from cobre_comm.testing.cases.raised import raises
 from tests.launch.command import cobre, environment, lines_of
 

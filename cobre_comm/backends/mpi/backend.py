@@ -12,7 +12,8 @@ from cobre_kernels.collective.calls import SPLIT
 from cobre_comm.backends.agreement import Group
 from cobre_comm.backends.kernel_backend import KernelBackend
 from cobre_comm.backends.mpi import abort, library, owned
-from cobre_comm.backends.mpi.meet import MpiTransport, meet
+from cobre_comm.backends.mpi.meet import meet
+from cobre_comm.backends.mpi.memory import MpiTransport
 from cobre_comm.backends.mpi.spec import MPI as SPEC
 from cobre_comm.backends.mpi.split import beside, config_of_part, split_off
 from cobre_comm.backends.shrink import SHRINK

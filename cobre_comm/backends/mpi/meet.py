@@ -4,53 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-from cobre_kernels.collective import comm as states
-from cobre_kernels.machine.record import View
-from numpy.typing import NDArray
-
+from cobre_comm.backends.agreement import first_problem, reason_of
 from cobre_comm.backends.membership import Membership, NodeSegment
-from cobre_comm.backends.mpi.memory import MpiMemory
+from cobre_comm.backends.mpi.group import MpiGroup, await_all
+from cobre_comm.backends.mpi.memory import MpiTransport
 from cobre_comm.backends.mpi.node_order import order_over, split_by_node
 from cobre_comm.backends.mpi.owned import OwnedObjects, register
-from cobre_comm.backends.mpi.rendezvous import MpiGroup, await_all, share_node
-from cobre_comm.backends.nodes.configs import with_staging_buffer
+from cobre_comm.backends.nodes.configs import with_staging_buffer, within_node
 from cobre_comm.backends.nodes.lanes import with_lanes
 from cobre_comm.backends.nodes.memory import BODIES, half_bytes_of
 from cobre_comm.backends.nodes.node_order import NodeOrder, name_nodes
+from cobre_comm.backends.shm.attachment import Attachment, attach_group
 from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES
 from cobre_comm.config import MpiConfig
+from cobre_comm.errors import InitializationFailed
 
 if TYPE_CHECKING:
     from mpi4py import MPI
-
-
-class MpiTransport:
-    """MPI as a transport: the owned MPI objects of a communicator. On one node they move no data.
-
-    ``config`` has the choices that the ranks have made.
-    """
-
-    def __init__(self, config: MpiConfig, order: NodeOrder, objects: OwnedObjects) -> None:
-        self.config, self.owned = config, objects
-        self.half_bytes = 0  # of half a staging buffer, on every node
-        self.pids: dict[int, int] = {}  # empty, because MPI tells no process ids
-        self._order = order
-
-    def begin(self, comm: View, words: NDArray[np.int64], attachment: NodeSegment) -> MpiMemory:
-        """Make the records of a communicator; see :class:`~..membership.Transport`."""
-        memory = MpiMemory(comm, words, self.owned, self._order)
-        attachment.describe(comm)
-        memory.use_staging_buffer(self.half_bytes)
-        self.owned.receive_goodbyes = memory.receive_goodbyes
-        self.owned.keep(attachment, memory)
-        return memory
-
-    def let_go(self, guard: int) -> None:
-        """Have the communicators freed at the next collective moment."""
-        # Of a broken one over several nodes, a request may still be under way.
-        is_quiet = guard == states.IDLE or (guard == states.BROKEN and self._order.nodes == 1)
-        self.owned.is_closed = self.owned.is_closed or is_quiet
 
 
 def meet(parent: MPI.Intracomm, config: MpiConfig) -> Membership:
@@ -92,4 +62,18 @@ def _attach(transport: MpiTransport, order: NodeOrder) -> NodeSegment:
     attachment = share_node(world, node, with_staging_buffer(config, order))
     own_half_bytes = half_bytes_of(order, attachment.buffer_bytes)
     transport.half_bytes = MpiGroup(world).agree(own_half_bytes)
+    return attachment
+
+
+def share_node(world: MPI.Intracomm, node: MPI.Intracomm, config: MpiConfig) -> Attachment:
+    """Attach the ranks of a node to one segment; on failure all ranks of all nodes raise."""
+    within = within_node(config, node.rank, node.size)
+    attachment, cause, problem = None, None, ""
+    try:
+        attachment = attach_group(within, MpiGroup(node))
+    except Exception as error:  # the ranks of other nodes wait to hear whether this one could
+        cause, problem = error, reason_of(error)
+    found = first_problem(MpiGroup(world), problem)
+    if found or attachment is None:
+        raise InitializationFailed("mpi", found) from cause
     return attachment

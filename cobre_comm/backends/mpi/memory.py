@@ -1,4 +1,4 @@
-"""The Mpi record, by which kernels call MPI, and the memory it points to."""
+"""MPI as a transport: the record by which kernels call MPI, and the memory it points to."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ import time
 from typing import TYPE_CHECKING
 
 import numpy as np
-from cobre_kernels.collective.comm import LEFT, PRESENT
+from cobre_kernels.collective.comm import BROKEN, IDLE, LEFT, PRESENT
 from cobre_kernels.machine.record import WORD_BYTES, View
 from cobre_kernels.mpi import calls, control, records, verbs, waiting
 from cobre_kernels.nodes.messages import GOODBYE, REPORT
 from cobre_kernels.nodes.records import HEADER_ROOM_BYTES
 from numpy.typing import NDArray
 
+from cobre_comm.backends.membership import NodeSegment
 from cobre_comm.backends.mpi import library
-from cobre_comm.backends.mpi.rendezvous import LOOK_S
+from cobre_comm.backends.mpi.group import LOOK_S
 from cobre_comm.backends.nodes.memory import UNLIMITED, NodesMemory, Verbs
 from cobre_comm.backends.nodes.node_order import NodeOrder
+from cobre_comm.config import MpiConfig
 from cobre_comm.system.running_time import running_s
 
 if TYPE_CHECKING:
@@ -118,3 +120,31 @@ def _handle(thing: MPI.Comm | MPI.Datatype) -> int:
     from mpi4py import MPI
 
     return ctypes.c_int64(MPI._handleof(thing)).value
+
+
+class MpiTransport:
+    """MPI as a transport: the owned MPI objects of a communicator. On one node they move no data.
+
+    ``config`` has the choices that the ranks have made.
+    """
+
+    def __init__(self, config: MpiConfig, order: NodeOrder, objects: OwnedObjects) -> None:
+        self.config, self.owned = config, objects
+        self.half_bytes = 0  # of half a staging buffer, on every node
+        self.pids: dict[int, int] = {}  # empty, because MPI tells no process ids
+        self._order = order
+
+    def begin(self, comm: View, words: NDArray[np.int64], attachment: NodeSegment) -> MpiMemory:
+        """Make the records of a communicator; see :class:`~..membership.Transport`."""
+        memory = MpiMemory(comm, words, self.owned, self._order)
+        attachment.describe(comm)
+        memory.use_staging_buffer(self.half_bytes)
+        self.owned.receive_goodbyes = memory.receive_goodbyes
+        self.owned.keep(attachment, memory)
+        return memory
+
+    def let_go(self, guard: int) -> None:
+        """Have the communicators freed at the next collective moment."""
+        # Of a broken one over several nodes, a request may still be under way.
+        is_quiet = guard == IDLE or (guard == BROKEN and self._order.nodes == 1)
+        self.owned.is_closed = self.owned.is_closed or is_quiet

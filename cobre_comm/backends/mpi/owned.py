@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 
-from cobre_comm.backends.mpi.rendezvous import all_come
+from cobre_comm.backends.mpi.group import all_come
 from cobre_comm.system.running_time import running_s
 
 if TYPE_CHECKING:

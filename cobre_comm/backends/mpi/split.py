@@ -14,8 +14,8 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from cobre_comm.backends.mpi.group import await_all
 from cobre_comm.backends.mpi.owned import children_of, free_closed
-from cobre_comm.backends.mpi.rendezvous import await_all
 from cobre_comm.backends.nodes.configs import nodes_of_part
 from cobre_comm.backends.split import LOOK_S, Part
 from cobre_comm.config import MpiConfig

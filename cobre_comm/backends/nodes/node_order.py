@@ -16,7 +16,7 @@ from cobre_comm.errors import runs
 from cobre_comm.system.cpus import Place, parse_cpus, place_of
 
 HOST_BYTES = 64  # of a host name; Linux has no longer ones
-LIST_BYTES = 48  # of a list of CPUs, and of one of NUMA nodes
+LIST_BYTES = 48  # of the text of a list of CPUs or of NUMA nodes
 _LIST = re.compile(rb"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*")
 
 

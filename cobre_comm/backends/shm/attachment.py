@@ -13,7 +13,6 @@ from cobre_kernels.shm import control, step
 from numpy.typing import NDArray
 
 from cobre_comm.backends.agreement import Group
-from cobre_comm.backends.patience import wait_for_ranks
 from cobre_comm.backends.shm import header
 from cobre_comm.backends.shm.buffers import (
     LARGEST_BUFFER_BYTES,
@@ -26,6 +25,7 @@ from cobre_comm.backends.shm.ownership import process_of
 from cobre_comm.backends.shm.region import map_region, own_rows
 from cobre_comm.backends.shm.rendezvous import rendezvous
 from cobre_comm.backends.shm.segment import Segment
+from cobre_comm.backends.wait_times import wait_for_ranks
 from cobre_comm.config import ShmConfig
 from cobre_comm.contract.shared_region import INTERLEAVE, Lengths
 from cobre_comm.system.cpus import UNKNOWN, Place, place_of

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from cobre_comm.backends.membership import NodeSegment
 from cobre_comm.backends.nodes.memory import NodesMemory, Verbs
 from cobre_comm.backends.nodes.node_order import NodeOrder
-from cobre_comm.backends.patience import wait_for_leaders
 from cobre_comm.backends.tcp.callers import Callers
 from cobre_comm.backends.tcp.links import Links
+from cobre_comm.backends.wait_times import wait_for_leaders
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
 

@@ -6,31 +6,12 @@ from cobre_kernels.collective import status
 from cobre_kernels.collective.calls import ALLGATHERV, Allgatherv
 from cobre_kernels.machine.kernel import run
 from cobre_kernels.machine.numba_internals import as_dtype
-from numba.extending import register_jitable
 
+from cobre_comm.arguments.slow_path import dtype_word
 from cobre_comm.failure import Failure
 from cobre_comm.jit.arguments import blocks_problem, contiguity, refused, table
 from cobre_comm.jit.attributes import collective_method
-from cobre_comm.jit.records import explain, in_frame, record_of
-from cobre_comm.slow_path import dtype_word
-
-
-@register_jitable
-def blocks_numbers(outcome, rank, sizes, counts, displs):
-    """Return the numbers that explain an argument error, as many as one of them has."""
-    if outcome == status.SEND_NOT_COUNT:
-        return sizes[0], counts[rank], 0, 0
-    if outcome == status.BLOCK_OUTSIDE:
-        r = 0
-        while r + 1 < len(counts) and counts[r] <= sizes[1] and displs[r] <= sizes[1] - counts[r]:
-            r += 1
-        return r, displs[r], counts[r], sizes[1]
-    if outcome == status.NEGATIVE:
-        lowest = 0
-        for r in range(len(counts)):
-            lowest = min(lowest, counts[r], displs[r])
-        return lowest, 0, 0, 0
-    return len(counts), len(displs), 0, 0
+from cobre_comm.jit.fields import explain, in_frame, keep, record_of
 
 
 @collective_method("allgatherv")
@@ -61,14 +42,10 @@ def _allgatherv(comm, send, recv, counts, displs):
             lengths.ctypes.data, displacements.ctypes.data, counts_len, displacements.size,
         )  # fmt: skip
         outcome = run(record.collectives[ALLGATHERV].entry, record, call)
-        # Reading the tables here also keeps them alive until the entry is done with them.
-        sizes = (send.size, recv.size)
-        numbers = blocks_numbers(outcome, record.rank, sizes, lengths, displacements)
-        if outcome == status.BLOCK_OUTSIDE:
-            explain(record, ALLGATHERV, outcome, in_frame(numbers), 0)
-        elif outcome != status.OK:
-            explain(record, ALLGATHERV, outcome, numbers[0], numbers[1])
+        keep(lengths)
+        keep(displacements)
         if outcome != status.OK:
+            explain(record, ALLGATHERV, outcome, in_frame(call))
             raise Failure
 
     return allgatherv

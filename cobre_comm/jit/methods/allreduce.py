@@ -13,6 +13,7 @@ from cobre_kernels.machine.kernel import run
 from cobre_kernels.machine.numba_internals import as_dtype
 
 from cobre_comm.arguments.mistakes import DTYPE, OP
+from cobre_comm.arguments.slow_path import REDUCIBLE, dtype_word
 from cobre_comm.failure import Failure
 from cobre_comm.jit.arguments import (
     contiguity,
@@ -22,9 +23,8 @@ from cobre_comm.jit.arguments import (
     refused,
 )
 from cobre_comm.jit.attributes import collective_method
+from cobre_comm.jit.fields import explain, in_frame, record_of
 from cobre_comm.jit.problems import Problem
-from cobre_comm.jit.records import explain, record_of
-from cobre_comm.slow_path import REDUCIBLE, dtype_word
 
 
 def _allreduce_problem(send, recv, op):
@@ -70,7 +70,7 @@ def _allreduce(comm, send, recv, op=0):
         if outcome != status.OK:
             outcome = run(record.collectives[ALLREDUCE].entry, record, call)
         if outcome != status.OK:
-            explain(record, ALLREDUCE, outcome, send.size, recv.size)
+            explain(record, ALLREDUCE, outcome, in_frame(call))
             raise Failure
 
     return allreduce

@@ -10,7 +10,7 @@ from cobre_kernels.machine.kernel import run
 
 from cobre_comm.failure import Failure
 from cobre_comm.jit.attributes import collective_method
-from cobre_comm.jit.records import explain, record_of
+from cobre_comm.jit.fields import explain, record_of
 
 
 @collective_method("barrier")
@@ -23,7 +23,7 @@ def _barrier(comm):
         if not is_local or load_acquire(record.guard) != IDLE:
             outcome = run(record.collectives[BARRIER].entry, record, Barrier(BARRIER, 0))
         if outcome != status.OK:
-            explain(record, BARRIER, outcome, 0, 0)
+            explain(record, BARRIER, outcome, 0)
             raise Failure
 
     return barrier

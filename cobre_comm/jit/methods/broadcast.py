@@ -9,6 +9,7 @@ from cobre_kernels.machine.atomics import load_acquire
 from cobre_kernels.machine.kernel import run
 from cobre_kernels.machine.numba_internals import as_dtype
 
+from cobre_comm.arguments.slow_path import dtype_word
 from cobre_comm.failure import Failure
 from cobre_comm.jit.arguments import (
     array_problem,
@@ -18,8 +19,7 @@ from cobre_comm.jit.arguments import (
     refused,
 )
 from cobre_comm.jit.attributes import collective_method
-from cobre_comm.jit.records import explain, record_of
-from cobre_comm.slow_path import dtype_word
+from cobre_comm.jit.fields import explain, in_frame, record_of
 
 
 @collective_method("broadcast")
@@ -51,7 +51,7 @@ def _broadcast(comm, buf, root=0):
         if not is_local or load_acquire(record.guard) != IDLE or size_bytes < 0 or source != 0:
             outcome = run(record.collectives[BROADCAST].entry, record, call)
         if outcome != status.OK:
-            explain(record, BROADCAST, outcome, source, 0)
+            explain(record, BROADCAST, outcome, in_frame(call))
             raise Failure
 
     return broadcast

@@ -20,9 +20,9 @@ from cobre_comm.contract.derived import ARRAY_HINT
 from cobre_comm.failure import Failure
 from cobre_comm.jit.arguments import LARGEST, pair_problem, refused
 from cobre_comm.jit.attributes import collective_method
+from cobre_comm.jit.fields import explain, in_frame, record_of
 from cobre_comm.jit.methods.shares import tables
 from cobre_comm.jit.problems import Problem
-from cobre_comm.jit.records import explain, in_frame, record_of
 
 _KINDS = {
     types.Float: (np.float64, dtypes.FLOAT64, element_access(np.float64)[0]),
@@ -68,7 +68,7 @@ def _overload_reduction(name, op):
             call = Allreduce(at, 1, at, 1, WORD_BYTES, dtype, op)
             outcome = run(record.collectives[ALLREDUCE].entry, record, call)
             if outcome != status.OK:
-                explain(record, ALLREDUCE, outcome, 1, 1)
+                explain(record, ALLREDUCE, outcome, in_frame(call))
                 raise Failure
             return load(at, 0)
 
@@ -96,7 +96,8 @@ def _allgather(comm, send, recv):
         if recv.size != size * count:
             record = record_of(comm)
             refused(record, ALLGATHER, status.LENGTHS_DIFFER)
-            explain(record, ALLGATHER, status.LENGTHS_DIFFER, size * count, recv.size)
+            lengths = in_frame((size * count, recv.size))
+            explain(record, ALLGATHER, status.LENGTHS_DIFFER, lengths)
             raise Failure
         counts, displs = tables(size, count, size)
         comm.allgatherv(send, recv, counts, displs)

@@ -11,12 +11,12 @@ from cobre_kernels.machine.numba_internals import as_dtype
 from numba import types
 
 from cobre_comm.arguments.mistakes import DTYPE
+from cobre_comm.arguments.slow_path import dtype_word
 from cobre_comm.failure import Failure
 from cobre_comm.jit.arguments import array_problem, contiguity, refused
 from cobre_comm.jit.attributes import collective_method
+from cobre_comm.jit.fields import explain, record_of
 from cobre_comm.jit.problems import Problem
-from cobre_comm.jit.records import explain, record_of
-from cobre_comm.slow_path import dtype_word
 
 
 def _exact_sum_problem(values):
@@ -51,7 +51,7 @@ def _exact_sum(comm, values):
         call = ExactSum(values.ctypes.data, count, dtype, digits.ctypes.data)
         outcome = run(record.collectives[EXACT_SUM].entry, record, call)
         if outcome != status.OK:
-            explain(record, EXACT_SUM, outcome, 0, 0)
+            explain(record, EXACT_SUM, outcome, 0)
             raise Failure
         return digits.view(np.float64)[0]
 

@@ -7,6 +7,7 @@ from cobre_kernels.collective.calls import GATHERV, Gatherv
 from cobre_kernels.machine.kernel import run
 from cobre_kernels.machine.numba_internals import as_dtype
 
+from cobre_comm.arguments.slow_path import dtype_word
 from cobre_comm.failure import Failure
 from cobre_comm.jit.arguments import (
     array_problem,
@@ -18,9 +19,7 @@ from cobre_comm.jit.arguments import (
     table,
 )
 from cobre_comm.jit.attributes import collective_method
-from cobre_comm.jit.methods.allgatherv import blocks_numbers
-from cobre_comm.jit.records import explain, in_frame, record_of
-from cobre_comm.slow_path import dtype_word
+from cobre_comm.jit.fields import explain, in_frame, keep, record_of
 
 
 @collective_method("gatherv")
@@ -57,7 +56,7 @@ def _as_sender(send, root, problem):
         call = Gatherv(send.ctypes.data, send_count, 0, 0, itemsize, dtype, 0, 0, 0, 0, target)
         outcome = run(record.collectives[GATHERV].entry, record, call)
         if outcome != status.OK:
-            explain(record, GATHERV, outcome, target, 0)
+            explain(record, GATHERV, outcome, in_frame(call))
             raise Failure
 
     return gatherv
@@ -83,15 +82,10 @@ def _as_any_rank(send, recv, tables, root):
             lengths.ctypes.data, displacements.ctypes.data, counts_len, displacements.size, target,
         )  # fmt: skip
         outcome = run(record.collectives[GATHERV].entry, record, call)
-        a, b = target, 0
-        if is_root:  # reading the tables here also keeps them alive until the entry is done
-            sizes = (send.size, recv.size)
-            numbers = blocks_numbers(outcome, record.rank, sizes, lengths, displacements)
-            a, b = numbers[0], numbers[1]
-            if outcome == status.BLOCK_OUTSIDE:
-                a = in_frame(numbers)
+        keep(lengths)
+        keep(displacements)
         if outcome != status.OK:
-            explain(record, GATHERV, outcome, a, b)
+            explain(record, GATHERV, outcome, in_frame(call))
             raise Failure
 
     return gatherv

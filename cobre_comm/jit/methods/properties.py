@@ -9,7 +9,7 @@ from cobre_kernels.machine.atomics import load_relaxed
 from cobre_comm.failure import Failure
 from cobre_comm.jit.arguments import integer_problem, integer_reader, refused
 from cobre_comm.jit.attributes import attribute, method
-from cobre_comm.jit.records import check_usable, explain, record_of
+from cobre_comm.jit.fields import check_usable, explain, record_of
 from cobre_comm.jit.types import CommType
 
 
@@ -66,7 +66,7 @@ def _enter(comm, number):
         before = phases.enter(record, to_int(number))
         if before < 0:
             refused(record, ENTER, -before)
-            explain(record, ENTER, -before, 0, 0)
+            explain(record, ENTER, -before, 0)
             raise Failure
         return before
 

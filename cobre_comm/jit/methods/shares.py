@@ -7,7 +7,7 @@ from numba.extending import register_jitable
 from cobre_comm.contract import derived
 from cobre_comm.jit.arguments import integer_problem, integer_reader
 from cobre_comm.jit.attributes import method
-from cobre_comm.jit.records import check_usable, record_of
+from cobre_comm.jit.fields import check_usable, record_of
 from cobre_comm.jit.types import CommType
 
 tables = register_jitable(derived.tables)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cobre_comm.errors import InitializationFailed
-from cobre_comm.processes.mpi.library import Library, find_library
+from cobre_comm.processes.mpi.probe import Library, find_library
 from cobre_comm.processes.mpi.variables import without_outer_job
 from cobre_comm.system.cores import usable_cores
 

@@ -76,7 +76,7 @@ def _try_pickle(value: object) -> tuple[bytes, str]:
 
 
 def _rewritten(module: Any) -> list[str]:
-    """Return all modules that have the loader which rewrites asserts, if this one has it."""
+    """Return the modules whose asserts pytest rewrites; none if it does not for this module."""
     hook = type(module.__loader__)
     if hook.__module__ != "_pytest.assertion.rewrite":
         return []

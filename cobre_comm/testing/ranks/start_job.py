@@ -13,7 +13,7 @@ def start_job(
     environment: Mapping[str, str],
     rank_environments: Sequence[Mapping[str, str]],
 ) -> RankJob:
-    """Start as many processes as there are environments of ranks, beside that of all of them."""
+    """Start a process for each environment of a rank; ``environment`` is added to each of them."""
     name = BackendName.parse(backend)
     if name.is_mpi:
         from cobre_comm.testing.ranks.mpi_job import MpiJob

@@ -75,8 +75,8 @@ class Turn(NamedTuple):
 def claim(work):
     """Return an item of this node, NOTHING_LEFT, or minus the status of a claim that is refused.
 
-    The first load of the round pairs with the exchange in turn_kernel: the words of this round are
-    seen. The count is added to sequentially consistently, so these words have been read by then.
+    The first load of the round pairs with the exchange in turn_kernel, so this rank sees the words
+    of this round. The addition to the count is sequentially consistent, so it follows these reads.
     """
     outcome = standing(work.comm)
     if outcome != OK:

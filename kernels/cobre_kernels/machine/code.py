@@ -1,4 +1,4 @@
-"""The machine code of the kernels: loaded by LLVM, and called. It imports no numba."""
+"""The machine code of the kernels, from the file of ``made.py``: loaded by LLVM, without numba."""
 
 import ctypes
 import functools

@@ -42,7 +42,7 @@ try:
     from numba.core.cpu import CPUContext
     from numba.core.dispatcher import Dispatcher
     from numba.core.funcdesc import FunctionDescriptor
-    from numba.core.imputils import impl_ret_borrowed  # a field of a region (jit/records.py)
+    from numba.core.imputils import impl_ret_borrowed  # a field of a region (jit/fields.py)
     from numba.core.imputils import lower_constant  # a communicator in a global (jit/values.py)
     from numba.core.pythonapi import PythonAPI
     from numba.core.runtime import _nrt_python
@@ -128,7 +128,7 @@ USED = (
         PythonAPI,
         "nrt_meminfo_new_from_pyobject object_getattr_string long_as_longlong err_set_string "
         "err_fetch err_restore gil_ensure gil_release incref decref",
-        "from a Python object to a value and back; an exception is explained (jit/records.py)",
+        "from a Python object to a value and back; an exception is explained (jit/fields.py)",
     ),
     (
         AttributeTemplate,

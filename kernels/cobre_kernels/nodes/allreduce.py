@@ -294,9 +294,10 @@ def _fold_and_spread(comm, call, chunk, received, result):
 
 @routine
 def _fold_contributions(comm, call, target, received, span):
-    """Fold so many bytes of every rank, so far apart in node order, into ``target``.
+    """Fold the contributions of all ranks, which lie in node order, into ``target``.
 
-    Where other ranks of the node may fold into the same memory, only the result goes there.
+    ``span`` is the length of a contribution, and how far it lies from the next one. Where other
+    ranks of the node may fold into the same memory, only the result goes there.
     """
     length, stride = span
     node_index = comm.nodes.node_index

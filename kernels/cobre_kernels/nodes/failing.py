@@ -1,4 +1,7 @@
-"""How a round fails: on this node, between leaders, or because the calls of ranks differ."""
+"""How a round fails: on this node, between leaders, or because the calls of ranks differ.
+
+A loss is noticed elsewhere: in ``waiting.py``, and at a link in ``tcp/progress/control.py``.
+"""
 
 from cobre_kernels.collective.calls import BodyStatus
 from cobre_kernels.collective.comm import COMM, FAILURE, GAVE_UP, LATE, PRESENT

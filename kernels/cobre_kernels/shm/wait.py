@@ -172,7 +172,7 @@ def _why_missing(comm, rank, generation):
     if condition != MEMBER:
         reason = _reason_of(condition)
     elif not libc.lock_is_held(comm.node.liveness_fd, rank, comm.scratch):
-        # Its condition can be read now, if not before: it stored that before it gave up the lock.
+        # The rank stored its condition before it gave up the lock, so it can be read now at last.
         reason = _reason_of(load_acquire(comm.node.control.blocks[rank].condition))
     # It may have arrived just before it ended; then it is not missing.
     if reason != PRESENT and has_arrived(comm, rank, generation):

@@ -223,11 +223,11 @@ def test_the_wait_for_other_ranks_has_a_limit_and_hears_signals(comm):
     """Rank 1 creates no communicator; rank 0 gives up at its limit, and then for a signal."""
     from mpi4py import MPI
 
-    from cobre_comm.backends.mpi import rendezvous
+    from cobre_comm.backends.mpi import group
 
     world = MPI.COMM_WORLD
     if world.rank == 0:
-        rendezvous.START_TIMEOUT_S = 0.2
+        group.START_TIMEOUT_S = 0.2
         config = MpiConfig(timeout_s=0.1)
         late = str(raises(InitializationFailed, lambda: MpiBackend(config=config)))
         threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()

@@ -5,10 +5,9 @@ import sys
 import pytest
 
 from cobre_comm.errors import InitializationFailed
-from cobre_comm.processes.mpi import leftovers, mpiexec
-from cobre_comm.processes.mpi import library as mpi_library
-from cobre_comm.processes.mpi.library import Library
+from cobre_comm.processes.mpi import leftovers, mpiexec, probe
 from cobre_comm.processes.mpi.mpiexec import find_mpiexec
+from cobre_comm.processes.mpi.probe import Library
 from cobre_comm.processes.mpi.variables import of_batch_job, without_outer_job
 from tests.launch.command import PROGRAMS, cobre, environment
 from tests.launch.mpi_libraries import LIBRARIES, RUN, needs
@@ -130,10 +129,8 @@ def test_the_user_may_choose_the_starter(pretend):
 def test_why_mpi4py_loads_no_library(monkeypatch, said, advice):
     asked = []
     question = f"import sys; sys.exit({said!r} or 1)"
-    monkeypatch.setattr(mpi_library, "_QUESTION", question)
-    monkeypatch.setattr(
-        mpi_library, "_ask", lambda e, ask=mpi_library._ask: asked.append(e) or ask(e)
-    )
+    monkeypatch.setattr(probe, "_QUESTION", question)
+    monkeypatch.setattr(probe, "_ask", lambda e, ask=probe._ask: asked.append(e) or ask(e))
     with pytest.raises(InitializationFailed, match="could not start") as failure:
         find_mpiexec({"PATH": os.environ["PATH"]})
     assert advice in str(failure.value)

@@ -1,4 +1,7 @@
-"""What ``import mpi4py`` finds in a job of ``cobre-comm run --as-mpi4py``."""
+"""What ``import mpi4py`` finds in a job of ``cobre-comm run --as-mpi4py``.
+
+``run/command.py`` puts the folder above this one first on the path of the ranks.
+"""
 
 import sys
 

@@ -38,8 +38,8 @@ class _Sigevent(ctypes.Structure):
 def signal_in(delay_s, number, every_s=0.0):
     """Have the system send this process a signal after a while, and then again and again.
 
-    No thread of the process has a part in it, so the moment does not depend on the GIL. Where
-    there is no such timer (macOS), a thread sends it. Return a function that ends it.
+    The system's timer sends the signal, so the moment does not depend on the GIL. Where there is no
+    such timer (macOS), a thread sends the signal. Return a function that ends the signals.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     try:

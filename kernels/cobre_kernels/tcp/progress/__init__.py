@@ -1,1 +1,1 @@
-"""How a leader moves bytes over its links, waits for more, and learns that it waits in vain."""
+"""How a leader moves bytes over its links, and waits for more; ``control.py`` learns of losses."""

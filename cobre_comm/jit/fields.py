@@ -45,9 +45,18 @@ def in_frame(typingctx: Any, number: Any) -> Any:
 
 
 @intrinsic
-def explain(typingctx: Any, record: Any, operation: Any, outcome: Any, a: Any, b: Any) -> Any:
-    """Keep the exception of a status for :class:`~cobre_comm.failure.Failure`, raised next."""
-    words = [types.int64] * 4
+def keep(typingctx: Any, array: Any) -> Any:
+    """Keep an array alive until here, for a kernel that has its address."""
+    return types.void(array), lambda context, builder, signature, args: context.get_dummy_value()
+
+
+@intrinsic
+def explain(typingctx: Any, record: Any, operation: Any, outcome: Any, at: Any) -> Any:
+    """Keep the exception of a status for :class:`~cobre_comm.failure.Failure`, raised next.
+
+    ``at`` is the address of the call, or 0.
+    """
+    words = [types.int64] * 3
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         function = builder.module.globals.get(EXPLAIN) or _explaining(context, builder.module)
@@ -62,7 +71,7 @@ def check_usable(record: Any) -> None:
     """Raise ``InvalidCommunicator`` if no collective may begin any more."""
     outcome = usability(record)
     if outcome != OK:
-        explain(record, BARRIER, outcome, 0, 0)
+        explain(record, BARRIER, outcome, 0)
         raise Failure
 
 
@@ -73,7 +82,7 @@ def _explaining(context: Any, module: Any) -> Any:
     earlier element may be pending. That exception is laid aside for the call, and numba drops it
     when numba raises the next exception.
     """
-    function_type = ir.FunctionType(ir.VoidType(), [cgutils.intp_t] * 5)
+    function_type = ir.FunctionType(ir.VoidType(), [cgutils.intp_t] * 4)
     function = ir.Function(module, function_type, EXPLAIN)
     function.linkage = "internal"
     for attribute in ("noinline", "cold"):
@@ -81,7 +90,7 @@ def _explaining(context: Any, module: Any) -> Any:
     builder = ir.IRBuilder(function.append_basic_block())
     word = builder.add(function.args[0], cgutils.intp_t(COMM.offsets["explain"]))
     address = builder.load(builder.inttoptr(word, cgutils.intp_t.as_pointer()))
-    target_type = ir.FunctionType(ir.VoidType(), [cgutils.intp_t] * 6)
+    target_type = ir.FunctionType(ir.VoidType(), [cgutils.intp_t] * 5)
     target = builder.inttoptr(address, target_type.as_pointer())
     python = context.get_python_api(builder)
     gil = python.gil_ensure()

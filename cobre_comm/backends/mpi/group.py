@@ -1,4 +1,4 @@
-"""How the ranks of a new communicator meet: first all by MPI, then those of a node in a segment.
+"""How ranks agree by MPI itself, before they have a communicator of ours.
 
 A blocking call of MPI ends neither at a limit nor for a signal. So all ranks first meet in a
 barrier that is polled. The blocking calls that follow find every rank there.
@@ -12,11 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre_comm.backends.agreement import first_problem, reason_of
-from cobre_comm.backends.nodes.configs import within_node
-from cobre_comm.backends.shm.attachment import Attachment, attach_group
 from cobre_comm.backends.shm.rendezvous import START_TIMEOUT_S
-from cobre_comm.config import MpiConfig
 from cobre_comm.errors import InitializationFailed
 from cobre_comm.system.running_time import running_s
 
@@ -49,20 +45,6 @@ def await_all(parent: MPI.Intracomm, timeout_s: float) -> None:
             f"only some of the {parent.size} ranks have come within {limit_s:g} s; let every rank "
             "create the communicator, or raise COBRE_MPI_TIMEOUT_SECS",
         )
-
-
-def share_node(world: MPI.Intracomm, node: MPI.Intracomm, config: MpiConfig) -> Attachment:
-    """Attach the ranks of a node to one segment; on failure all ranks of all nodes raise."""
-    within = within_node(config, node.rank, node.size)
-    attachment, cause, problem = None, None, ""
-    try:
-        attachment = attach_group(within, MpiGroup(node))
-    except Exception as error:  # the ranks of other nodes wait to hear whether this one could
-        cause, problem = error, reason_of(error)
-    found = first_problem(MpiGroup(world), problem)
-    if found or attachment is None:
-        raise InitializationFailed("mpi", found) from cause
-    return attachment
 
 
 class MpiGroup:

@@ -10,12 +10,8 @@ import zlib
 from typing import Any
 
 import numpy as np
-from cobre_kernels.collective import dtypes, status
+from cobre_kernels.collective import dtypes
 from cobre_kernels.collective.calls import (
-    ALLGATHERV,
-    ALLREDUCE,
-    BROADCAST,
-    GATHERV,
     HASH_MASK,
     Allgatherv,
     Allreduce,
@@ -192,29 +188,3 @@ def sender_call(send: object, root: int) -> Gatherv:
     source = check_array("gatherv", "send", send, writable=False)
     itemsize, dtype = source.dtype.itemsize, dtype_word(source.dtype)
     return Gatherv(source.ctypes.data, source.size, 0, 0, itemsize, dtype, 0, 0, 0, 0, root)
-
-
-def numbers_of(operation: int, outcome: int, rank: int, *values: Any) -> tuple[int, ...]:
-    """Return the numbers in the message about a failed call, from its arguments."""
-    if operation == BROADCAST:
-        return (values[1] if len(values) > 1 else 0), 0
-    if operation == ALLREDUCE:
-        return values[0].size, values[1].size
-    if operation in (ALLGATHERV, GATHERV) and values[2] is not None:
-        return _numbers_of_allgatherv(outcome, rank, *values)
-    return 0, 0
-
-
-def _numbers_of_allgatherv(
-    outcome: int, rank: int, send: Array, recv: Array, counts: Any, displs: Any
-) -> tuple[int, ...]:
-    if outcome == status.SEND_NOT_COUNT:
-        return send.size, int(counts[rank])
-    if outcome == status.BLOCK_OUTSIDE:
-        blocks = [(int(d), int(c)) for c, d in zip(counts, displs, strict=True)]
-        ends_outside = (r for r, block in enumerate(blocks) if sum(block) > recv.size)
-        outside = next(ends_outside, len(blocks) - 1)
-        return outside, *blocks[outside], recv.size
-    if outcome == status.NEGATIVE:
-        return min(*map(int, counts), *map(int, displs)), 0
-    return len(counts), len(displs)

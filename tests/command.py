@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 
-def run(*words, code=0, within_s=120, **rest):
+def run(*words, code=0, within_s=540, **rest):
     """Return the completed process, whose status must be ``code``; None allows any status."""
     done = subprocess.run(words, capture_output=True, text=True, timeout=within_s, **rest)
     assert code in (None, done.returncode), f"{done.returncode}\n{done.stdout}{done.stderr}"

@@ -47,12 +47,19 @@ def test_ranks_of_one_machine_find_each_other(monkeypatch, by_name):
 
     if by_name:
         monkeypatch.setattr(offers, "make_nameless", refuse)
-    names = set(segments.SHM_FOLDER.glob("cobre.*"))
+    made, create = [], segments.create_named
+
+    def note(name):
+        made.append(segments.SHM_FOLDER / name.lstrip("/"))
+        return create(name)
+
+    monkeypatch.setattr(segments, "create_named", note)
     apart = {"pretended": (0, 1, 1, 0)}
     assert leaders_of({}, {}, {}) == [0, 0, 0]
     assert leaders_of({}, {"share": False}, {}) == [0, 1, 0]
     assert leaders_of(apart, apart, apart, apart) == [0, 1, 1, 0]
-    assert set(segments.SHM_FOLDER.glob("cobre.*")) <= names
+    assert bool(made) == by_name
+    assert not any(path.exists() for path in made)
 
 
 def test_rank_without_shared_memory_is_alone(monkeypatch):

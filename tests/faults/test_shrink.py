@@ -84,6 +84,7 @@ def test_all_survivors_name_the_rank_that_does_not_call(backend, tmp_path):
     outcomes = run_ranks_outcomes(
         backend, SIZE, calls_without_one, str(tmp_path), env=timeout_of(2), timeout_s=120
     )
+    assert outcomes[1].ok, outcomes[1].describe()
     sentence, ranks, again = outcomes[1].value
     assert outcomes[2].value == (sentence, ranks, again)
     assert ranks == (ASTRAY,)

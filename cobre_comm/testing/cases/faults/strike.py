@@ -2,7 +2,9 @@
 
 import contextlib
 import ctypes
+import faulthandler
 import os
+import pathlib
 import resource
 import signal
 import subprocess
@@ -111,11 +113,22 @@ class Victim:
         """Send no more signals, give back, and await the refusals that a forked child notes."""
         self._end_signals()
         self.taken.close()
-        if "children" in told(self.folder, self.fault.victim):
-            await_fact(self.folder, [self.fault.victim], "refused")
+        children = told(self.folder, self.fault.victim).get("children")
+        if children and not await_fact(self.folder, [self.fault.victim], "refused"):
+            self.ledger.tell(silent=[self._doings(child) for child in children])
         end_children(self.folder, self.fault.victim)
         if signal.getsignal(ALARM) is not signal.SIG_DFL:
             signal.signal(ALARM, signal.SIG_IGN)
+
+    def _doings(self, child):
+        """Return what a child does that has told nothing: its stacks, and what the system says."""
+        with contextlib.suppress(OSError):
+            os.kill(child, signal.SIGUSR1)
+            time.sleep(0.5)
+            stacks = pathlib.Path(self.folder, "stacks").read_text()
+            states = [pathlib.Path(f"/proc/{child}/{x}").read_text() for x in ("stat", "syscall")]
+            return [stacks, *states]
+        return "it has ended"
 
     def _interrupt(self, number, handler):
         """Have a handler raise, but not while LLVM calls back: that would end the process."""
@@ -187,6 +200,8 @@ class Victim:
 
     def fork_in_handler(self, fork):
         """Fork in a signal handler; the child goes on in the kernel until ``work`` ends it."""
+        self.stacks = pathlib.Path(self.folder, "stacks").open("w")  # noqa: SIM115  # for children
+        faulthandler.register(signal.SIGUSR1, self.stacks)
 
         def handler(_, frame):
             if _is_compiling(frame):

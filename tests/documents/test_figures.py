@@ -52,8 +52,6 @@ LIMITS = {
     f"{TCP.timeout_s:g} s",
     *(f"{config.LATE_S * factor:g} s" for factor in (1, 2, 4)),  # when lines name a late rank
     f"{escalation.GRACE_S:g} s",
-    f"{escalation.END_S:g} s",
-    f"{escalation.END_S * (64 / 2 - 1) + escalation.GRACE_S:g} s",  # 64 ranks on 2 cores
     f"{escalation.CULPRIT_S:g} s",
     *(f"{restarts.FIRST_PAUSE_S * factor:g} s" for factor in (1, 2, 4)),
     f"{restarts.AT_ONCE_S:g} s",

@@ -5,7 +5,7 @@ from cobre_comm import create_communicator
 comm = create_communicator()
 rank, size = comm.rank, comm.size
 
-points = np.random.default_rng(rank).random((1000 + rank, 2))
+points = np.array_split(np.random.default_rng(2026).random((2001, 2)), size)[rank]
 counts = np.empty(size, dtype=np.int64)
 comm.allgather(np.array([points.size]), counts)
 displs = np.cumsum(counts) - counts

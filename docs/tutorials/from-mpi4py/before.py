@@ -4,7 +4,7 @@ from mpi4py import MPI
 world = MPI.COMM_WORLD
 rank, size = world.Get_rank(), world.Get_size()
 
-points = np.random.default_rng(rank).random((1000 + rank, 2))
+points = np.array_split(np.random.default_rng(2026).random((2001, 2)), size)[rank]
 counts = np.array(world.allgather(points.size))
 displs = np.cumsum(counts) - counts
 everyone = np.empty(counts.sum())

@@ -21,7 +21,7 @@ FAULTS ?= 5000
 SEED ?= 1
 CASES ?= 500
 
-.PHONY: demo demo-large quick test test-all campaign wild wild-cobre check docs docs-external release-check places model bench bench-short bench-full bench-tcp bench-mpi bench-cobre bench-stage clean
+.PHONY: demo demo-large quick test test-all campaign wild wild-cobre check docs docs-external release-check places model bench bench-short bench-tcp bench-mpi bench-growth bench-hosts bench-lanes bench-cobre bench-stage clean
 
 # An editable install builds no wheel: it needs nothing of what makes the machine code of one.
 EDITABLE = $(BIN)/python -m pip install --quiet --no-build-isolation --editable
@@ -117,25 +117,23 @@ place-%: $(VENV)/.dev  ## one of them: place-slurm, place-dask, ...
 model:  ## search the models of the protocols (needs spin and a C compiler)
 	$(PYTHON) model/check.py
 
-bench: $(VENV)/.peers  ## the essentials beside Open MPI, MPICH and Intel MPI: bench/REPORT.md
+bench: RUN = bench  ## the essentials beside Open MPI, MPICH and Intel MPI: bench/REPORT.md
+bench-tcp: RUN = bench/cases/test_backends.py -k over_tcp --most 30  ## the tcp backend beside Open MPI over sockets: docs/benchmarks/tcp.md
+bench-mpi: RUN = bench/cases/test_backends.py -k over_mpi --most 30  ## the mpi backend beside mpi4py and numba-mpi: docs/benchmarks/mpi.md
+bench-growth: RUN = bench/studies/test_growth.py --rounds 12  ## from 2 to 16 cores: docs/benchmarks/growth.md
+bench-hosts: RUN = bench/studies/test_hosts.py -k on_hosts --most 30 --rounds 15 --block 0.05  ## four hosts with cables of 1 Gb/s: docs/benchmarks/tcp.md (needs root)
+bench-lanes: RUN = bench/studies/test_hosts.py -k leaders --most 30 --rounds 12 --block 0.05  ## one leader of a node, or several: docs/benchmarks/growth.md (needs root, and 16 cores)
+# A run is added to the record of its name; pages show the median over the runs of a record.
+bench bench-tcp bench-mpi bench-growth bench-hosts bench-lanes: $(VENV)/.peers
 	@mkdir -p bench/results
-	$(BIN)/python -m pytest bench --benchmark-quiet --benchmark-json=bench/results/essentials.json
-	$(BIN)/python -m bench.report bench/results/essentials.json
+	$(BIN)/python -m pytest $(RUN) --benchmark-quiet --benchmark-json=bench/results/$(RECORD).json
+	$(BIN)/python -m bench.report bench/results/$(RECORD).json
+RECORD = $(subst bench,essentials,$(@:bench-%=%))
 
 bench-short: $(VENV)/.peers  ## what the targets judge, beside what is recorded
 	@mkdir -p bench/results
 	$(BIN)/python -m pytest bench --short --benchmark-quiet --benchmark-json=bench/results/short.json
 	$(BIN)/python -m bench.compare bench/recorded/essentials.json bench/results/short.json
-
-bench-full: $(VENV)/.peers  ## more libraries and callers, and the tcp and mpi backends
-	@mkdir -p bench/results
-	$(BIN)/python -m pytest bench --full --benchmark-quiet --benchmark-json=bench/results/full.json
-	$(BIN)/python -m bench.report bench/results/full.json
-
-bench-tcp: $(VENV)/.peers  ## the tcp backend beside Open MPI over sockets: docs/benchmarks/tcp.md
-	@mkdir -p bench/results
-	$(BIN)/python -m pytest bench/cases/test_backends.py -k over_tcp --full --benchmark-quiet --benchmark-json=bench/results/tcp.json
-	$(BIN)/python -m bench.report bench/results/tcp.json
 
 $(COBRE_VENV)/.cobre:
 	test -x $(COBRE_VENV)/bin/python || $(COBRE_PYTHON) -m venv $(COBRE_VENV)
@@ -146,16 +144,13 @@ bench-cobre: $(VENV)/.test $(COBRE_VENV)/.cobre  ## the SDDP example beside Cobr
 	@mkdir -p bench/results
 	$(BIN)/python -m bench.cobre --python $(COBRE_VENV)/bin/python --out bench/results/cobre.json
 	$(BIN)/python -m bench.cobre.page bench/results/cobre.json
+	$(BIN)/python -m bench.report
 
 bench-stage: $(VENV)/.test $(COBRE_VENV)/.cobre  ## one stage problem of the SDDP example beside HiGHS from C: docs/benchmarks/cobre.md (needs a C compiler)
 	@mkdir -p bench/results
 	$(BIN)/python -m bench.cobre.stage --python $(COBRE_VENV)/bin/python --out bench/results/stage.json
 	$(BIN)/python -m bench.cobre.page bench/results/stage.json
-
-bench-mpi: $(VENV)/.peers  ## the mpi backend beside mpi4py and numba-mpi: docs/benchmarks/mpi.md
-	@mkdir -p bench/results
-	$(BIN)/python -m pytest bench/cases/test_backends.py bench/cases/test_njit_loops.py -k over_MPI --full --benchmark-quiet --benchmark-json=bench/results/mpi.json
-	$(BIN)/python -m bench.report bench/results/mpi.json
+	$(BIN)/python -m bench.report
 
 clean:
 	rm -rf $(VENV) $(DOCS_VENV) $(COBRE_VENV) demo bench/results build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache

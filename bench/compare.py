@@ -10,67 +10,44 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from bench.report.data import RECORDED, Record, Results, job_title, load
 from bench.report.text import figure, number, table
 
 WORSE = 1.1  # a ratio that has grown by more than 10 % is a regression
+HEADER = ["", "measured", "peer", "before", "after", "after / before"]
 
 
-@dataclass(frozen=True)
-class Change:
-    """A figure of both runs: a ratio to a peer, or a time that has none."""
-
-    label: str
-    where: str
-    peer: str
-    unit: str
-    before: float
-    after: float
-
-    @property
-    def factor(self) -> float:
-        return self.after / self.before
-
-
-def changes(before: Results, after: Results) -> Iterator[Change]:
-    """Return a change for each figure of ours that both runs have measured."""
+def changes(before: Results, after: Results) -> Iterator[tuple[float, list[str]]]:
+    """Return the growth of each figure of ours that both runs have measured, and its row."""
     earlier = {record.identity: record for record in before.records if record.ours}
     for now in after.records:
-        then = earlier.get(now.identity)
-        if then is not None:
-            yield from _changes_of(then, now)
+        for peer, was, now_is, unit in _pairs(earlier.get(now.identity), now):
+            values = figure(was, unit), figure(now_is, unit), number(now_is / was)
+            yield now_is / was, [now.label, job_title(*now.job), peer, *values]
 
 
-def _changes_of(then: Record, now: Record) -> Iterator[Change]:
-    where = job_title(*now.job)
+def _pairs(then: Record | None, now: Record) -> Iterator[tuple[str, float, float, str]]:
+    """Return what is compared: ratios to each peer, or a time that has none."""
+    if then is None:
+        return
     for peer in now.ratio_to.keys() & then.ratio_to.keys():
-        ratios = then.ratio_to[peer].median, now.ratio_to[peer].median
-        yield Change(now.label, where, peer, "", *ratios)
+        yield peer, then.ratio_to[peer].median, now.ratio_to[peer].median, ""
     if not now.ratio_to and now.p50_s and then.p50_s:
-        yield Change(now.label, where, "", "s", then.p50_s, now.p50_s)
+        yield "", then.p50_s, now.p50_s, "s"
 
 
 def comparison(before: Results, after: Results) -> str:
     """Return a table of all changes, the worst first, under the number of regressions."""
-    found = sorted(changes(before, after), key=lambda change: -change.factor)
-    worse = [change for change in found if change.factor > WORSE]
-    rest = found[len(worse) :]
-    text = [f"{len(worse)} of {len(found)} figures are more than {WORSE - 1:.0%} worse"]
-    for title, some in (("Worse", worse), ("The others", rest)):
+    found = sorted(changes(before, after), key=lambda change: -change[0])
+    count = sum(factor > WORSE for factor, _ in found)
+    rows = [row for _, row in found]
+    text = [f"{count} of {len(found)} figures are more than {WORSE - 1:.0%} worse"]
+    for title, some in (("Worse", rows[:count]), ("The others", rows[count:])):
         if some:
-            text += [f"## {title}", table(HEADER, [_cells(change) for change in some])]
+            text += [f"## {title}", table(HEADER, some)]
     return "\n\n".join(text)
-
-
-HEADER = ["", "measured", "peer", "before", "after", "after / before"]
-
-
-def _cells(change: Change) -> list[str]:
-    values = (figure(value, change.unit) for value in (change.before, change.after))
-    return [change.label, change.where, change.peer, *values, number(change.factor)]
 
 
 def main() -> None:

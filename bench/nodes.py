@@ -2,29 +2,24 @@
 
     python -m bench.nodes 16x64 256x128 --gbits 25 100 [--lanes 4] [--terms alpha=10e-6 socket=4e9]
     python -m bench.nodes --check   # each formula beside what was measured between namespaces
-    python -m bench.nodes --write   # the tables of both pages
 
 docs/design/scale.md says what the terms mean and where their numbers come from, and
-docs/benchmarks/nodes.md what was measured.
+docs/benchmarks/nodes.md what was measured. `python -m bench.report` writes their tables.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import statistics
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from bench.ranks.work import CUT_BYTES, POINT, SDDP_BYTES, STAGES, TRAJECTORIES
-from bench.report.data import RECORDED
-from bench.report.text import NONE, filled, number, table
+from bench.report.data import RECORDED, Record, load
+from bench.report.text import NONE, number, table
 
-DOCS = Path(__file__).parents[1] / "docs"
-PAGES = DOCS / "benchmarks" / "nodes.md", DOCS / "design" / "scale.md"
 KIB, MIB, MB = 2**10, 2**20, 1_000_000
 HEADERS = 1448 / 1514  # payload of a full frame of a cable
 EAGER_BYTES = 8 * KIB  # of a node, between machines
@@ -221,27 +216,25 @@ def here(nodes: int, ranks: int, bits_per_s: float) -> Nodes:
     )  # fmt: skip
 
 
-def figures() -> Iterator[tuple[Nodes, dict]]:
+def figures() -> Iterator[tuple[Nodes, Record]]:
     """Yield each recorded figure, and the terms of its nodes."""
-    for benchmark in json.loads((RECORDED / "nodes.json").read_text())["benchmarks"]:
-        figure = benchmark["extra_info"]
-        nodes, _, ranks, rate, unit = figure["setting"].replace(",", "").split()
+    for figure in load([RECORDED / "nodes.json"]).records:
+        nodes, _, ranks, rate, unit = figure.setting.replace(",", "").split()
         bits_per_s = float(rate) * (1e9 if unit == "Gb/s" else 1e6)
         yield here(int(nodes), int(ranks), bits_per_s), figure
 
 
-def is_checked(figure: dict) -> bool:
+def is_checked(figure: Record) -> bool:
     """Tell whether a figure checks a formula: few bytes measure how ranks take turns here."""
-    return figure["side"] == OURS and figure["bytes"] >= KIB
+    return figure.side == OURS and figure.bytes >= KIB
 
 
 def measured() -> str:
     """Return the table of measured ms; with ours, what was measured / the formula."""
     cells = {}
     for at, figure in figures():
-        ratio = f" ({number(figure['p50_s'] / ROWS[figure['label']](at))})" * is_checked(figure)
-        cell = number(1e3 * figure["p50_s"]) + ratio
-        cells[figure["setting"], figure["label"], figure["side"]] = cell
+        ratio = f" ({number(figure.p50_s / ROWS[figure.label](at))})" * is_checked(figure)
+        cells[figure.setting, figure.label, figure.side] = number(1e3 * figure.p50_s) + ratio
     settings = sorted({setting for setting, *_ in cells}, key=lambda s: (s[-4:], s))
     rows = [[label, side, *(cells.get((setting, label, side), NONE) for setting in settings)]
             for label in ROWS for side in (OURS, "Open MPI")]  # fmt: skip
@@ -251,7 +244,7 @@ def measured() -> str:
 def check() -> int:
     """Print how far formulas and measurements are apart; return the exit code."""
     found = {
-        f"{figure['setting']}: {figure['label']}": figure["p50_s"] / ROWS[figure["label"]](at)
+        f"{figure.setting}: {figure.label}": figure.p50_s / ROWS[figure.label](at)
         for at, figure in figures()
         if is_checked(figure)
     }
@@ -262,10 +255,7 @@ def check() -> int:
     return int(not all(0.6 <= ratio <= 1.3 for ratio in found.values()))
 
 
-def part(kind: str, name: str) -> str | None:
-    """Return a table of a page."""
-    made = {"planned": lambda: planned(PAGE_PLACES), "measured": measured}
-    return made[name]() if kind == "nodes" else None
+TABLES = {"planned": lambda: planned(PAGE_PLACES), "measured": measured}
 
 
 def main() -> int:
@@ -277,14 +267,9 @@ def main() -> int:
     add("--lanes", type=int, default=0, help="leaders of a node; 0: as the engine chooses")
     add("--terms", nargs="+", default=[], metavar="NAME=VALUE", help="of a network that is known")
     add("--check", action="store_true", help="compare the formulas with what was measured")
-    add("--write", action="store_true", help="write the tables of the pages")
     options = parser.parse_args()
     if options.check:
         return check()
-    if options.write:
-        for page in PAGES:
-            page.write_text(filled(page.read_text(), part))
-        return 0
     terms = {name: float(value) for name, value in (term.split("=") for term in options.terms)}
     layouts = [tuple(map(int, layout.split("x"))) for layout in options.layouts]
     if any(nodes < 2 for nodes, _ in layouts):

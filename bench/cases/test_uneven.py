@@ -12,7 +12,6 @@ Two ranks keep two cores busy, in `@njit` code. Four ranks sleep, in Python, bec
 would not fit on two cores.
 """
 
-from bench.cases.grid import parametrize
 from bench.plan import EQUAL_SHARES, IDEAL, ONE_BY_ONE, Figure, Job
 from bench.ranks.uneven import ITEMS, Uneven
 
@@ -31,8 +30,7 @@ def figures():
                 yield Figure(job, asked, side, label, "uneven")
 
 
-def pytest_generate_tests(metafunc):
-    parametrize(metafunc, figures())
+FIGURES = {"test_uneven_items": figures}
 
 
 def test_uneven_items(record_figure):

@@ -4,7 +4,7 @@
 
 Both get the same random cases and openings, the same number of forward passes and iterations, and
 as many ranks as threads. Forward passes draw other openings, so bounds differ by iteration; each
-round has another seed. Cobre trains with each of `SELECTIONS`. `bench.cobre.page` makes the page.
+round has another seed. Cobre trains with each of `SELECTIONS`. `bench.cobre.page` makes the tables.
 """
 
 import argparse

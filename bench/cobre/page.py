@@ -1,9 +1,9 @@
-"""Record the figures of a run, and write the tables and the plot of `docs/benchmarks/cobre.md`.
+"""Record the figures of a run; make the tables and the plot of `docs/benchmarks/cobre.md`.
 
     python -m bench.cobre.page bench/results/cobre.json
     python -m bench.cobre.page bench/results/stage.json
 
-A table stands between the marks `<!-- cobre NAME -->` and `<!-- end -->`.
+`python -m bench.report` then writes the tables, which stand after marks `<!-- cobre NAME -->`.
 """
 
 import json
@@ -16,14 +16,13 @@ from pathlib import Path
 from matplotlib import pyplot
 
 from bench.report.style import look
-from bench.report.text import NONE, filled, number, table
+from bench.report.text import NONE, number, table
 
 OURS = "cobre_comm"
 DEFAULT = "Cobre, every cut"
 ROOT = Path(__file__).parents[2]
-RECORDED = ROOT / "bench" / "recorded"
+RECORDED = Path(__file__).parent / "recorded"
 RUN, STAGE = RECORDED / "cobre.json", RECORDED / "stage.json"
-PAGE = ROOT / "docs" / "benchmarks" / "cobre.md"
 PLOT = ROOT / "docs" / "_static" / "cobre-bounds.svg"
 TARGETS = {20: 0.10, 40: 0.15, 80: 0.4, 160: 0.8}  # of Cobre's best time, on one rank
 
@@ -207,16 +206,18 @@ def draw(cases: list[dict], path: Path) -> None:
     pyplot.close(figure)
 
 
+def text_of(name: str) -> str:
+    """Return a table of the page, from what is recorded."""
+    if name == "stage":
+        return stage_table(json.loads(STAGE.read_text())["measured"])
+    return TABLES[name](json.loads(RUN.read_text())["cases"])
+
+
 def main(paths: list[Path]) -> None:
-    """Record the files, then write page and plot from what is recorded."""
+    """Record the files, and draw the plot from what is recorded."""
     for path in paths:
         shutil.copy(path, STAGE if "measured" in json.loads(path.read_text()) else RUN)
-    cases = json.loads(RUN.read_text())["cases"]
-    made = {name: make(cases) for name, make in TABLES.items()}
-    made["stage"] = stage_table(json.loads(STAGE.read_text())["measured"])
-    page = filled(PAGE.read_text(), lambda kind, name: made[name] if kind == "cobre" else None)
-    PAGE.write_text(page)
-    draw(cases, PLOT)
+    draw(json.loads(RUN.read_text())["cases"], PLOT)
 
 
 if __name__ == "__main__":

@@ -6,37 +6,30 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.plan import Options
+from bench.ranks.sides import InPlace
 from bench.ranks.timing import measure, timed
 from bench.ranks.work import Case, Work
 
 
 @dataclass(frozen=True)
 class Collective:
-    """A measurement of this program.
-
-    Attributes
-    ----------
-    case : Case
-        The operation, and its bytes.
-    sides : tuple of str
-        The libraries that take turns.
-    fresh : bool
-        Whether all ranks write new data between the calls.
-    interface : str
-        Network interface that a call of each side must use.
-    """
+    """A measurement of this program: a case, and the libraries that take turns."""
 
     case: Case
     sides: tuple[str, ...]
-    fresh: bool = False
-    interface: str = ""
+    fresh: bool = False  # whether all ranks write new data between the calls
+    interface: str = ""  # of the network, which a call of each side must use
+    in_place: bool = False  # whether data and results of our sides lie in regions
 
 
 def take(world, asked: Collective, options: Options) -> dict:
     """Return the samples of each side; the results are verified."""
     works = {}
     for name in asked.sides:
-        works[name] = Work(asked.case, world.side(name), world, asked.fresh)
+        side = world.side(name)
+        works[name] = Work(
+            asked.case, InPlace(side.comm) if asked.in_place else side, world, asked.fresh
+        )
     found = measure({name: work.timed for name, work in works.items()}, world.slowest, options)
     for work in works.values():
         if asked.interface:

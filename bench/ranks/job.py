@@ -12,7 +12,7 @@ from bench.ranks.world import GlooWorld, MpiWorld, World
 
 
 def take_all(comm, library: str, program: str, measurements: Sequence, options: Options) -> dict:
-    """Return the library's name and version, and the result of each measurement.
+    """Return the result of each measurement.
 
     A wrong result becomes an entry ``error`` on all ranks, and the other measurements of the job
     stay valid. Any other exception ends the job.
@@ -22,7 +22,7 @@ def take_all(comm, library: str, program: str, measurements: Sequence, options: 
     world = GlooWorld() if library == GLOO else MpiWorld()
     taken = [_result(take, world, measurement, options) for measurement in measurements]
     world.close()
-    return {"library": world.version, "measurements": taken}
+    return {"measurements": taken}
 
 
 def _result(take: Callable, world: World, measurement: object, options: Options) -> dict:

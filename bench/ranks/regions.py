@@ -3,8 +3,7 @@
 Three ways lead to the same state, and take turns in the same processes. The first is a shared
 region of ours and `fence`. In the second, each rank fills a buffer of its own, and our `allgatherv`
 gives every rank a copy. The third is a window of MPI (`MPI_Win_allocate_shared`) and
-`MPI_Win_fence`. The values change with every call, and are computed in place, as in a program. The
-`allgatherv` alone is timed as well.
+`MPI_Win_fence`. The values change with every call, and are computed in place, as in a program.
 """
 
 from __future__ import annotations
@@ -51,15 +50,10 @@ def parts_of(count: int, world) -> Parts:
 
 
 class Way:
-    """Buffers in turn: populate this rank's part, then make it visible to all.
+    """Buffers in turn: populate this rank's part, which begins at ``first``, then show it to all.
 
-    Parameters
-    ----------
-    first : int
-        Index at which this rank's part begins.
-    buffers : list of tuple
-        This rank's part, a function that makes all parts visible to all ranks, and the whole that
-        each rank can then read.
+    A buffer is this rank's part, a function that makes all parts visible to all ranks, and the
+    whole that each rank can then read.
     """
 
     def __init__(self, first: int, buffers: list) -> None:
@@ -75,11 +69,6 @@ class Way:
             self._keys[number] = float(self._calls)
             populate(part, self._first, self._keys[number])
             share()
-
-    def share_only(self, calls: int) -> None:
-        """Make the parts visible without writing them anew."""
-        for number in range(calls):
-            self._buffers[number % len(self._buffers)][1]()
 
     def verify(self) -> None:
         for (_, _, view), key in zip(self._buffers, self._keys, strict=True):
@@ -103,9 +92,8 @@ def take(world, asked: Region, options: Options) -> dict:
             PEER: [(view[mine], window.Fence, view) for window, view in windows],
         }
         made = {name: Way(parts.start, buffers) for name, buffers in ways.items()}
-        loops = {name: way.loop for name, way in made.items()}
-        loops["allgatherv alone"] = made["allgatherv"].share_only
-        found = measure({n: loop_side(loop) for n, loop in loops.items()}, world.slowest, options)
+        sides = {name: loop_side(way.loop) for name, way in made.items()}
+        found = measure(sides, world.slowest, options)
         comm.barrier()
         for way in made.values():
             way.verify()

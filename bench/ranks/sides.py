@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from bench.ranks.work import Arrays, contribution, verify
+from bench.ranks.work import Arrays
 
 LEAST_REGION_BYTES = 4096
 
@@ -136,25 +136,13 @@ class Gloo(Private):
 
 
 class Memcpy(Private):
-    """The least copies of an operation, from this rank's own memory, without waits.
+    """The least copies of an allgatherv, from this rank's own memory, without waits.
 
-    A rank of an allgatherv fills each block of ``recv``, always from its own ``send``: reading
-    others' blocks instead takes longer, so this is a limit. In a broadcast all but the root copy.
+    A rank fills each block of ``recv``, always from its own ``send``: reading others' blocks
+    instead takes longer, so this is a limit.
     """
 
-    in_rank_order = True
-
-    def __init__(self, rank: int) -> None:
-        self._rank = rank
-
-    def call_of(self, operation: str, arrays: Arrays | None):
-        if operation == "broadcast":
-            if self._rank == 0:
-                return lambda: None
-            source = contribution(arrays.key, 0, int(arrays.counts[0]), arrays.send.dtype.type)
-            return partial(np.copyto, arrays.send, source)
-        if operation != "allgatherv":
-            raise ValueError(f"no least number of copies is known for {operation}")
+    def call_of(self, operation: str, arrays: Arrays):
         blocks = np.split(arrays.recv, arrays.displs[1:])
 
         def copy_all() -> None:
@@ -164,18 +152,14 @@ class Memcpy(Private):
         return copy_all
 
     def verify(self, arrays: Arrays) -> None:
-        if arrays.operation == "broadcast":
-            verify(arrays, self.in_rank_order)
-        elif not np.array_equal(arrays.recv, np.tile(arrays.send, len(arrays.counts))):
+        if not np.array_equal(arrays.recv, np.tile(arrays.send, len(arrays.counts))):
             raise AssertionError(f"copies of {arrays.send.nbytes} bytes: not what was copied")
 
 
 class MemcpyOnce(InRegion):
     """The least copies of an allgatherv into a region: each rank copies its own block."""
 
-    def call_of(self, operation: str, arrays: Arrays | None):
-        if arrays is None or operation != "allgatherv":
-            raise ValueError(f"no least number of copies is known for {operation}")
+    def call_of(self, operation: str, arrays: Arrays):
         return partial(np.copyto, own_block(arrays, self.comm.rank), arrays.send)
 
     def verify(self, arrays: Arrays) -> None:

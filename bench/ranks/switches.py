@@ -4,8 +4,7 @@ All ranks of the job share ``CORES`` cores. In a bare context switch the kernel 
 runs another one on the same core. Two processes, pinned to the core, hand a word back and forth by
 futex(2): each wakes the other and then sleeps. Between two barriers each of R ranks has to run
 once, so a barrier costs at least R switches on all cores together. ``calls`` barriers are therefore
-compared with ``calls * R`` switches: once spread over the cores, with a pair of processes on each,
-and once on one core alone.
+compared with ``calls * R`` switches, which a pair of processes on each core shares out.
 
 The ranks meet through our communicator, where they sleep; in MPI they would spin all the time.
 """
@@ -27,7 +26,6 @@ from bench.ranks.njit.ping_pong import APART_BYTES, shared_page
 from bench.ranks.timing import loop_side, measure, python_loop
 
 SWITCHES = "context switches"
-ON_ONE_CORE = "context switches on one core"
 CORES = 2
 PAIR = 2
 LONGEST_SLEEP_NS = 1_000_000_000
@@ -66,20 +64,13 @@ def sleep_until(word, number, scratch):
 class Switches:
     """Switches between the processes of pairs, of which each is pinned to a core.
 
-    Parameters
-    ----------
-    world : mpi4py.MPI.Intracomm
-        All ranks; the first two are the first pair, and so on.
-    pairs : int
-        Number of pairs that take part; other ranks sleep meanwhile.
-    cores : list of int
-        The cores that the job has.
+    The first two ranks of a job are the first pair, and so on; ranks of no pair sleep meanwhile.
     """
 
-    def __init__(self, world, pairs: int, cores: list[int]) -> None:
+    def __init__(self, world, cores: list[int]) -> None:
         self._cores, self._pair = cores, world.rank // PAIR
-        self._takes_part = self._pair < pairs
-        self._trips = world.size // (PAIR * pairs)  # there and back are two switches
+        self._takes_part = self._pair < len(cores)
+        self._trips = world.size // (PAIR * len(cores))  # there and back are two switches
         self._begins = world.rank % PAIR == 0
         self._page = shared_page(world)
         address = np.frombuffer(self._page, dtype=np.uint8).ctypes.data
@@ -118,8 +109,7 @@ def take(world, asked: Crowd, options: Options) -> dict:
         in_njit = loop_side(partial(our_barrier, comm, None, None, None, None))
         sides = {
             "shm": python_loop(comm.barrier) if asked.caller == "python" else in_njit,
-            SWITCHES: loop_side(Switches(world.comm, CORES, cores).loop),
-            ON_ONE_CORE: loop_side(Switches(world.comm, 1, cores).loop),
+            SWITCHES: loop_side(Switches(world.comm, cores).loop),
             PEER: python_loop(world.comm.Barrier),
         }
         return measure(sides, slowest, options)

@@ -21,21 +21,11 @@ Block = Callable[[], int | float | None]
 
 @dataclass(frozen=True)
 class Side:
-    """A side of a measurement, whose blocks are timed.
+    """A side of a measurement, whose blocks are timed."""
 
-    Attributes
-    ----------
-    prepare : callable
-        Gets a number of calls and returns the block that makes them.
-    warm : int
-        Calls that compile everything and touch all buffers.
-    most : int
-        Calls of a block at most.
-    """
-
-    prepare: Callable[[int], Block]
-    warm: int = 2
-    most: int = 100_000
+    prepare: Callable[[int], Block]  # gets a number of calls, returns the block that makes them
+    warm: int = 2  # calls that compile everything and touch all buffers
+    most: int = 100_000  # calls of a block
 
 
 def loop_side(loop: Callable[[int], int | None]) -> Side:
@@ -71,17 +61,9 @@ def measure(
     """Return ``samples_s``, by side the seconds per call of every block, and ``calls``, of a block.
 
     The sides take turns block by block, in opposite orders in every other round. All ranks meet
-    before a block. If the rounds would take longer than ``most_s``, there are fewer, but never
-    fewer than ``FEWEST_BLOCKS``.
-
-    Parameters
-    ----------
-    sides : mapping
-        The sides by name; the caller verifies their results.
-    slowest : callable
-        Returns the largest of a number on all ranks; they also meet there.
-    options : Options
-        Rounds, seconds of a block, most seconds.
+    before a block in ``slowest``, which returns the largest of a number on all ranks. If the rounds
+    would take longer than ``most_s``, there are fewer, but never fewer than ``FEWEST_BLOCKS``. The
+    caller verifies the results.
     """
     found = {name: _calls(side, slowest, options.block_s) for name, side in sides.items()}
     calls = {name: number for name, (number, _) in found.items()}

@@ -19,20 +19,19 @@ AT_ONCE_S = 0.5  # how much longer or shorter the wait may be than rank 0 sleeps
 
 @dataclass(frozen=True)
 class LateRank:
-    """A measurement of this program: a backend, a caller, and how late rank 0 comes."""
+    """A measurement of this program: a caller, and how late rank 0 comes."""
 
-    backend: str
     caller: str
     late_s: float
 
 
 def take(world, asked: LateRank, options: Options) -> dict:
     """Return, for ours and the library's, the seconds waited and the share of a core used."""
-    with world.communicator(asked.backend) as comm:
+    with world.communicator("shm") as comm:
         ours = comm.barrier
         if asked.caller == "njit":
             ours = partial(our_barrier, comm, None, None, None, None, 1)
-        waits = {asked.backend: ours, PEER: world.comm.Barrier}
+        waits = {"shm": ours, PEER: world.comm.Barrier}
         taken = {name: wait_for_late_rank(w, world.comm, asked.late_s) for name, w in waits.items()}
     told = {
         name: {"value": used_s / waited_s, "unit": "cores", "cpu_s": used_s}

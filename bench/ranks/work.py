@@ -29,6 +29,7 @@ NO_CACHE_BYTES = 128 * 2**20  # of one set: passes any cache, so there need not 
 STAGES, TRAJECTORIES, POINT, CUT_BYTES = 120, 192, 1120, 16_660
 SDDP_BYTES = STAGES * TRAJECTORIES * POINT * 8 + (STAGES - 1) * TRAJECTORIES * CUT_BYTES + 5 * 8
 
+CALLS = {"allreduce": "sum"}  # operations of cases by the report's names, where they differ
 Call = Callable[[], object]
 Use = tuple[Call, "Arrays | None"]  # a call and its arrays
 
@@ -111,20 +112,9 @@ def verify(arrays: Arrays, in_rank_order: bool) -> None:
 class Work:
     """The arrays of a case on one rank, for one side, and the calls on them in turn.
 
-    Parameters
-    ----------
-    case : Case
-        What to call.
-    side : object
-        An object with ``call_of(operation, arrays)`` and ``in_rank_order``.
-    world : World
-        This rank, the number of ranks, and ``slowest``, in which they meet.
-    fresh : bool
-        Whether all ranks write new data into the arrays before each row of calls, so that no line
-        that a rank reads is in its cache because it has read the same data before. The writing is
-        not timed.
-    sets : int
-        How many sets of arrays there are; 0: as many as no cache holds.
+    With fresh data all ranks write new data into the arrays before each row of calls, so that no
+    line that a rank reads is in its cache because it has read the same data before. The writing is
+    not timed. 0 sets of arrays: as many as no cache holds.
     """
 
     def __init__(self, case: Case, side, world, fresh: bool = False, sets: int = 0) -> None:

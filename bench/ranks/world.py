@@ -5,29 +5,21 @@ from __future__ import annotations
 import os
 import secrets
 
-from bench.plan import BACKENDS, FLAT, IN_REGION, MEMCPY, MEMCPY_ONCE, OVER_SHM
+from bench.plan import BACKENDS, FLAT, IN_REGION, LEADERS, MEMCPY, MEMCPY_ONCE, OVER_SHM
 from bench.ranks.sides import Gloo, InRegion, Memcpy, MemcpyOnce, Mpi4py, Ours
 
 LOOPBACK = "127.0.0.1"
-COORDINATOR = "COBRE_BENCH_COORDINATOR"  # variable with the address at which tcp ranks meet
+# Variables with the address at which ranks meet over tcp, and with the node of each rank.
+COORDINATOR, NODES = "COBRE_BENCH_COORDINATOR", "COBRE_BENCH_NODES"
 # Sides of ours with a node for each rank; the last two send everything one way.
 EAGER_BYTES = {FLAT: None, "ring": 0, "star": 2**31}
 
 
 class World:
-    """The processes of a job, as a program needs them; MpiWorld and GlooWorld complete it.
-
-    Attributes
-    ----------
-    rank, size : int
-        This rank, and the number of ranks.
-    version : str
-        The library's name and version.
-    """
+    """The processes of a job, as a program needs them; MpiWorld and GlooWorld complete it."""
 
     rank: int
     size: int
-    version: str
 
     def __init__(self) -> None:
         self._sides: dict = {}
@@ -52,7 +44,6 @@ class MpiWorld(World):
         super().__init__()
         self.mpi, self.comm = MPI, MPI.COMM_WORLD
         self.rank, self.size = self.comm.rank, self.comm.size
-        self.version = library_name(MPI)
         self._ours: list = []
 
     def slowest(self, seconds: float) -> float:
@@ -68,7 +59,10 @@ class MpiWorld(World):
             return made(self.side("shm").comm)
         if name in EAGER_BYTES:
             return Ours(self.communicator("tcp", share=False, eager_bytes=EAGER_BYTES[name]))
-        return Memcpy(self.rank) if name == MEMCPY else Mpi4py(self.mpi)
+        if name in LEADERS:
+            places = tuple(map(int, os.environ[NODES].split(",")))
+            return Ours(self.communicator("tcp", leaders=LEADERS[name], pretend_nodes=places))
+        return Memcpy() if name == MEMCPY else Mpi4py(self.mpi)
 
     def communicator(self, backend: str, **tcp):
         """Return a communicator of ours over these ranks; over tcp, with such fields."""
@@ -118,7 +112,6 @@ class GlooWorld(World):
         self._torch, self._group = torch, group
         self._number = torch.zeros(1, dtype=torch.float64)
         self.rank, self.size = group.get_rank(), group.get_world_size()
-        self.version = f"gloo of torch {torch.__version__}"
 
     def slowest(self, seconds: float) -> float:
         self._number[0] = seconds
@@ -131,11 +124,3 @@ class GlooWorld(World):
     def close(self) -> None:
         self._group.barrier()
         self._group.destroy_process_group()
-
-
-def library_name(mpi) -> str:
-    """Return name and version, such as ``Open MPI v5.0.11``."""
-    text = mpi.Get_library_version()
-    if text.startswith("MPICH Version"):
-        return "MPICH " + text.split()[2]
-    return text.splitlines()[0].split(",")[0]

@@ -3,10 +3,10 @@
     python -m pytest bench --benchmark-json=bench/results/essentials.json
     python -m bench.report bench/results/essentials.json
 
-The facts of a file that pages need go to `bench/recorded`, under its own name. The pages are made
-from there: REPORT.md of the files in `REPORTED`, and tables of the README and of docs of all files.
-Without arguments the pages are written again. `bench/results/FIGURES.md`, which the repository does
-not keep, has every figure of the report, and the command that repeats it.
+The facts of a run that pages need are added to the record of its name in `bench/recorded`, which
+keeps five runs. The pages are made from there, and show the median over the runs and their span:
+REPORT.md of the files in `REPORTED`, and tables of the README and of docs of all files.
+Without arguments the pages are written again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from bench.report.outcomes import Outcome
 from bench.report.pages import fill_pages
 from bench.report.plots import draw, save, speed_plot
 from bench.report.tables import (
-    all_figures,
     counts,
     miss_list,
     other_table,
@@ -35,13 +34,13 @@ from bench.report.text import with_contents
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "REPORT.md"
-FIGURES = HERE.parent / "results" / "FIGURES.md"
-REPORTED = ("uneven.json", "essentials.json", "loops_and_starts.json", "full.json")
+REPORTED = ("essentials.json", "loops_and_starts.json")
 
 HOW_TO_READ = f"""\
 A figure is the time of {OURS} divided by that of the peer. Both are measured in the same processes,
 where they take turns block by block. The ratio is that of the medians, and the quartiles are those
-of the ratios of neighbouring blocks. A block is many calls, and its time is that of the slowest
+of the ratios of neighbouring blocks. Each run has its own ratios: of several runs, a figure is the
+median, and its span stands beside it. A block is many calls, and its time is that of the slowest
 rank, divided by the number of calls; p50 and p99 are over the blocks. Buffers rotate, and every
 result is verified after it is timed. *Fresh data* means that all ranks write anew, between the
 calls and untimed, what they send, so that no rank finds a peer's data in its own cache.
@@ -53,13 +52,9 @@ EACH_PEER = """\
 These are ratios as above, with fresh data, and in parentheses with the same data in each call. Open
 MPI stands here as delivered, and with its components `coll/sm` or `coll/han` as first choice."""
 
-NOT_KEPT = """\
-`python -m bench.report` writes `bench/results/FIGURES.md` in seconds, from what is recorded: every
-figure with its p99 and its bytes per second, and the command that repeats it alone."""
-
 ALL_FIGURES = """\
-Ours is named by its backend. GB/s is what a rank receives. Beneath each table: the commands that
-repeat one measurement alone, from the repository's root."""
+`bench/recorded` has a line for every figure of a run, with its p99 and its bytes per second, and
+with the command that repeats it alone."""
 
 
 def report(results: Results, notes: Path, figures: Path) -> str:
@@ -80,7 +75,7 @@ def report(results: Results, notes: Path, figures: Path) -> str:
         parts += [f"### {section}", other_table(found, marks)]
     parts += ["## Misses", miss_list(misses), "## Plots"]
     parts += [_image(name, plots) for name in plots if name != "targets.png"] or ["None."]
-    parts += ["## All figures", NOT_KEPT]
+    parts += ["## All figures", ALL_FIGURES]
     return with_contents("# Performance report", "\n\n".join(part for part in parts if part))
 
 
@@ -109,12 +104,10 @@ def main() -> None:
     if not results.records:
         sys.exit(f"no figures in {RECORDED}: python -m bench.report RESULTS.json")
     PAGE.write_text(report(results, HERE / "notes.toml", PAGE.parent / "figures"))
-    FIGURES.parent.mkdir(exist_ok=True)
-    FIGURES.write_text(with_contents("# All figures", f"{ALL_FIGURES}\n\n{all_figures(results)}"))
     recorded = load(sorted(RECORDED.glob("*.json")))
     if speed := speed_plot(recorded):
         save(speed, PAGE.parent / "figures" / "speed.png")
-    for page in [PAGE, FIGURES, *fill_pages(recorded)]:
+    for page in [PAGE, *fill_pages(recorded)]:
         print(page)
 
 

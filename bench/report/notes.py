@@ -53,12 +53,7 @@ def number_misses(outcomes: list[Outcome], notes: list[dict]) -> list[Miss]:
 def unexplained(rows: Iterable[list[Outcome]], notes: list[dict]) -> list[str]:
     """Return a sentence for each row whose ratios lie far apart, and which has no note for them.
 
-    Parameters
-    ----------
-    rows : iterable of list of Outcome
-        The outcomes of one row, of several numbers of ranks or settings.
-    notes : list of dict
-        The entries of ``notes.toml``. One that names the ranks of the larger ratio explains it.
+    An entry of ``notes.toml`` that names the ranks of the larger ratio explains it.
     """
     found = []
     for row in rows:

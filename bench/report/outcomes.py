@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from statistics import median
 
 from bench.report.data import Ratio, Record, Results
 
@@ -26,6 +27,7 @@ class Outcome:
     value: float | None = None
     low: float | None = None
     high: float | None = None
+    runs: int = 1  # of several runs low and high are the span, else quartiles
     detail: str = ""
 
     @property
@@ -41,45 +43,34 @@ def fastest(outcomes: Iterable[Outcome]) -> Outcome | None:
 
 
 def with_ratio(target: Outcome, ratio: Ratio) -> Outcome:
-    return replace(target, value=ratio.median, low=ratio.low, high=ratio.high)
+    return replace(
+        target, value=ratio.median, low=ratio.low, high=ratio.high, runs=ratio.runs
+    )  # fmt: skip
+
+
+def with_figures(target: Outcome, by_run: list[float]) -> Outcome:
+    """Return the outcome of a figure of each run."""
+    if len(by_run) == 1:
+        return replace(target, value=by_run[0])
+    return with_ratio(target, Ratio(median(by_run), min(by_run), max(by_run), len(by_run)))
 
 
 @dataclass(frozen=True)
 class Target:
-    """A target outside the first table.
+    """A target outside the first table, and the words by which it finds its figures."""
 
-    Attributes
-    ----------
-    row : str
-        Its name, by which notes.toml speaks of it.
-    limit : float
-        The limit that the figure must not pass, or with `at_least` must reach.
-    words : tuple of str
-        All of them stand in the operation or label of the benchmark.
-    peer : str
-        Part of the peer's name, if the figure is a ratio.
-    inverse : bool
-        Whether the figure is the peer's time / ours.
-    without : tuple of str
-        None of them stands in the label.
-    setting : str
-        That of the benchmark.
-    fastest : bool
-        Whether only the figure beside the fastest peer counts.
-    """
-
-    row: str
-    limit: float
-    words: tuple[str, ...]
+    row: str  # its name, by which notes.toml speaks of it
+    limit: float  # that the figure must not pass, or with `at_least` must reach
+    words: tuple[str, ...]  # all of them stand in the operation or label
     unit: str = ""
     ranks: int | None = None
     beside: str | None = None
-    peer: str | None = None
+    peer: str | None = None  # part of the peer's name, if the figure is a ratio
     at_least: bool = False
-    inverse: bool = False
-    without: tuple[str, ...] = ()
+    inverse: bool = False  # whether the figure is the peer's time / ours
+    without: tuple[str, ...] = ()  # none of them stands in the label
     setting: str = ""
-    fastest: bool = False
+    fastest: bool = False  # whether only the figure beside the fastest peer counts
 
     def outcomes(self, results: Results) -> list[Outcome]:
         """Return an outcome for each benchmark that matches, or one without a figure."""
@@ -99,13 +90,11 @@ class Target:
 
     def _outcome(self, target: Outcome, record: Record) -> Outcome:
         if self.peer is None:
-            value = record.value
-            if value is None:
-                value = record.p50_s * PER_SECOND.get(self.unit, 1.0)
-            return replace(target, value=value)
+            factor = PER_SECOND.get(self.unit, 1.0)
+            return with_figures(target, [each * factor for each in record.by_run.values()])
         ratio = next((r for name, r in record.ratio_to.items() if self.peer in name), None)
         if ratio and self.inverse:
-            ratio = Ratio(1 / ratio.median, 1 / ratio.high, 1 / ratio.low)
+            ratio = Ratio(1 / ratio.median, 1 / ratio.high, 1 / ratio.low, ratio.runs)
         return with_ratio(target, ratio) if ratio else target
 
 
@@ -128,14 +117,14 @@ class Growth:
         for label, ranks in (self.first, self.last):
             found = results.find(label=label, ranks=ranks, operation="growth", setting="")
             ends += [r for r in found if r.ours][-1:]
-        if len(ends) < 2:
+        common = set.intersection(*(set(each.by_run) for each in ends)) if len(ends) == 2 else ()
+        if not common:
             return [Outcome(self.row, self.limit)]
-        first, last = (r.p50_s / (r.bytes if self.per_byte else 1) for r in ends)
-        same = ends[0].job == ends[1].job
-        where = (ends[1].ranks, ends[1].beside) if same else (None, ends[1].beside)
-        return [
-            Outcome(self.row, self.limit, *where, value=last / first, detail=ends[1].label)
-        ]  # fmt: skip
+        first, last = ends
+        bytes_grown = last.bytes / first.bytes if self.per_byte else 1
+        grown = [last.by_run[run] / first.by_run[run] / bytes_grown for run in common]
+        where = (last.ranks if first.job == last.job else None), last.beside
+        return [with_figures(Outcome(self.row, self.limit, *where, detail=last.label), grown)]
 
 
 @dataclass(frozen=True)

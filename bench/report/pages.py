@@ -3,7 +3,8 @@
 A part begins with a mark and ends with `<!-- end -->`. After `<!-- table NAME -->` comes a table of
 :data:`TABLES`, after `<!-- run NAME -->` the facts of a recorded run, and after
 `<!-- targets fresh -->` the rows of the first targets. `speed growth` and `beside others` are a few
-rows that readers ask for first: with a core for each rank, and beside other packages.
+rows that readers ask for first: with a core for each rank, and beside other packages. `cobre NAME`
+and `nodes NAME` are tables of those modules.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench import nodes
 from bench.cobre import page as cobre
 from bench.peers import PEERS
 from bench.plan import FLAT, FRESH, IDEAL, OURS, OVER_SHM, WAYS
 from bench.report.data import Record, Results
 from bench.report.head import facts
 from bench.report.targets import COLUMNS, grid
-from bench.report.text import NONE, duration, filled, number, table
+from bench.report.text import NONE, duration, filled, number, span, table
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*/*.md"))]
@@ -66,14 +68,18 @@ class Column:
         if mine is None:
             return NONE
         if self.peer is None:
-            return duration(mine.p50_s, unit)
-        ratio = mine.ratio_to[self.peer].median
+            times = [duration(each, unit) for each in sorted(mine.by_run.values())]
+            over = f" ({times[0]} to {times[-1]})" if len(times) > 1 else ""
+            return duration(mine.p50_s, unit) + over
+        found = mine.ratio_to[self.peer]
+        ratio = found.median
         theirs = results.find(
             label=label, ranks=self.ranks, beside=self.beside, setting=self.setting, side=self.peer
         )
         times = f"{duration(mine.p50_s, unit)} / {duration(theirs[-1].p50_s, unit)}"
         bold = "**" if limit is not None and ratio > limit else ""
-        return f"{times} = {bold}{number(ratio)}{bold}"
+        equals = "=" if found.runs == 1 else "~"
+        return f"{times} {equals} {bold}{number(ratio)}{bold}{span(found)}"
 
 
 @dataclass(frozen=True)
@@ -111,9 +117,8 @@ def limit_of(label: str) -> float | None:
 
 def columns(setting: str, jobs: list[tuple[int, str]], peer: str = "", side: str = OURS):
     """Return a column for each job; the peer is the library, unless another is named."""
-    names = {"openmpi": "Open MPI", "mpich": "MPICH"}
     return tuple(
-        Column(f"{ranks} ranks, {names[lib]}", ranks, lib, setting, peer or names[lib], side)
+        Column(f"{ranks} ranks, {PEERS[lib]}", ranks, lib, setting, peer or PEERS[lib], side)
         for ranks, lib in jobs
     )
 
@@ -126,7 +131,6 @@ ON_NODES = (
     Column("4 ranks, Open MPI, two levels", 4, "openmpi", f"{NODES}0,0,1,1", "Open MPI"),
 )
 SOCKETS = "over sockets"
-HOSTS = "hosts of 1 Gb/s"
 CORES = (2, 4, 8, 12, 16)
 
 
@@ -148,7 +152,7 @@ TABLES = {
     "growth-python": Table(grown("python")),
     "growth-mpich": Table(grown("python", "mpich", (2, 8, 16))),
     "growth-njit": Table(grown("njit", peer="numba-mpi"), njit=True),
-    "growth-sockets": Table(grown("sockets", ranks=(2, 8, 16), side=FLAT)),
+    "growth-sockets": Table(grown("over sockets", ranks=(2, 8, 16), side=FLAT)),
     "growth-starts": Table(
         tuple(
             Column(f"{n} ranks, {peer}", n, None, "growth, starts", peer)
@@ -169,7 +173,7 @@ TABLES = {
     "lanes-10": Table(leaders("2 x 8", 16, "10gbit"), "ms"),
     "tcp": Table(
         (
-            *columns(SOCKETS, [(2, "openmpi"), (4, "openmpi")], side=FLAT),
+            *columns(SOCKETS, FOUR[::2], side=FLAT),
             Column("2 ranks, gloo", 2, None, SOCKETS, None, "gloo"),
             Column("4 ranks, gloo", 4, None, SOCKETS, None, "gloo"),
         )
@@ -182,7 +186,7 @@ TABLES = {
     ),
     "hosts": Table(
         tuple(
-            Column(f"ring / {peer}", 4, "openmpi", HOSTS, peer, "ring")
+            Column(f"ring / {peer}", 4, "openmpi", "hosts of 1 Gb/s", peer, "ring")
             for peer in ("star", "Open MPI")
         ),
         unit="ms",
@@ -205,24 +209,15 @@ TABLES = {
 
 def fill_pages(results: Results) -> list[Path]:
     """Write all tables anew; return the pages that have some."""
-    pages = []
-    for page in PAGES:
-        text = page.read_text()
-        made = filled_page(results, text)
-        if made != text:
-            page.write_text(made)
-        pages += [page] if "<!-- end -->" in text else []
+    pages = [page for page in PAGES if "<!-- end -->" in page.read_text()]
+    for page in pages:
+        page.write_text(filled_page(results, page.read_text()))
     return pages
 
 
 def filled_page(results: Results, text: str) -> str:
     """Return a page with the parts of this module made anew."""
     return filled(text, lambda kind, name: MAKERS[kind](results, name) if kind in MAKERS else None)
-
-
-def run_text(results: Results, name: str) -> str:
-    run = next(run for run in results.runs if run.path == f"{name}.json")
-    return table(["", ""], facts(run))
 
 
 def targets_text(results: Results, name: str) -> str:
@@ -237,7 +232,7 @@ def targets_text(results: Results, name: str) -> str:
             next((duration(r.p50_s, "µs") for r in sides if r.side == side), NONE)
             for side in (OURS, PEERS.get(two.beside))
         ]
-        ratios = [NONE if cell.value is None else number(cell.value) for cell in (two, four)]
+        ratios = [NONE if c.value is None else number(c.value) + span(c) for c in (two, four)]
         names = [PEERS.get(cell.beside, NONE) for cell in (two, four)]
         rows.append([label, *times, names[0], ratios[0], ratios[1], names[1]])
     return table(["", "ours, µs", "theirs, µs", "of", "2 ranks", "4 ranks", "beside"], rows)
@@ -269,31 +264,34 @@ def _beside_cobre(case: dict | None) -> str:
 def beside_text(results: Results, name: str) -> str:
     """Return our times over those of other packages, which a reader chooses between."""
     rows = [
-        [words, label, *(number(_beside(results, label, ranks, peer)) for ranks in (2, 4))]
+        [words, label, *(_beside(results, label, ranks, peer) for ranks in (2, 4))]
         for words, peer, labels in BESIDE
         for label in labels
     ]
     return table(["beside", "measured", "2 ranks", "4 ranks"], rows)
 
 
-def _beside(results: Results, label: str, ranks: int, peer: str | None) -> float:
+def _beside(results: Results, label: str, ranks: int, peer: str | None) -> str:
     """Return our time over that of a peer. gloo was measured in processes of its own."""
     if peer is None:
-        return grid(results)[label][COLUMNS.index((ranks, FRESH))].value
+        cell = grid(results)[label][COLUMNS.index((ranks, FRESH))]
+        return number(cell.value) + span(cell)
     if peer == "gloo":
         ours, theirs = (
             Column("", ranks, library, SOCKETS, None, side).record(results, label).p50_s
             for library, side in (("openmpi", FLAT), (None, peer))
         )
-        return ours / theirs
-    ours = Column("", ranks, "openmpi", "over MPI", peer).record(results, label)
-    return ours.ratio_to[peer].median
+        return number(ours / theirs)
+    ratio = Column("", ranks, "openmpi", "over MPI", peer).record(results, label).ratio_to[peer]
+    return number(ratio.median) + span(ratio)
 
 
 MAKERS = {
     "beside": beside_text,
     "table": lambda results, name: TABLES[name].text(results),
-    "run": run_text,
+    "run": lambda results, name: table(["", ""], facts(results.of_record(f"{name}.json"))),
     "targets": targets_text,
     "speed": speed_text,
+    "cobre": lambda results, name: cobre.text_of(name),
+    "nodes": lambda results, name: nodes.TABLES[name](),
 }

@@ -9,7 +9,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter
 from PIL import Image
 
 from bench.peers import LIBRARIES
@@ -18,6 +18,7 @@ from bench.report.data import Record, Results, job_order, job_title
 from bench.report.outcomes import Outcome
 from bench.report.style import (
     INK,
+    PLAIN,
     RATES,
     SIZES,
     TIMES,
@@ -26,6 +27,7 @@ from bench.report.style import (
     log_x,
     log_y,
     look,
+    ratio_axes,
     text_in,
 )
 from bench.report.targets import COLUMNS
@@ -45,7 +47,8 @@ def draw(results: Results, grid: dict[str, list[Outcome]], folder: Path) -> dict
     plots: dict[str, tuple[Figure | None, str]] = {
         "targets.png": (
             targets_plot(grid),
-            "Ratios (dots, with quartiles) and targets (bars). Left of a bar: the target holds.",
+            "Ratios (dots, with quartiles, or the span over several runs) and targets (bars). "
+            "Left of a bar: the target holds.",
         )
     }
     for name in COLLECTIVES:
@@ -104,13 +107,7 @@ def targets_plot(grid: dict[str, list[Outcome]]) -> Figure | None:
             _target_row(axes, height, cells[index])
         axes.set_title(job_title(ranks, None, setting or SAME))
         axes.axvline(1, color=INK, linewidth=0.8)
-    axes = panels[0]
-    axes.set_xscale("log")
-    axes.xaxis.set_major_locator(FixedLocator([0.05, 0.1, 0.2, 0.5, 1, 2, 5]))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
-    axes.set_yticks(range(len(grid)), list(grid))
-    axes.set_ylim(len(grid) - 0.5, -0.5)
+    ratio_axes(panels[0], [0.05, 0.1, 0.2, 0.5, 1, 2, 5], list(grid))
     figure.supxlabel(f"time of {OURS} / time of the fastest library", fontsize=9)
     return figure
 
@@ -129,16 +126,13 @@ def speed_plot(results: Results) -> Figure | None:
         colour = SHADES(0.3 + 0.7 * number / (len(counts) - 1))
         ratios = {label: ratio for label, ranks, ratio in found if ranks == n}
         heights = [labels.index(label) for label in ratios]
+        spans = [(r.low, r.high) if r.runs > 1 else (r.median, r.median) for r in ratios.values()]
+        axes.hlines(heights, *zip(*spans, strict=True), color=colour, linewidth=1.2)
         axes.plot(
             [r.median for r in ratios.values()], heights, "o", color=colour, label=f"{n} ranks"
         )
     axes.axvline(1, color=INK, linewidth=0.8)
-    axes.set_xscale("log")
-    axes.xaxis.set_major_locator(FixedLocator([0.1, 0.2, 0.5, 1, 2]))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
-    axes.set_yticks(range(len(labels)), labels)
-    axes.set_ylim(len(labels) - 0.5, -0.5)
+    ratio_axes(axes, [0.1, 0.2, 0.5, 1, 2], labels)
     axes.set_xlabel(f"time of {OURS} / time of Open MPI: left is faster")
     figure.legend(loc="outside upper left", ncols=len(counts))
     return figure
@@ -226,7 +220,7 @@ def ranks_plot(records: Sequence[Record]) -> Figure | None:
     _lines(axes, records, lambda r: r.ranks, lambda r: r.p50_s)
     guide = [ours[0].p50_s * r.ranks / ours[0].ranks for r in ours]
     axes.plot([r.ranks for r in ours], guide, ":", color=look(OURS)["color"], linewidth=1)
-    log_x(axes, {r.ranks for r in records}, FuncFormatter(lambda x, _: f"{x:g}"))
+    log_x(axes, {r.ranks for r in records}, PLAIN)
     log_y(axes, text_in(TIMES))
     axes.set_xlabel("ranks")
     axes.set_ylabel("time per call")

@@ -22,10 +22,9 @@ SIDES = {
     "Open MPI": ("#0072b2", "s", "-"),
     "MPICH": ("#009e73", "^", "-"),
     "Intel MPI": ("#56b4e9", "D", "-"),
-    "gloo": ("#e69f00", "v", "-"),
-    "memcpy": (INK, "", "--"),
 }
 OTHER = ("#cc79a7", "P", "-")
+PLAIN = FuncFormatter(lambda x, _: f"{x:g}")  # labels of an axis without a unit
 
 mpl.rcParams.update(
     {
@@ -78,6 +77,13 @@ def log_x(axes: Axes, at: Iterable[float], labels: FuncFormatter) -> None:
     axes.xaxis.set_major_locator(FixedLocator(sorted(at)))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(labels)
+
+
+def ratio_axes(axes: Axes, at: Iterable[float], rows: list[str]) -> None:
+    """Make the level axis one of ratios, with labels at these values; name the rows, top down."""
+    log_x(axes, at, PLAIN)
+    axes.set_yticks(range(len(rows)), rows)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
 
 
 def log_y(axes: Axes, labels: FuncFormatter) -> None:

@@ -6,11 +6,19 @@ from collections.abc import Iterable
 
 from bench.peers import PEERS
 from bench.plan import FRESH, OURS, SAME
-from bench.report.data import Record, Results, job_order, job_title
+from bench.report.data import Results, job_title
 from bench.report.notes import Miss
 from bench.report.outcomes import Outcome
 from bench.report.targets import COLUMNS, ROWS, ratios_of
-from bench.report.text import NONE, commands, duration, figure, gigabytes, number, table
+from bench.report.text import (
+    NONE,
+    duration,
+    figure,
+    number,
+    span,
+    spread,
+    table,
+)
 
 NO_NOTE = (
     "**NO NOTE: this miss is not explained. "
@@ -44,11 +52,14 @@ def peer_table(results: Results, ranks: int) -> str:
 def cell(outcome: Outcome, marks: dict[Outcome, int]) -> str:
     """Return a cell such as ``0.31 (≤ 0.6)``; a miss is bold and has the number of its note."""
     if outcome.limit is None:
-        return NONE if outcome.value is None else figure(outcome.value, outcome.unit)
+        shown = NONE if outcome.value is None else figure(outcome.value, outcome.unit)
+        return shown + span(outcome)
     limit = target_text(outcome)
     if outcome.value is None:
         return f"not measured ({limit})"
     text = figure(outcome.value, outcome.unit)
+    if outcome.runs > 1:
+        limit = f"{spread(outcome.low, outcome.high)}; {limit}"
     return f"{text} ({limit})" if outcome.holds else f"**{text}** ({limit}) [{marks[outcome]}]"
 
 
@@ -103,60 +114,10 @@ def miss_list(misses: list[Miss]) -> str:
 
 def _missed(outcome: Outcome) -> str:
     where = job_title(outcome.ranks, outcome.beside) if outcome.ranks else outcome.detail
-    between = f", quartiles {spread(outcome.low, outcome.high)}" if outcome.low is not None else ""
+    words = "quartiles" if outcome.runs == 1 else f"{outcome.runs} runs:"
+    between = f", {words} {spread(outcome.low, outcome.high)}" if outcome.low is not None else ""
     figures = f"{figure(outcome.value or 0, outcome.unit)} ({target_text(outcome)}){between}"
     return f"{where}: {figures}" if where else figures
-
-
-def spread(low: float | None, high: float | None) -> str:
-    return NONE if low is None or high is None else f"{number(low)} to {number(high)}"
-
-
-def all_figures(results: Results) -> str:
-    """Return a table of times for each job, with the commands, and one of the other figures."""
-    jobs = dict.fromkeys(record.job for record in results.records if record.p50_s is not None)
-    parts = []
-    for job in sorted(jobs, key=job_order):
-        here = [r for r in results.records if r.job == job and r.p50_s is not None]
-        title = job_title(*job)
-        parts += [f"### {title[0].upper()}{title[1:]}", job_table(here)]
-        parts.append(commands([(r.label, r.command) for r in here if r.ours or not _ours(here, r)]))
-    valued = [record for record in results.records if record.value is not None]
-    if valued:
-        parts += ["### Figures that are no time", value_table(valued)]
-        parts.append(commands([(f"{r.label}, {r.side}", r.command) for r in valued]))
-    return "\n\n".join(part for part in parts if part)
-
-
-def job_table(records: list[Record]) -> str:
-    """Return a line for each pair of ours and a peer that were measured in one job."""
-    unit = "µs" if min(r.p50_s or 0 for r in records) < 1e-3 else "ms"
-    rows = []
-    for label, operation in dict.fromkeys((r.label, r.operation) for r in records):
-        here = [r for r in records if (r.label, r.operation) == (label, operation)]
-        peers = [r for r in here if not r.ours]
-        name = label if "njit" not in operation or "njit" in label else f"{label} in @njit"
-        for ours in [r for r in here if r.ours] or [None]:
-            rows += [[name, *_pair(ours, peer, unit)] for peer in peers or [None]]
-    header = [
-        "", "ours", "peer", f"ours p50, {unit}", f"peer p50, {unit}", "ratio", "quartiles",
-        f"ours p99, {unit}", f"peer p99, {unit}", "ours GB/s", "peer GB/s",
-    ]  # fmt: skip
-    return table(header, rows)
-
-
-def _pair(ours: Record | None, peer: Record | None, unit: str) -> list[str]:
-    ratio = ours.ratio_to.get(peer.side) if ours and peer else None
-    sides = [ours, peer]
-    return [
-        (ours.backend or "yes") if ours else NONE,
-        peer.side if peer else NONE,
-        *(duration(side.p50_s if side else None, unit) for side in sides),
-        number(ratio.median) if ratio else NONE,
-        spread(ratio.low, ratio.high) if ratio else NONE,
-        *(duration(side.p99_s if side else None, unit) for side in sides),
-        *(gigabytes(side.bytes_per_s if side else None) for side in sides),
-    ]
 
 
 def ratio_table(results: Results) -> str:
@@ -173,12 +134,3 @@ def ratio_table(results: Results) -> str:
                 number(ratio.median), spread(ratio.low, ratio.high),
             ])  # fmt: skip
     return table(["", "measured", "peer", "ours, µs", "peer, µs", "ratio", "quartiles"], rows)
-
-
-def value_table(records: list[Record]) -> str:
-    rows = [[r.label, r.side, job_title(*r.job), figure(r.value or 0, r.unit)] for r in records]
-    return table(["", "side", "measured", "figure"], rows)
-
-
-def _ours(records: list[Record], record: Record) -> bool:
-    return any(each.ours and each.label == record.label for each in records)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 NONE = "-"
 NUMBER = re.compile(
-    r"\*{0,2}[-\d.,]+\*{0,2}( ?%)?( \([-\d.,]+\))?"
-)  # bold; or two, as "0.31 (0.29)"
+    r"\*{0,2}[-\d.,]+\*{0,2}( ?%)?( \([-\d.,]+( to [-\d.,]+)?\))?"
+)  # bold; or more, as "0.31 (0.29)" and "0.31 (0.29 to 0.42)"
 
 
 def number(value: float) -> str:
@@ -25,13 +25,18 @@ def duration(seconds: float | None, unit: str) -> str:
     return NONE if seconds is None else number(seconds / {"µs": 1e-6, "ms": 1e-3, "s": 1.0}[unit])
 
 
-def gigabytes(bytes_per_s: float | None) -> str:
-    return NONE if not bytes_per_s else number(bytes_per_s / 1e9)
-
-
 def figure(value: float, unit: str) -> str:
     """Return a figure with its unit, such as ``0.31`` or ``0.31 s``."""
     return f"{number(value)} {unit}".rstrip()
+
+
+def spread(low: float, high: float) -> str:
+    return f"{number(low)} to {number(high)}"
+
+
+def span(figure) -> str:
+    """Return the span of a ratio or an outcome over several runs, in parentheses."""
+    return f" ({spread(figure.low, figure.high)})" if figure.runs > 1 else ""
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -66,19 +71,6 @@ def filled(text: str, make: Callable[[str, str], str | None]) -> str:
 
     marks = r"(<!-- (\w+) ([\w -]+) -->\n).*?<!-- end -->"
     return re.sub(marks, part, text, flags=re.DOTALL)
-
-
-def commands(pairs: Sequence[tuple[str, str]]) -> str:
-    """Return a folded block of shell commands, each once, with the rows that it repeats."""
-    by_command: dict[str, list[str]] = {}
-    for name, command in pairs:
-        names = by_command.setdefault(command, [])
-        if name not in names:
-            names.append(name)
-    by_command.pop("", None)
-    lines = [f"{command}  # {', '.join(names)}" for command, names in by_command.items()]
-    block = "\n".join(["```sh", *lines, "```"])
-    return f"<details><summary>Commands</summary>\n\n{block}\n\n</details>" if lines else ""
 
 
 def with_contents(title: str, text: str) -> str:

@@ -7,15 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from bench import nodes
+from bench import machine, nodes, recording
 from bench.plan import Options
 from bench.ranks.timing import FEWEST_BLOCKS, FEWEST_CALLS, Side, measure
 from bench.recording import extra_info
 from bench.report import pages
-from bench.report.data import RECORDED, load, thin, write
+from bench.report.data import MOST_RUNS, RECORDED, add_run, load, runs_of, thin
 from bench.report.notes import unexplained
-from bench.report.outcomes import Outcome
-from bench.report.text import filled
+from bench.report.outcomes import Growth, Outcome
 from tests.command import python
 from tests.grid import why_not
 
@@ -81,8 +80,60 @@ def test_a_figure_of_too_few_calls_is_not_in_the_report(tmp_path):
         {**extra_info([1e-6] * 10, **TOLD, calls=3), "label": "kept"},
         {**extra_info([1e-6] * 10, **TOLD, calls=3), "label": "left out", "calls": 29},
     ]
-    path = write(tmp_path / "run.json", "2026-01-01", {}, [thin(info) for info in infos])
+    path = add_run(tmp_path / "run.json", "2026-01-01", {}, [thin(info) for info in infos])
     assert [record.label for record in load([path]).records] == ["kept"]
+
+
+def recorded_ratios(path, ratios):
+    """Record a run for each ratio, in which theirs takes ten times as long as in the run before."""
+    for number, ratio in enumerate(ratios):
+        theirs = [1e-6 * 10**number] * 10
+        ours = [ratio * seconds for seconds in theirs]
+        told = {**TOLD, "beside": "openmpi", "setting": "over MPI", "backend": "mpi"}
+        infos = [
+            extra_info(ours, **told, ratio_to={"Open MPI": recording.ratios(ours, theirs)}),
+            extra_info(theirs, **told | {"side": "Open MPI", "backend": None}),
+        ]
+        add_run(path, f"2026-01-0{number + 1}", {}, [thin(info) for info in infos])
+    return path
+
+
+def test_a_record_keeps_its_newest_runs_and_each_of_them_once(tmp_path):
+    path = recorded_ratios(tmp_path / "run.json", [1.0] * (MOST_RUNS + 2))
+    recorded_ratios(path, [1.0] * (MOST_RUNS + 2))
+    kept = [run["datetime"] for run in runs_of(path)]
+    assert kept == [f"2026-01-0{day}" for day in range(3, MOST_RUNS + 3)]
+
+
+def test_a_figure_of_several_runs_is_their_median_with_their_span(tmp_path):
+    """Of each run's ratio, not of times, which differ more between runs than within one."""
+    results = load([recorded_ratios(tmp_path / "run.json", [1.32, 0.31, 0.8])])
+    ours, theirs = results.records
+    assert (theirs.p50_s, len(results.runs)) == (1e-5, 3)
+    ratio = ours.ratio_to["Open MPI"]
+    assert (ratio.median, ratio.low, ratio.high) == pytest.approx((0.8, 0.31, 1.32))
+    cells = pages.TABLES["mpi"].text(results).splitlines()[-1].split("|")
+    assert cells[2].strip() == "3.10 / 10.0 ~ 0.80 (0.31 to 1.32)"
+
+
+def test_growth_is_that_of_each_run(tmp_path):
+    for day, (two, sixteen) in enumerate([(1e-6, 8e-6), (5e-6, 10e-6), (1e-6, 3e-6)], 1):
+        seconds = {2: two, 16: sixteen}
+        told = [
+            extra_info([s] * 10, **TOLD | {"operation": "growth", "ranks": ranks})
+            for ranks, s in seconds.items()
+        ]
+        path = add_run(tmp_path / "run.json", f"2026-01-0{day}", {}, [thin(each) for each in told])
+    [grown] = Growth("grown", 8, ("barrier", 2), ("barrier", 16)).outcomes(load([path]))
+    assert (grown.value, grown.low, grown.high, grown.runs) == pytest.approx((3, 2, 8, 3))
+
+
+def test_the_version_of_intel_mpi_is_that_of_its_own_folder(tmp_path, monkeypatch):
+    found = tmp_path / "lib" / "python3.11" / "site-packages" / "impi_rt-2021.18.1.dist-info"
+    found.mkdir(parents=True)
+    (found / "METADATA").write_text("Metadata-Version: 2.1\nName: impi-rt\nVersion: 2021.18.1\n")
+    monkeypatch.setattr(machine, "INTEL_PREFIX", tmp_path)
+    assert machine.versions()["impi-rt"] == "2021.18.1"
 
 
 @pytest.mark.parametrize(
@@ -108,13 +159,6 @@ def test_pages_say_what_was_recorded():
         assert pages.filled_page(recorded, text) == text, (
             f"python -m bench.report writes {page} anew"
         )
-
-
-def test_pages_of_nodes_say_what_was_measured_and_is_computed():
-    for page in nodes.PAGES:
-        text = page.read_text()
-        assert filled(text, nodes.part) == text, f"python -m bench.nodes --write writes {page} anew"
-        assert "<!-- nodes" in text
 
 
 def test_formulas_say_what_was_measured_between_nodes(capsys):

@@ -18,7 +18,6 @@ figure is the median of the rounds, in thread time, without reading the data and
 
 import argparse
 import json
-import platform
 import subprocess
 import sys
 import tempfile
@@ -37,9 +36,8 @@ from bench.cobre.stage.draws import (
     solve_draws,
     write_program,
 )
-from bench.machine import git, versions
+from bench.machine import description as machine
 from cobre_comm import BackendKind, create_communicator
-from cobre_comm.check.machine import processor
 
 STAGES = {8: 24, 20: 24, 40: 24, 80: 12, 160: 12}
 """Stages of the case by its number of hydros."""
@@ -121,13 +119,10 @@ def main() -> None:
                     stage_then = stage.with_cuts(cuts)
                     measured.append(measure(stage_then, program, options.rounds, options.tolerance))
                     print(*stage_row(measured[-1]), sep=" | ", flush=True)
-    told = {
-        "processor": processor(), "kernel": platform.release(), "commit": git("rev-parse", "HEAD"),
-        "HiGHS": measured[0][EVERY]["version"], "tolerance": options.tolerance,
-        "versions": versions(),
-    }  # fmt: skip
-    print(f"HiGHS {told['HiGHS']}, tolerances {options.tolerance}; {processor()}")
+    version = measured[0][EVERY]["version"]
+    print(f"HiGHS {version}, tolerances {options.tolerance}")
     print(stage_table(measured))
+    told = {"machine": machine(), "HiGHS": version, "tolerance": options.tolerance}
     options.out.write_text(json.dumps(told | {"measured": measured}) + "\n")
 
 

@@ -32,7 +32,7 @@ def our_allreduce_and_barrier(comm, send, recv, counts, displs, calls):
 @njit(nogil=True)
 def our_broadcast(comm, send, recv, counts, displs, calls):
     for _ in range(calls):
-        comm.broadcast(recv)
+        comm.broadcast(send)
 
 
 @njit(nogil=True)
@@ -80,7 +80,7 @@ def numba_mpi_loops() -> dict[str, Callable]:
     def broadcast(send, recv, calls):
         status = 0
         for _ in range(calls):
-            status |= numba_mpi.bcast(recv, 0)
+            status |= numba_mpi.bcast(send, 0)
         return status
 
     @njit(nogil=True)

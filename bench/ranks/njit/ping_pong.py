@@ -33,13 +33,7 @@ def return_balls(ball, back, first, calls):
 
 
 class PingPong:
-    """Two words in memory that ranks 0 and 1 of ``world`` have mapped.
-
-    Parameters
-    ----------
-    world : mpi4py.MPI.Intracomm
-        A communicator of the two ranks.
-    """
+    """Two words in memory that ranks 0 and 1 of an MPI communicator have mapped."""
 
     def __init__(self, world) -> None:
         self._memory = shared_page(world)

@@ -2,7 +2,7 @@
 
 Each begins a nonblocking collective of MPI among the leaders, and then waits until it is complete.
 Large blocks are gathered around a ring, because the collective of Open MPI lets every leader send
-to every other at once, which takes up to 1.4 times as long (``python -m bench.studies mpi_ring``).
+to every other at once, which takes up to 1.4 times as long (``docs/design/nodes.md``).
 """
 
 from cobre_kernels.collective.comm import COMM

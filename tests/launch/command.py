@@ -83,7 +83,9 @@ class Running:
             if found := re.search(r"ready (\d+) (.*)", line):
                 pids[int(found[1])] = [int(word) for word in found[2].split()]
         told = [] if self._elsewhere else [pid for known in pids.values() for pid in known]
-        self.started = [psutil.Process(pid) for pid in told]
+        for pid in told:
+            with contextlib.suppress(psutil.NoSuchProcess):  # it may have ended since
+                self.started.append(psutil.Process(pid))
         self.started += psutil.Process(self.process.pid).children(recursive=True)
         return pids
 

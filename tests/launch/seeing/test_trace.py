@@ -215,7 +215,8 @@ def test_a_relative_folder_stays_where_the_first_reader_was(how, tmp_path):
         words = "run", "-n", 2, "--backend", how, program, tmp_path, begin
         done = cobre(*words, cwd=place, **extra)
         found = place
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
     ranks = 1 if how == "alone" else 2
     files = sorted((found / "trace").iterdir())
     assert [path.suffix for path in files] == [".json"] * ranks

@@ -34,8 +34,13 @@ class Attempts:
         self._last: dict[str, str] = {}
 
     def note(self, where: str, error: Exception) -> None:
-        """Count a failed attempt, and keep the last error of each address."""
+        """Count a failed attempt, and keep the last error of each address.
+
+        Where nobody listens any more, what somebody has said there before is kept.
+        """
         self._count += 1
+        if isinstance(error, ConnectionRefusedError) and where in self._last:
+            return
         text = error.strerror if isinstance(error, OSError) else None
         self._last[where] = text or str(error)
 

@@ -79,6 +79,15 @@ def _is_compiling(frame):
     return False
 
 
+def _would_hang(fork):
+    """Tell whether CPython's own child would hang.
+
+    The main thread gives the GIL to a thread that asks for it, such as that of a split over MPI,
+    and waits until that thread has it. Only ``os.fork`` tells a child that there is no such thread.
+    """
+    return fork is not os.fork and threading.active_count() > 1
+
+
 class Victim:
     """A rank that a fault strikes; most kinds of faults are a method.
 
@@ -204,7 +213,7 @@ class Victim:
         faulthandler.register(signal.SIGUSR1, self.stacks)
 
         def handler(_, frame):
-            if _is_compiling(frame):
+            if _is_compiling(frame) or _would_hang(fork):
                 self.send(ALARM)  # later
             else:
                 self.is_due = False

@@ -289,7 +289,8 @@ def _table_error(comm: View, name: str, outcome: int, call: Any) -> InvalidBuffe
     if outcome == status.NEGATIVE:
         return InvalidBufferSize(name, 0, min(counts + displs), _HINTS[outcome])
     ends = [begin + count for begin, count in zip(displs, counts, strict=True)]
-    rank = next(rank for rank, end in enumerate(ends) if end > call.recv_count)
+    outside = (rank for rank, end in enumerate(ends) if end > call.recv_count)
+    rank = next(outside, comm.size - 1)  # another thread may have changed the tables since
     hint = f"recv has no room for the block of rank {rank}, [{displs[rank]}, {ends[rank]})"
     return InvalidBufferSize(name, ends[rank], call.recv_count, hint)
 

@@ -10,7 +10,7 @@ from functools import partial
 
 from cobre_comm import CollectiveFailed
 from cobre_comm.testing.cases.raised import raises
-from cobre_comm.testing.cases.waiting import wait_until
+from cobre_comm.testing.cases.waiting import await_all, wait_until
 
 
 @contextlib.contextmanager
@@ -69,6 +69,8 @@ def wait_for_one(comm, how, at_fault, odd, oddity, folder):
     """A rank dies, is late, or calls something else; return what the others, and it, are told."""
     done = pathlib.Path(folder, "done")
     comm.barrier()
+    # A rank may return from this barrier and die while another one is still in it.
+    await_all(pathlib.Path(folder), comm.rank, comm.size)
     with oddity() if comm.rank == odd else contextlib.nullcontext():
         if comm.rank == at_fault and how == "killed":
             signal.raise_signal(signal.SIGKILL)

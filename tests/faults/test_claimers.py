@@ -10,8 +10,8 @@ import pytest
 
 from cobre_comm import CollectiveFailed, InvalidCommunicator, create_communicator
 from cobre_comm.testing.cases.raised import met, raises
+from cobre_comm.testing.cases.waiting import await_all
 from cobre_comm.testing.cases.work import CLAIM
-from tests.faults.tcp.job import await_all
 from tests.grid import slow, timeout_of
 
 BACKENDS = ["shm", "tcp", "tcp:0,0,1,1"]

@@ -7,7 +7,7 @@ import pytest
 
 from cobre_comm import CollectiveFailed, InvalidCommunicator
 from cobre_comm.testing import run_ranks_outcomes
-from cobre_comm.testing.cases.waiting import wait_until
+from cobre_comm.testing.cases.waiting import await_all, wait_until
 from tests.campaign import shrink
 from tests.forked import in_private_shm
 from tests.grid import slow, some, timeout_of
@@ -59,6 +59,8 @@ def calls_without_one(comm, folder):
 
     Nobody ends before all have been told.
     """
+    folder = pathlib.Path(folder)
+    await_all(folder, comm.rank, comm.size)  # else the rank dies while another one still connects
     if comm.rank == DEAD:
         signal.raise_signal(signal.SIGKILL)
     told = None
@@ -73,8 +75,8 @@ def calls_without_one(comm, folder):
         with pytest.raises(InvalidCommunicator) as again:
             comm.shrink()
         told = str(failed.value).splitlines()[0], failed.value.ranks, str(again.value)
-    pathlib.Path(folder, str(comm.rank)).touch()
-    wait_until(lambda: len(list(pathlib.Path(folder).iterdir())) == SIZE - 1)
+    (folder / f"told-{comm.rank}").touch()
+    wait_until(lambda: len(list(folder.glob("told-*"))) == SIZE - 1)
     return told
 
 

@@ -9,3 +9,9 @@ def wait_until(holds, limit_s=60.0):
     while not (found := holds()) and time.monotonic() < until:
         time.sleep(0.01)
     return found
+
+
+def await_all(folder, rank, size):
+    """Wait until all ranks have come here, outside of any collective."""
+    (folder / f"here-{rank}").touch()
+    assert wait_until(lambda: len(list(folder.glob("here-*"))) == size)

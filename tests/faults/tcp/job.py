@@ -55,12 +55,6 @@ def wait_for(*paths):
     assert wait_until(lambda: all(path.exists() for path in paths))
 
 
-def await_all(folder, rank, size):
-    """Wait until all ranks have come here, so that limits count nothing that is done before."""
-    (folder / f"here-{rank}").touch()
-    wait_for(*(folder / f"here-{each}" for each in range(size)))
-
-
 class Job:
     """Ranks in threads; the result of each is its links or its exception."""
 

@@ -23,13 +23,13 @@ from cobre_comm.backends.tcp import meet
 from cobre_comm.backends.tcp.rendezvous import connector, messages, worker
 from cobre_comm.config import TcpConfig
 from cobre_comm.testing.cases.raised import raises
+from cobre_comm.testing.cases.waiting import await_all
 from tests.faults.odd import descriptors, limited
 from tests.faults.tcp.job import (
     LOOPBACK,
     SHORT_MS,
     ask_for_peers,
     attach,
-    await_all,
     check,
     meet_others,
     own_rank,

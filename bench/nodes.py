@@ -4,7 +4,7 @@
     python -m bench.nodes --check   # each formula beside what was measured between namespaces
 
 docs/design/scale.md says what the terms mean and where their numbers come from, and
-docs/benchmarks/nodes.md what was measured. `python -m bench.report` writes their tables.
+docs/benchmarks/nodes.md what was measured. `make docs` makes their tables.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE / "_extensions"), str(HERE)]
+sys.path[:0] = [str(HERE / "_extensions"), str(HERE), str(HERE.parent)]
 
 import cobre_comm  # noqa: E402
 
@@ -21,9 +21,10 @@ extensions = [
     "sphinx.ext.mathjax",
     "sphinx_copybutton",
     "sphinx_design",
-    "diffs",  # the last five are ours, in _extensions/
+    "diffs",  # the last six are ours, in _extensions/
     "drawing",
     "public_names",
+    "recorded",
     "records",
     "run",
 ]
@@ -56,7 +57,7 @@ html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
 # Sections of one page
-html_sidebars = {page: [] for page in ("start", "gallery", "glossary", "changelog")}
+html_sidebars = {page: [] for page in ("start", "glossary", "changelog")}
 html_theme_options = {
     "logo": {
         "text": "cobre_comm",

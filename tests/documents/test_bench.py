@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -159,6 +160,15 @@ def test_pages_say_what_was_recorded():
         assert pages.filled_page(recorded, text) == text, (
             f"python -m bench.report writes {page} anew"
         )
+
+
+def test_the_site_has_each_table_once_and_can_make_it():
+    recorded = load(sorted(RECORDED.glob("*.json")))
+    told = "".join(page.read_text() for page in pages.PAGES)
+    named = re.findall(r"^```\{recorded\} (\w+) (.+)$", told, re.MULTILINE)
+    for kind, name in named:
+        assert pages.MAKERS[kind](recorded, name).count("\n") > 1, (kind, name)
+    assert sorted(name for kind, name in named if kind == "table") == sorted(pages.TABLES)
 
 
 def test_formulas_say_what_was_measured_between_nodes(capsys):

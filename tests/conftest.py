@@ -78,3 +78,15 @@ def backend(request):
 @pytest.fixture(params=OUR_GRID.callers)
 def caller(request):
     return request.param
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Return a function that writes a program to a file, and returns its path."""
+
+    def write(text):
+        path = tmp_path / "program.py"
+        path.write_text(text)
+        return path
+
+    return write

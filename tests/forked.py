@@ -4,42 +4,73 @@ A job of forked ranks takes milliseconds, because the kernels are loaded already
 """
 
 import contextlib
+import ctypes
+import itertools
+import math
 import os
 import pickle
 import select
 import signal
 import sys
+import time
 import traceback
 import warnings
 
 import pytest
 
-from tests.campaign.surroundings import die_with_parent, make_private_memory
+CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 1 << 18
+PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def die_with_parent():
+    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def make_private_memory(size):
+    """Mount a /dev/shm of this process's own; return "" or the reason why it cannot be mounted."""
+    if _libc.unshare(CLONE_NEWNS) or _libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None):
+        return f"no private mount namespace: {os.strerror(ctypes.get_errno())}"
+    if _libc.mount(b"tmpfs", b"/dev/shm", b"tmpfs", 0, f"size={size}".encode()):
+        return f"cannot mount /dev/shm: {os.strerror(ctypes.get_errno())}"
+    return ""
+
+
+def start(act):
+    """Start a process that calls a function, and ends with the exit code that it returns."""
+    with warnings.catch_warnings():  # of threads, which are those of pytest-xdist: they only wait
+        warnings.simplefilter("ignore", DeprecationWarning)
+        pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            die_with_parent()
+            code = act() or 0
+        finally:
+            os._exit(code)
+    return pid
 
 
 def fork(act, *args):
     """Start a process that calls a function; return its pid, and a pipe for the result."""
     reader, writer = os.pipe()
-    with warnings.catch_warnings():  # of threads, which are those of pytest-xdist: they only wait
-        warnings.simplefilter("ignore", DeprecationWarning)
-        pid = os.fork()
-    if pid == 0:
+
+    def tell():
         try:
-            die_with_parent()
-            try:
-                found = act(*args)
-            except Exception as error:
-                error.add_note(traceback.format_exc())
-                found = error
-            os.write(writer, pickle.dumps(found))
-        finally:
-            os._exit(0)
+            found = act(*args)
+        except Exception as error:
+            error.add_note(traceback.format_exc())
+            found = error
+        with os.fdopen(writer, "wb") as pipe:
+            pipe.write(pickle.dumps(found))
+
+    pid = start(tell)
     os.close(writer)
     return pid, reader
 
 
 def outcome(pid, reader, within_s=None):
-    """Return the value or the exception of a process, or the negative signal that ended it."""
+    """Return the value or the exception of a process, or the exit code of one that tells none."""
     with os.fdopen(reader, "rb") as pipe:
         hangs = not select.select([pipe], [], [], within_s)[0]
         if hangs:
@@ -47,8 +78,27 @@ def outcome(pid, reader, within_s=None):
         found = pipe.read()
     _, status = os.waitpid(pid, 0)
     if hangs:
-        return TimeoutError(f"it was busy for {within_s:.0f} s")
-    return pickle.loads(found) if found else -os.WTERMSIG(status)
+        return TimeoutError("it was busy at the deadline")
+    return pickle.loads(found) if found else os.waitstatus_to_exitcode(status)
+
+
+def each(act, items, workers, within_s=math.inf):
+    """Call a function with each item in a process of its own; yield the item and the outcome.
+
+    A process that crashes or hangs costs only its item.
+    """
+    waiting, running = iter(items), {}
+    while True:
+        for item in itertools.islice(waiting, workers - len(running)):
+            pid, reader = fork(act, item)
+            running[reader] = item, pid, time.monotonic() + within_s
+        if not running:
+            return
+        ready, _, _ = select.select([*running], [], [], 1.0)
+        late = [reader for reader, (*_, until) in running.items() if time.monotonic() > until]
+        for reader in {*ready, *late}:
+            item, pid, _ = running.pop(reader)
+            yield item, outcome(pid, reader, None if reader in ready else 0.0)
 
 
 def in_private_shm(size, act, *args):

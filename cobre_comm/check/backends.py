@@ -27,16 +27,7 @@ class UnknownBackend(ValueError):
 def find_backends(asked: Sequence[str]) -> tuple[list[str], list[Missing]]:
     """Return the backends to check, and the backends that cannot run here.
 
-    Parameters
-    ----------
-    asked : sequence of str
-        Names as the user gave them; empty for all. ``mpi`` stands for every MPI that can be
-        started here.
-
-    Raises
-    ------
-    UnknownBackend
-        If a name is no backend's.
+    No name asks for all backends. ``mpi`` stands for every MPI that can be started here.
     """
     found: list[str] = []
     missing: list[Missing] = []

@@ -19,13 +19,7 @@ DISTRIBUTIONS = ("numba", "llvmlite", "numpy", "mpi4py")
 
 
 def describe(backends: list[str]) -> dict[str, str]:
-    """Return facts about this machine and its software, by subject.
-
-    Parameters
-    ----------
-    backends : list of str
-        The backends that will run; of MPI, only their libraries are named.
-    """
+    """Return facts about this machine, its software and the MPIs of some backends, by subject."""
     said = {
         "cobre-comm": cobre_comm.__version__,
         "Python": f"{platform.python_version()} ({sys.executable})",

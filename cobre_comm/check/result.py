@@ -23,17 +23,9 @@ COLUMNS = {
 
 @dataclass(frozen=True, order=True)
 class Point:
-    """A backend and a number of ranks.
+    """A backend and a number of ranks."""
 
-    Attributes
-    ----------
-    backend : str
-        As :class:`~cobre_comm.testing.BackendName` takes it.
-    ranks : int
-        How many.
-    """
-
-    backend: str
+    backend: str  # as ``BackendName`` takes it
     ranks: int
 
     def __str__(self) -> str:
@@ -42,44 +34,22 @@ class Point:
 
 @dataclass(frozen=True)
 class Check:
-    """A check of one promise.
+    """A check of one promise."""
 
-    Attributes
-    ----------
-    column : str
-        A key of :data:`COLUMNS`.
-    name : str
-        The promise, in a few words.
-    run : callable
-        Tries it on ranks; raises if it is not so.
-    """
-
-    column: str
-    name: str
-    run: Callable[[RankPool], object]
+    column: str  # a key of ``COLUMNS``
+    name: str  # the promise, in a few words
+    run: Callable[[RankPool], object]  # tries it on ranks; raises if it is not so
 
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a check.
-
-    Attributes
-    ----------
-    point : Point
-        The point at which the check ran.
-    column, name : str
-        Of the check.
-    seconds : float
-        How long it took, starting the ranks included.
-    detail : str
-        The failure; empty if the check passed.
-    """
+    """The result of a check."""
 
     point: Point
     column: str
     name: str
-    seconds: float
-    detail: str = ""
+    seconds: float  # how long it took, starting the ranks included
+    detail: str = ""  # the failure; empty if the check passed
 
     @property
     def passed(self) -> bool:
@@ -89,18 +59,8 @@ class Result:
 
 @dataclass(frozen=True)
 class Missing:
-    """A backend that cannot run here.
-
-    Attributes
-    ----------
-    backend : str
-        Its name.
-    reason : str
-        Why, and what to do about it.
-    asked : bool
-        Whether the user asked for it by name.
-    """
+    """A backend that cannot run here."""
 
     backend: str
-    reason: str
-    asked: bool
+    reason: str  # why, and what to do about it
+    asked: bool  # whether the user asked for it by name

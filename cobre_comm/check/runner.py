@@ -33,13 +33,7 @@ class Watch(Protocol):
 
 
 class Lines:
-    """Writes a line to stderr when all checks of a backend and a number of ranks have ended.
-
-    Parameters
-    ----------
-    counts : dict
-        How many checks each has.
-    """
+    """Writes a line to stderr when all checks of a backend and a number of ranks have ended."""
 
     def __init__(self, counts: dict[Point, int]) -> None:
         self._counts = dict(counts)
@@ -63,15 +57,7 @@ class Lines:
 
 
 def run_all(plan: Mapping[Point, Sequence[Check]], watch: Watch) -> list[Result]:
-    """Run all checks; return their results, in order.
-
-    Parameters
-    ----------
-    plan : mapping
-        The checks of each backend and number of ranks.
-    watch : Watch
-        Is told of each before and after.
-    """
+    """Run all checks; return their results, in order; tell the watch before and after each."""
     results: list[Result] = []
     try:
         for point, checks in plan.items():

@@ -48,25 +48,7 @@ def train(
 ) -> dict[str, Any]:
     """Train a case with ``cobre-comm run``; return the result that ``train.py --out`` writes.
 
-    Parameters
-    ----------
-    backend : str
-        A name as :class:`~cobre_comm.testing.BackendName` takes it: ``shm``, ``mpi-mpich``, ...
-    ranks : int
-        How many.
-    case : str or Path
-        A case file, or the name of one of the example's.
-    options : sequence of str
-        Further options of ``train.py``.
-    timeout_s : float or None
-        How long it may take, compilation included; None for no limit.
-    env : mapping, optional
-        Environment variables of the job.
-
-    Raises
-    ------
-    TrainingFailed
-        With the last of its output.
+    The case is a file, or the name of one of the example's. Compilation counts for the timeout.
     """
     name, folder = BackendName.parse(backend), example_folder()
     path = case if isinstance(case, Path) else folder / "cases" / f"{case}.json"

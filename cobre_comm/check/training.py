@@ -21,13 +21,7 @@ TIMES = 2  # how often each is trained, unless it is a quick check
 
 
 class Witness:
-    """Trainings on one rank alone, and the trainings that are compared with them.
-
-    Parameters
-    ----------
-    quick : bool
-        One case, once.
-    """
+    """Trainings on one rank alone, and the trainings that are compared with them."""
 
     def __init__(self, *, quick: bool) -> None:
         self._cases = list(CASES)[:1] if quick else list(CASES)

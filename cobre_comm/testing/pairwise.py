@@ -16,18 +16,10 @@ def choose(
 ) -> set[int]:
     """Return the numbers of few rows that together hold every combination of values of all rows.
 
-    Most faults show with one value or with two together, for any values of the others.
-
-    Parameters
-    ----------
-    rows : sequence of mapping
-        For each the values of its factors.
-    strength : int
-        How many factors are combined: 1 for every value, 2 for every pair.
-    given : collection of int
-        Rows that are chosen in any case.
-    alone : collection of str
-        Factors of which every value is needed, and no combination with others.
+    Most faults show with one value or with two together, for any values of the others. A row has
+    the values of its factors, of which ``strength`` are combined: 1 for every value, 2 for every
+    pair. Every value of a factor that is ``alone`` is needed, and no combination with others. The
+    rows ``given`` are chosen in any case.
     """
     parts = [set(_parts(row, strength, alone)) for row in rows]
     missing = set().union(*parts).difference(*(parts[number] for number in given))

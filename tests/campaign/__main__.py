@@ -2,28 +2,24 @@
 
 import argparse
 import gc
+import itertools
 import json
 import math
-import os
 import pathlib
-import pickle
-import select
 import sys
 import time
-import traceback
 from dataclasses import asdict, replace
+from functools import partial
 
-from cobre_comm.reports import frames
-from cobre_comm.testing.cases.faults.fault import START
 from cobre_comm.testing.cases.faults.judge import promise_of
-from cobre_comm.testing.cases.faults.kinds import LATE, LOST
+from cobre_comm.testing.cases.faults.kinds import LATE
 from tests.campaign import page, surroundings
 from tests.campaign.draw import draw
+from tests.campaign.job import Result, perform
+from tests.forked import each, make_private_memory
 
 MOST_WORKERS = 3
 FEW = 3000  # of which `--each` chooses
-STAYS = {"closed", "raised", "two_raised"}  # lost, but its process goes on
-BLOCK = 500  # faults that a worker brings into an order
 
 
 def _arguments(words):
@@ -86,7 +82,7 @@ def warm():
     from cobre_comm import ReduceOp
     from cobre_comm.jit import types as jit_types
     from cobre_comm.testing.cases import calls
-    from tests.campaign import job, work  # noqa: F401  # imports all else
+    from tests.campaign import work
 
     library()
     typeof(np.zeros(1))  # looks at everything that an argument might be
@@ -102,83 +98,18 @@ def warm():
     work.reduce_on_last()
 
 
-def serve(work, margin_s, fd, until):
-    """Be a worker: perform faults one after the other, and send the result of each."""
-    surroundings.die_with_parent()
-    refusal = surroundings.make_private_memory()
-    from tests.campaign.job import end_warm_ranks, perform
+def alone(numbered, margin_s):
+    """Perform one fault in a process of its own; return its result, or why it cannot strike here.
 
-    for index, fault in work:
-        if time.monotonic() > until:
-            break
-        if fault.kind == "tiny_memory" and refusal:
-            frames.send(fd, pickle.dumps(("skipped", refusal)))
-            continue
-        surroundings.adopt_orphans()  # who starts ranks by mpiexec stops that afterwards
-        frames.send(fd, pickle.dumps(("began", index)))
-        frames.send(fd, pickle.dumps(("ended", perform(index, fault, margin_s))))
-    end_warm_ranks()
-
-
-def in_order(work):
-    """Return the faults in an order in which many find ranks of their MPI already running."""
-    ordered = []
-    for first in range(0, len(work), BLOCK):
-        block = work[first : first + BLOCK]
-        over_mpi = [each for each in block if each[1].backend.startswith("mpi")]
-        places = {each[0]: n / len(over_mpi) for n, each in enumerate(sorted(over_mpi, key=_ranks))}
-        others = [each for each in block if each[0] not in places]
-        places |= {each[0]: n / len(others) for n, each in enumerate(others)}
-        ordered += sorted(block, key=lambda each: places[each[0]])
-    return ordered
-
-
-def _ranks(numbered):
-    """Return a key of the ranks that an MPI starts; faults that end the ranks come last."""
-    _, fault = numbered
-    ends = fault.moment == START or (promise_of(fault) == LOST and fault.kind not in STAYS)
-    return fault.backend, fault.size, ends
-
-
-def start_workers(options, work, margin_s, until):
-    workers, count = {}, min(options.workers, len(work))
-    gc.collect()
-    gc.freeze()
-    for number in range(count):
-        reader, writer = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            code = 1
-            try:
-                os.close(reader)
-                serve(in_order(work[number::count]), margin_s, writer, until)
-                code = 0
-            except BaseException:
-                traceback.print_exc()
-            finally:
-                os._exit(code)
-        os.close(writer)
-        workers[reader] = pid
-    return workers
-
-
-def results(workers):
-    """Yield the messages of workers; a worker that ends in the middle of a fault is a miss."""
-    busy = dict.fromkeys(workers)
-    while busy:
-        ready, _, _ = select.select(list(busy), [], [])
-        for reader in ready:
-            message = frames.receive(reader)
-            if message is None:
-                _, status = os.waitpid(workers[reader], 0)
-                if status:
-                    yield "broken", busy[reader]
-                del busy[reader]
-                continue
-            word, content = pickle.loads(message)
-            busy[reader] = content if word == "began" else None
-            if word != "began":
-                yield word, content
+    The process has a /dev/shm of its own: it sees nothing of other jobs, and removes nothing.
+    """
+    index, fault = numbered
+    tiny = fault.kind == "tiny_memory"
+    refusal = make_private_memory(2 ** (12 + fault.seed % 15) if tiny else "2g")
+    if tiny and refusal:
+        return refusal
+    surroundings.adopt_orphans()
+    return perform(index, fault, margin_s)
 
 
 def explain(result, seed):
@@ -207,27 +138,29 @@ def main(words=None):
     margin_s = 0.5 * options.workers + surroundings.stretch() - 1.0
     print(f"{len(work)} faults, in time within 1 s and a margin of {margin_s:.1f} s", flush=True)
     work = [(index, _not_too_short(fault, margin_s)) for index, fault in work]
-    all_results, broken, skipped = [], 0, []
-    until = time.monotonic() + (60 * options.minutes or float("inf"))
-    workers = start_workers(options, work, margin_s, until)
+    found, broken, skipped = [], 0, []
+    until = time.monotonic() + (60 * options.minutes or math.inf)
+    gc.collect()
+    gc.freeze()
+    in_time = itertools.takewhile(lambda _: time.monotonic() < until, work)
     try:
-        for word, content in results(workers):
-            if word == "broken":
-                print(f"MISS: the worker of fault {content} ended", flush=True)
-                broken += 1
-            elif word == "skipped":
-                skipped.append(content)
+        for (index, _), told in each(partial(alone, margin_s=margin_s), in_time, options.workers):
+            if isinstance(told, str):
+                skipped.append(told)
+            elif isinstance(told, Result):
+                found.append(told)
+                if told.verdict.problems or options.index:
+                    explain(told, options.seed)
+                if len(found) % 100 == 0:
+                    print(f"{len(found)} faults", flush=True)
             else:
-                all_results.append(content)
-                if content.verdict.problems or options.index:
-                    explain(content, options.seed)
-                if len(all_results) % 100 == 0:
-                    print(f"{len(all_results)} faults", flush=True)
+                print(f"MISS: the process of fault {index} ended: {told!r}", flush=True)
+                broken += 1
     finally:
         for process in beside:
             process.kill()
-    page.report(all_results, broken, skipped, options)
-    return int(broken > 0 or any(result.verdict.problems for result in all_results))
+    page.report(found, broken, skipped, options)
+    return int(broken > 0 or any(result.verdict.problems for result in found))
 
 
 if __name__ == "__main__":

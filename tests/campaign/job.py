@@ -15,8 +15,10 @@ import time
 import traceback
 from typing import NamedTuple
 
+import psutil
+
 from cobre_comm.backends.shm import rendezvous
-from cobre_comm.testing import RankPool, RanksFailed, run_ranks_outcomes
+from cobre_comm.testing import run_ranks_outcomes
 from cobre_comm.testing.backend_name import BackendName
 from cobre_comm.testing.cases.case import OURS
 from cobre_comm.testing.cases.faults.fault import START, told
@@ -24,6 +26,7 @@ from cobre_comm.testing.cases.faults.judge import Seen, Verdict
 from cobre_comm.testing.cases.faults.struck import codes_of
 from cobre_comm.testing.ranks.members import SINGLE_THREADED
 from cobre_comm.testing.ranks.surroundings import inherited_environment, rank_environment
+from tests import forked
 from tests.campaign import outside, surroundings
 from tests.campaign.judge import START_S, judge
 from tests.campaign.rank import launching
@@ -64,36 +67,6 @@ def perform(index, fault, margin_s):
     return Result(index, fault, verdict, accounts, output, time.monotonic() - began)
 
 
-_warm = {}  # by backend and size: ranks of an MPI that no fault has ended yet
-
-
-def warm_ranks(fault):
-    """Return running ranks for a fault over MPI, which start slowly; end other ranks."""
-    key = fault.backend, fault.size
-    if key not in _warm:
-        end_warm_ranks()
-    # Starters of Open MPI share a folder there, and remove it: each worker has its own.
-    place = pathlib.Path(tempfile.gettempdir(), f"cobre-{os.getpid()}")
-    place.mkdir(exist_ok=True)
-    pool = _warm.setdefault(key, RankPool(*key, env={"TMPDIR": str(place)}))
-    try:
-        pool.run(be_there, fresh=True)
-    except RanksFailed:  # Open MPI's starter now and then ends: its listener "failed to start"
-        pool.close()
-        pool.run(be_there, fresh=True)
-    return pool
-
-
-def be_there(comm):
-    comm.barrier()
-
-
-def end_warm_ranks():
-    for key in tuple(_warm):
-        _warm.pop(key).close()
-    shutil.rmtree(pathlib.Path(tempfile.gettempdir(), f"cobre-{os.getpid()}"), ignore_errors=True)
-
-
 class Job:
     """The processes of one job."""
 
@@ -111,23 +84,12 @@ class Job:
         self.lateness = 0.0
         self.overdue = False
         self.helpers = []
-        self.staying = frozenset(surroundings.children())  # those that another job uses too
 
     def run(self):
-        tiny = self.fault.kind == "tiny_memory"
-        if tiny:
-            end_warm_ranks()  # they have memory there
-            surroundings.resize(f"{int(2 ** (12 + self.fault.seed % 15))}")
         before = surroundings.names()
-        try:
-            codes, launcher = self._start()
-            known = self._known_children()
-            left = surroundings.await_no_children(
-                known, self.staying, surroundings.PATIENCE_S + self.margin_s
-            )
-        finally:
-            if tiny:
-                surroundings.resize(surroundings.SIZE)
+        codes, launcher = self._start()
+        patience_s = surroundings.PATIENCE_S + self.margin_s
+        left = surroundings.await_no_children(self._known_children(), patience_s)
         new = surroundings.names() - before
         for name in new:
             (surroundings.SHM / name).unlink()
@@ -152,7 +114,7 @@ class Job:
             for key in ("children", "orphans", "programs")
             for p in fact.get(key, ())
         ]
-        mine = surroundings.children()
+        mine = {each.pid for each in psutil.Process().children()}
         return [pid for pid in [*pids, *self.helpers] if pid in mine]
 
     def _start(self):
@@ -201,32 +163,25 @@ class Job:
 
     def _fork(self, name, environment, do):
         """Return the pid of a forked process that shares only copied memory with this one."""
-        pid = os.fork()
-        if pid:
-            return pid
-        code = 1
-        try:
+
+        def be():
             _become_alone(self.folder / f"out.{name}")
             os.environ.update({**self.env, **environment})
-            code = _exit_code(do)
-        finally:
-            os._exit(code)
+            return _exit_code(do)
+
+        return forked.start(be)
 
     def _by_mpiexec(self):
         fault = self.fault
-        arguments = work, fault.caller, fault, str(self.folder)
         striker = threading.Thread(target=outside.strike, args=(fault, self.folder, [], None))
-        if fault.moment == START:
-            striker.start()
+        striker.start()
+        for _ in range(2):  # Open MPI's starter may end at once: its listener "failed to start"
             outcomes = run_ranks_outcomes(
-                fault.backend, fault.size, *arguments, connect=False, env=self.env,
-                timeout_s=DEADLINE_S,
+                fault.backend, fault.size, work, fault.caller, fault, str(self.folder),
+                connect=fault.moment != START, env=self.env, timeout_s=DEADLINE_S,
             )  # fmt: skip
-        else:
-            pool = warm_ranks(fault)
-            self.staying = frozenset(surroundings.children())
-            striker.start()
-            outcomes = pool.run_outcomes(*arguments, env=self.env, fresh=True, timeout_s=DEADLINE_S)
+            if any(told(self.folder, rank) for rank in range(fault.size)):
+                break
         striker.join()
         self.overdue = any(outcome.timed_out for outcome in outcomes)
         for outcome in outcomes:
@@ -265,7 +220,6 @@ class Job:
 def _become_alone(path):
     """Leave the descriptors, the signals and the group of the process that forked this one."""
     os.setsid()
-    surroundings.die_with_parent()
     out = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
     null = os.open(os.devnull, os.O_RDONLY)
     for number, fd in ((0, null), (1, out), (2, out)):

@@ -7,10 +7,11 @@ import random
 import signal
 import time
 
+import psutil
+
 from cobre_comm.backends.tcp.foreign import foreign_job
 from cobre_comm.testing.backend_name import BackendName
 from cobre_comm.testing.cases.faults.fault import Ledger, await_fact, told
-from tests.campaign import surroundings
 from tests.campaign.fuzzer import Fuzzer
 from tests.campaign.kinds import SIGNALS
 from tests.faults.tcp.clients import Visitor, listening
@@ -96,9 +97,9 @@ def visit(fault, port, token):
 def _listening():
     """Return the ports at which sibling processes of this one listen."""
     known = listening()
-    for pid in {*surroundings.children(os.getppid())} - {os.getpid()}:
+    for sibling in psutil.Process().parent().children():
         with contextlib.suppress(OSError):
-            for path in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+            for path in pathlib.Path(f"/proc/{sibling.pid}/fd").iterdir():
                 with contextlib.suppress(OSError):
                     if where := known.get(str(path.readlink())):
                         yield int(where[1], 16)

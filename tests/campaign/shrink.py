@@ -24,8 +24,9 @@ from cobre_comm.testing.cases.case import OURS
 from cobre_comm.testing.cases.faults import steps
 from cobre_comm.testing.cases.faults.strike import signal_in
 from cobre_comm.testing.ranks.surroundings import rank_environment
-from tests.campaign.surroundings import make_private_memory, names
-from tests.forked import fork, outcome, struck_at
+from tests.campaign.__main__ import warm
+from tests.campaign.surroundings import names
+from tests.forked import fork, make_private_memory, outcome, struck_at
 
 BACKENDS = {
     "shm": 6, "tcp": 2, "tcp:0,0,1,1": 3, "tcp:0,1,1,2": 2, "tcp-flat": 4, "tcp:0,0,0,1,1x2": 1,
@@ -45,30 +46,14 @@ class Death(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """A job that loses ranks.
-
-    Parameters
-    ----------
-    backend : str
-        A name of ``BackendName``.
-    size : int
-        Number of ranks.
-    caller : str
-        ``python``, ``njit`` or ``mixed``.
-    deaths : dict of int to Death
-        By rank.
-    stopped : dict of int to float
-        By rank: when it is stopped for a while, in seconds from the start.
-    seed : int
-        Of the lengths.
-    """
+    """A job that loses ranks."""
 
     backend: str
     size: int
     caller: str
-    deaths: dict
-    stopped: dict
-    seed: int
+    deaths: dict  # by rank
+    stopped: dict  # by rank: when it is stopped for a while, in seconds from the start
+    seed: int  # of the steps
 
 
 def draw(seed, index, backends=tuple(BACKENDS)):
@@ -215,7 +200,7 @@ def main(words):
     parser.add_argument("--backend", action="append", choices=list(BACKENDS))
     options = parser.parse_args(words)
     warm()
-    if why_not := make_private_memory():
+    if why_not := make_private_memory("2g"):
         print(why_not)
     backends = tuple(options.backend or BACKENDS)
     numbers = range(options.first, options.first + options.faults)
@@ -229,13 +214,6 @@ def main(words):
         misses += bool(problems)
     print(f"{len(numbers)} losses, {misses} misses, the slowest took {slowest:.1f} s")
     return misses
-
-
-def warm():
-    """Load all that a rank needs, so that a fork of this process is one at once."""
-    from tests.campaign.__main__ import warm
-
-    warm()
 
 
 if __name__ == "__main__":

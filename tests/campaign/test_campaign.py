@@ -1,15 +1,15 @@
 """A few faults of the campaign every day, some minutes of it in `make test-all`."""
 
-from math import inf
-from types import SimpleNamespace
+from functools import partial
 
 import pytest
 
 from cobre_comm.testing.cases.faults.fault import STEP, Fault
 from cobre_comm.testing.cases.faults.kinds import KINDS
-from tests.campaign.__main__ import main, results, start_workers
+from tests.campaign.__main__ import alone, main
 from tests.campaign.draw import SHORT_S, draw
 from tests.command import python
+from tests.forked import each
 from tests.grid import skip_unless_here, some
 
 
@@ -33,10 +33,10 @@ def test_minutes_of_faults():
     python("-m", "tests.campaign", *words, within_s=None)
 
 
-def test_a_worker_that_ends_is_a_miss(monkeypatch, capsys):
+def test_a_process_that_ends_is_a_miss(monkeypatch, capsys):
     """A campaign fails if one of its own processes fails."""
     monkeypatch.setattr("tests.campaign.__main__.warm", lambda: None)
-    monkeypatch.setattr("tests.campaign.__main__.serve", lambda *_: 1 / 0)
+    monkeypatch.setattr("tests.campaign.__main__.perform", lambda *_: 1 / 0)
     monkeypatch.setattr("tests.campaign.surroundings.stretch", lambda: 1.0)
     assert main(["--faults", "3"]) == 1
     assert "MISS" in capsys.readouterr().out
@@ -54,9 +54,6 @@ def test_a_rank_of_a_node_is_stopped(backend, victim):
         kind="stopped", victim=victim, size=4, backend=f"{skip_unless_here(backend)}:0,0,1,1",
         caller="python", moment=STEP, step=1, delay_s=0.00015, seed=1677125871, limit_s=SHORT_S,
     )  # fmt: skip
-    # A worker has a /dev/shm of its own: there it sees nothing of other jobs, and removes nothing.
-    workers = start_workers(SimpleNamespace(workers=1), [(0, fault)], margin_s=2.0, until=inf)
-    [(word, result)] = results(workers)
-    assert word == "ended"
+    [(_, result)] = each(partial(alone, margin_s=2.0), [(0, fault)], workers=1)
     assert not result.verdict.problems, result
     assert victim not in result.accounts[victim]["caught"]["ranks"]  # but who gave it up

@@ -80,11 +80,19 @@ def lines_raised(comm, programs):
     return raised
 
 
-def test_each_example_raises_its_sentence_and_each_cure_none():
+@pytest.fixture(scope="module")
+def raised():
+    """Each program, its sentence, and the lines of what all ranks have raised."""
     ranks = run_ranks("shm", 2, lines_raised, [program for program, _ in PROGRAMS])
+    return [
+        (*program, [line for lines in each for line in lines])
+        for program, *each in zip(PROGRAMS, *ranks, strict=True)
+    ]
+
+
+def test_each_example_raises_its_sentence_and_each_cure_none(raised):
     assert len(PROGRAMS) > 35
-    for (program, said), *raised in zip(PROGRAMS, *ranks, strict=True):
-        lines = [line for each in raised for line in each]
+    for program, said, lines in raised:
         assert (said in lines) if said else not lines, (program, lines)
 
 
@@ -305,7 +313,7 @@ from cobre_comm import create_communicator
 """
 
 
-def test_a_global_communicator_in_a_cached_function(tmp_path):
+def test_a_global_communicator_in_a_cached_function(written):
     """numba warns in the words of the page, and does not where it is an argument."""
     programs = next(programs for title, programs, _ in SECTIONS if title == GLOBAL)
     quoted = re.search(r"^NumbaWarning: (.*)$", PAGE.read_text(), re.MULTILINE)[1]
@@ -315,9 +323,7 @@ def test_a_global_communicator_in_a_cached_function(tmp_path):
         (calls[0], calls[1].format("total(comm, np.ones(3), np.empty(3))")),
         strict=True,
     ):
-        script = tmp_path / "script.py"
-        script.write_text(GLOBAL_SCRIPT.format(program, call))
-        warned = " ".join(python(str(script)).stderr.split())
+        warned = " ".join(python(str(written(GLOBAL_SCRIPT.format(program, call)))).stderr.split())
         assert (quoted in warned) == (program is programs[0]), warned
 
 
@@ -331,14 +337,13 @@ def test_a_mistake_is_explained_by_a_word_of_its_title(word, capsys):
     assert "`" * 3 not in text
 
 
-def test_the_note_of_an_error_leads_to_its_section():
+def test_the_note_of_an_error_leads_to_its_section(raised):
     """What a rank raises for an example says by which word that section is printed."""
-    ranks = run_ranks("shm", 2, lines_raised, [program for program, _ in PROGRAMS])
-    noted = {}
-    for (program, said), *raised in zip(PROGRAMS, *ranks, strict=True):
-        lines = [line for each in raised for line in each]
-        if said and said.startswith(("TypeError: ", "ValueError: ")):
-            noted[program] = {line for line in lines if line.startswith("more: ")}
+    noted = {
+        program: {line for line in lines if line.startswith("more: ")}
+        for program, said, lines in raised
+        if said and said.startswith(("TypeError: ", "ValueError: "))
+    }
     for title, programs, _ in SECTIONS:
         for (note,) in (noted[program] for program in programs if noted.get(program)):
             word = note.removeprefix("more: cobre-comm explain ")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.examples.cobre_variants import edit, rows
+from tests.examples.cobre_variants import edit, put, rows
 
 REFUSED = None
 PLAIN = 59591.406217394
@@ -36,13 +36,7 @@ class Mutant:
 
 def part(file, *path, **fields):
     """Return a change of the fields of the object at a path in a JSON file."""
-
-    def change(content):
-        for step in path:
-            content = content[step]
-        content.update(fields)
-
-    return lambda folder: edit(folder, file, change)
+    return lambda folder: put(folder, file, *path, **fields)
 
 
 def out(file, *path):

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 CASES = Path(__file__).parent / "cobre_cases"
 BOUNDS = json.loads((CASES / "bounds.json").read_text())
 BLOCKS = (200.0, 344.0, 144.0), (250.0, 310.0, 184.0)
+NEGATIVE = "config", "modeling", "inflow_non_negativity"
 
 
 def edit(folder, file, change):
@@ -23,6 +24,17 @@ def edit(folder, file, change):
     content = json.loads(path.read_text()) if path.exists() else {}
     change(content)
     path.write_text(json.dumps(content))
+
+
+def put(folder, file, *path, **fields):
+    """Change fields of the object at a path in a JSON file, which may be new."""
+
+    def change(content):
+        for step in path:
+            content = content[step]
+        content.update(fields)
+
+    edit(folder, file, change)
 
 
 def rows(folder, file, **columns):
@@ -93,14 +105,14 @@ def grid(folder):
     edit(folder, "stages", stages)
     edit(folder, "system/buses", buses)
     edit(folder, "system/thermals", thermals)
-    edit(folder, "system/lines", lambda c: c["lines"][0].update(exchange_cost=2.0))
+    put(folder, "system/lines", "lines", 0, exchange_cost=2.0)
     load = factors("bus_id", lambda t, k: {"factor": 0.7 + 0.4 * k + 0.1 * t})
-    edit(folder, "scenarios/load_factors", lambda c: c.update(load_factors=load))
+    put(folder, "scenarios/load_factors", load_factors=load)
     (folder / "constraints").mkdir()
     exchange = factors(
         "line_id", lambda t, k: {"direct_factor": 0.5 + 0.2 * k, "reverse_factor": 1.0 - 0.3 * t}
     )
-    edit(folder, "constraints/exchange_factors", lambda c: c.update(exchange_factors=exchange))
+    put(folder, "constraints/exchange_factors", exchange_factors=exchange)
     models = [
         {
             "hydro_id": 1, "selection_mode": "stage_ranges",
@@ -110,9 +122,7 @@ def grid(folder):
             ],
         }
     ]  # fmt: skip
-    edit(
-        folder, "system/hydro_production_models", lambda c: c.update(production_models=models)
-    )  # fmt: skip
+    put(folder, "system/hydro_production_models", production_models=models)
     one = {"stage_id": [1]}
     rows(folder, "constraints/line_bounds", line_id=[0], **one, direct_mw=[20.0], reverse_mw=[12.0])
     rows(folder, "constraints/thermal_bounds", thermal_id=[0], **one, cost_per_mwh=[65.0])
@@ -135,24 +145,19 @@ def river(folder):
         lower["generation"] |= {"min_generation_mw": 25.0, "productivity_mw_per_m3s": 0.9}
         lower["penalties"] = {"generation_violation_below_cost": 35.0, "spillage_cost": 0.03}
 
-    def prices(content):
-        content["hydro"] |= {
-            "outflow_violation_below_cost": 60.0, "outflow_violation_above_cost": 21.0,
-            "turbined_violation_below_cost": 45.0, "inflow_nonnegativity_cost": 90.0,
-        }  # fmt: skip
-
     def hours(content):
         for t, stage in enumerate(content["stages"]):
             stage["blocks"][0]["hours"] = 600.0 + 90.0 * t
 
     edit(folder, "stages", hours)
     edit(folder, "system/hydros", hydros)
-    edit(folder, "penalties", prices)
-    edit(
-        folder, "config",
-        lambda c: c["modeling"]["inflow_non_negativity"].update(method="truncation_with_penalty"),
+    put(
+        folder, "penalties", "hydro", outflow_violation_below_cost=60.0,
+        outflow_violation_above_cost=21.0, turbined_violation_below_cost=45.0,
+        inflow_nonnegativity_cost=90.0,
     )  # fmt: skip
-    edit(folder, "initial_conditions", lambda c: c["storage"][1].update(value_hm3=9.0))
+    put(folder, *NEGATIVE, method="truncation_with_penalty")
+    put(folder, "initial_conditions", "storage", 1, value_hm3=9.0)
     rows(
         folder, "constraints/hydro_bounds", hydro_id=[0, 1], stage_id=[1, 2],
         water_withdrawal_m3s=[9.0, 2.0], min_outflow_m3s=[None, 30.0],
@@ -172,11 +177,8 @@ def noise(folder):
             stage["num_scenarios"] = count
 
     edit(folder, "stages", more)
-    edit(
-        folder, "config",
-        lambda c: c["modeling"]["inflow_non_negativity"].update(method="truncation"),
-    )  # fmt: skip
-    edit(folder, "initial_conditions", lambda c: c["storage"][0].update(value_hm3=20.0))
+    put(folder, *NEGATIVE, method="truncation")
+    put(folder, "initial_conditions", "storage", 0, value_hm3=20.0)
     statistics(
         folder, 1, 1, stages, lambda kind, e, t: 60.0 if kind == "load" else 15.0 + 5.0 * t,
         lambda kind, e, t: 40.0 * t if kind == "load" else 25.0,
@@ -224,11 +226,7 @@ if __name__ == "__main__":
     for name in sys.argv[1:] or VARIANTS:
         with tempfile.TemporaryDirectory() as scratch:
             folder = make_variant(name, Path(scratch) / name)
-            edit(
-                folder, "config",
-                lambda c: c["training"].update(
-                    stopping_rules=[{"type": "iteration_limit", "limit": 100}]
-                ),
-            )  # fmt: skip
+            rule = {"type": "iteration_limit", "limit": 100}
+            put(folder, "config", "training", stopping_rules=[rule])
             done = cobre.run.run(str(folder), output_dir=str(folder / "output"), threads=1)
             print(name, repr(done["lower_bound"]))

@@ -47,12 +47,8 @@ def solve_dense(
     """Solve  min cost.x,  row_bounds[0] <= a x <= row_bounds[1],  bounds[0] <= x <= bounds[1].
 
     Every cost must prefer a finite bound (positive: the lower one; negative: the upper one), or
-    the outcome is `NOT_DUAL_FEASIBLE`; free variables of cost zero are allowed.
-
-    Returns
-    -------
-    tuple
-        Outcome, and the program with its solution in `x`, `y` and `base`.
+    the outcome is `NOT_DUAL_FEASIBLE`; free variables of cost zero are allowed. Return the outcome,
+    and the program with its solution in `x`, `y` and `base`.
     """
     lp = allocate(a, 0, 0)
     lp.cost[:] = cost

@@ -16,6 +16,7 @@ from training.run import run_training
 from training.share import UnwrittenFile, UsageError
 
 from cobre_comm.check import sddp
+from tests.losses.training import ranks_of
 
 LARGE, SMALL = "gen_h8_t12_k10", "gen_h4_t5_k3"
 ITERATIONS = "40"
@@ -138,12 +139,6 @@ def start(ranks, path, every="1"):
     environ = {**os.environ, "COBRE_COMM_GRACEFUL": "SIGUSR1"}
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     return subprocess.Popen(command, env=environ, **quiet)
-
-
-def ranks_of(launcher):
-    """Return the processes that run `train.py` under a launcher."""
-    family = psutil.Process(launcher).children(recursive=True)
-    return [p for p in family if str(EXAMPLE / "train.py") in p.cmdline()]
 
 
 def await_checkpoint(process, path):

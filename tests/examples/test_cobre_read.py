@@ -3,6 +3,7 @@
 import builtins
 import json
 import shutil
+from functools import partial
 
 import pytest
 import train
@@ -17,11 +18,14 @@ from cobre_variants import (
     edit,
     first_stages,
     make_variant,
+    put,
     rows,
     statistics,
 )
 from conftest import EXAMPLE
 from training.run import run_training
+
+from tests.examples.cobre_changes import GENERATION, HYDRO, part, several
 
 SHIPPED = EXAMPLE / "cases" / "cobre"
 
@@ -67,33 +71,17 @@ def test_4ree_comes_as_near_its_optimum_as_cobre(comm):
     assert training.lower_bound[-1] == pytest.approx(BOUNDS["4ree"]["bound"], rel=3e-6)
 
 
-def hydro(**fields):
-    """Return a change of the first hydro."""
-    return "system/hydros", lambda content: content["hydros"][0].update(fields)
+hydro, turbine = partial(part, *HYDRO), partial(part, *GENERATION)
+stage, training_of = partial(part, "stages", "stages", 0), partial(part, "config", "training")
 
 
-def stage(**fields):
-    """Return a change of the first stage."""
-    return "stages", lambda content: content["stages"][0].update(fields)
+def several_blocks(folder):
+    """Divide both stages into two blocks."""
+    for t in (0, 1):
+        blocks = [{"id": k, "name": str(k), "hours": 365.0} for k in (0, 1)]
+        put(folder, "stages", "stages", t, blocks=blocks)
 
 
-def training_of(**fields):
-    """Return a change of the section `training`."""
-    return "config", lambda content: content["training"].update(fields)
-
-
-def turbine(**fields):
-    """Return a change of the generation of the first hydro."""
-    return "system/hydros", lambda content: content["hydros"][0]["generation"].update(fields)
-
-
-def several_blocks(content):
-    """Divide each stage into two blocks."""
-    for entry in content["stages"]:
-        entry["blocks"] = [{"id": k, "name": str(k), "hours": 365.0} for k in (0, 1)]
-
-
-BLOCKS = "stages", several_blocks
 OUT = {"scenario_source": {"seed": 1, "inflow": {"scheme": "out_of_sample"}}}
 LACKED = [
     ([hydro(evaporation={"coefficients_mm": [1.0] * 12})], "evaporation"),
@@ -106,17 +94,17 @@ LACKED = [
     ([stage(risk_measure={"cvar": {"alpha": 0.1, "lambda": 0.5}})], "CVaR"),
     ([stage(block_mode="chronological")], "chronological blocks"),
     ([training_of(**OUT)], "out-of-sample scenarios"),
-    ([("stages", lambda c: c["policy_graph"].update(type="cyclic"))], "a cyclic horizon"),
+    ([part("stages", "policy_graph", type="cyclic")], "a cyclic horizon"),
     (
-        [BLOCKS, hydro(outflow={"min_outflow_m3s": 1.0, "max_outflow_m3s": None})],
+        [several_blocks, hydro(outflow={"min_outflow_m3s": 1.0, "max_outflow_m3s": None})],
         "least flows or powers of hydros in stages of several blocks",
     ),
     (
-        [BLOCKS, hydro(outflow={"min_outflow_m3s": 0.0, "max_outflow_m3s": 30.0})],
+        [several_blocks, hydro(outflow={"min_outflow_m3s": 0.0, "max_outflow_m3s": 30.0})],
         "most outflows below the capacity of turbines in stages of several blocks",
     ),
-    ([("system/energy_contracts", lambda c: c.update(contracts=[{"id": 0}]))], "contracts"),
-    ([("scenarios/new", lambda c: c.update(a=1))], "the file scenarios/new.json"),
+    ([part("system/energy_contracts", contracts=[{"id": 0}])], "contracts"),
+    ([part("scenarios/new", a=1)], "the file scenarios/new.json"),
     (
         [turbine(model="fpha"), stage(block_mode="chronological"), hydro(evaporation={"a": 1})],
         "chronological blocks, evaporation and FPHA",
@@ -127,8 +115,7 @@ LACKED = [
 @pytest.mark.parametrize(("changes", "told"), LACKED)
 def test_what_is_lacked_is_told_in_one_sentence(base, changes, told):
     folder = base("d02")
-    for file, change in changes:
-        edit(folder, file, change)
+    several(*changes)(folder)
     with pytest.raises(NotFromCobre) as raised:
         read_folder(folder)
     sentence = f"d02 is not read, because it has {told}, which this program lacks"
@@ -157,13 +144,8 @@ def test_columns_and_values_that_differ_by_stage_are_told(base):
 
 def test_water_that_would_be_withdrawn_rather_than_spilt_is_told(base):
     folder = base("d11")
-    edit(
-        folder, "penalties", lambda c: c["hydro"].update(water_withdrawal_violation_pos_cost=0.001)
-    )
-    edit(
-        folder, "system/hydros",
-        lambda c: c["hydros"][0].update(outflow={"min_outflow_m3s": 0.0, "max_outflow_m3s": None}),
-    )  # fmt: skip
+    put(folder, "penalties", "hydro", water_withdrawal_violation_pos_cost=0.001)
+    hydro(outflow={"min_outflow_m3s": 0.0, "max_outflow_m3s": None})(folder)
     with pytest.raises(NotFromCobre, match="withdrawals of water beyond what is asked"):
         read_folder(folder)
 
@@ -171,7 +153,7 @@ def test_water_that_would_be_withdrawn_rather_than_spilt_is_told(base):
 def test_files_that_say_nothing_are_read(base):
     folder = base("d02")
     before = read_folder(folder)
-    edit(folder, "system/pumping_stations", lambda content: content.update(pumping_stations=[]))
+    put(folder, "system/pumping_stations", pumping_stations=[])
     rows(folder, "scenarios/inflow_ar_coefficients", hydro_id=[], stage_id=[], lag=[])
     (folder / "README.md").write_text("a case\n")
     assert read_folder(folder) == before
@@ -190,10 +172,10 @@ def test_openings_are_drawn_where_none_are_given(base):
     assert case["note"].startswith("Openings of d02 are drawn here")
     assert [len(p) for p in case["probabilities"]] == [3, 3]
     assert case == read_folder(folder)
-    edit(folder, "config", lambda content: content["training"].update(tree_seed=5))
+    training_of(tree_seed=5)(folder)
     assert case["inflows"] != read_folder(folder)["inflows"]
     edit(folder, "stages", lambda c: [s.update(sampling_method="lhs") for s in c["stages"]])
-    edit(folder, "scenarios/correlation", lambda content: content.update(profiles={"a": 1}))
+    put(folder, "scenarios/correlation", profiles={"a": 1})
     with pytest.raises(NotFromCobre, match="it has correlated inflows and the sampling method lhs"):
         read_folder(folder)
 
@@ -237,7 +219,7 @@ def test_openings_that_do_not_fit_are_told(base):
 def test_train_takes_a_folder_and_ends_with_the_sentence(base, capsys):
     folder = base("d02")
     assert train.main([str(folder), "--quiet"]) == 0
-    edit(folder, *turbine(model="fpha"))
+    turbine(model="fpha")(folder)
     assert train.main([str(folder), "--quiet"]) == 2
     assert capsys.readouterr().err == (
         "d02 is not read, because it has FPHA, which this program lacks\n"

@@ -3,8 +3,6 @@
 import json
 import os
 import stat
-import subprocess
-import sys
 import threading
 
 import files
@@ -14,6 +12,8 @@ import train
 from conftest import EXAMPLE
 from files import draft_of, replacing, unwritable, write_text
 from training.run import run_training
+
+from tests.command import python
 
 SMALL = "gen_h4_t5_k3"
 
@@ -143,10 +143,7 @@ def test_a_full_disk_leaves_the_tables_before_and_is_told(
 
 def test_a_generated_case_leaves_the_one_before(full):
     path = full("case.json", "old")
-    done = subprocess.run(
-        [sys.executable, EXAMPLE / "generate.py", path], capture_output=True, text=True, timeout=100
-    )
-    assert done.returncode == 2
+    done = python(EXAMPLE / "generate.py", path, code=2, within_s=100)
     assert "No space left on device" in done.stderr
     assert path.read_text() == "old"
 

@@ -3,8 +3,6 @@
 import json
 import os
 import resource
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -19,6 +17,8 @@ from training.loop.memory import TRACE
 from training.plan import Options
 from training.run import Run, StageInfeasible
 from training.share import shared_setting
+
+from tests.launch.command import cobre
 
 SHAPE = Shape(hydros=2, thermals=2, stages=4, openings=2)
 MEMORY = 4 << 30
@@ -122,11 +122,8 @@ def test_prices_that_cobre_refuses_are_not_written(tmp_path, change):
 def test_a_full_disk_at_a_checkpoint_is_told_by_the_rank_that_writes(tmp_path):
     path, file = case_file(tmp_path), tmp_path / "a.ckpt"
     file.with_name("a.ckpt.part").symlink_to("/dev/full")
-    command = [sys.executable, "-m", "cobre_comm", "run", "-n", "2", "--backend", "shm"]
-    command += [str(EXAMPLE / "train.py"), str(path), "--iterations", "3", "--quiet"]
-    done = subprocess.run(
-        [*command, "--checkpoint", str(file)], capture_output=True, text=True, timeout=300
-    )
+    words = EXAMPLE / "train.py", path, "--iterations", 3, "--quiet", "--checkpoint", file
+    done = cobre("run", "-n", 2, "--backend", "shm", *words, within_s=300)
     assert done.returncode == 1
     assert f"cannot write the checkpoint {file}: No space left on device" in done.stderr
     assert "rank 1 failed" not in done.stderr

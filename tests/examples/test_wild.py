@@ -1,6 +1,7 @@
 """A few wild cases every day; `make wild` has hundreds."""
 
 import os
+import signal
 
 import numpy as np
 import pytest
@@ -8,10 +9,10 @@ from case.random_case import Shape, generate
 from training.plan import Options
 from training.run import run_case
 
+from tests.forked import each
 from tests.wild.draw import draw, draw_for_cobre, parse
 from tests.wild.judge import judge
 from tests.wild.oddities import give
-from tests.wild.processes import ask_each
 from tests.wild.summary import Tally
 
 EVERY_DAY = (0, 11, 15, 19, 31)  # each takes less than a second
@@ -58,12 +59,10 @@ def test_a_process_that_crashes_or_hangs_costs_only_its_number(capsys):
         lambda: os.kill(os.getpid(), 9),
         lambda: os.read(os.pipe()[0], 1),
     ]
-    answers = dict(ask_each(lambda number: acts[number](), [0, 1, 2], workers=2, limit_s=1.0))
-    assert answers == {
-        0: {"number": 0, "problems": []},
-        1: "no answer: its process ended with -9",
-        2: "no answer within 1 s",
-    }
+    answers = dict(each(lambda number: acts[number](), [0, 1, 2], workers=2, within_s=1.0))
+    assert answers[0] == {"number": 0, "problems": []}
+    assert answers[1] == -signal.SIGKILL
+    assert isinstance(answers[2], TimeoutError)
     tally = Tally()
     for number, found in answers.items():
         tally.add("wild", number, found)

@@ -1,6 +1,6 @@
 """Seldom paths: no futex, a long spin, a communicator for each thread, no compilation."""
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -42,23 +42,15 @@ def test_long_spin(pools, backend):
 def test_each_thread_its_own_communicator(comm, caller):
     """Communicators of different threads do not disturb one another."""
     comms = [comm.split_local() for _ in range(3)]
-    failures = []
 
     def work(own, seed):
-        try:
-            send, recv = np.full(50, own.rank + seed + 1.0), np.zeros(50)
-            for _ in range(200):
-                calls(caller, comm.rank).allreduce(own, send, recv, ReduceOp.SUM)
-                assert recv[7] == sum(r + seed + 1.0 for r in range(own.size))
-        except BaseException as error:
-            failures.append(error)
+        send, recv = np.full(50, own.rank + seed + 1.0), np.zeros(50)
+        for _ in range(200):
+            calls(caller, comm.rank).allreduce(own, send, recv, ReduceOp.SUM)
+            assert recv[7] == sum(r + seed + 1.0 for r in range(own.size))
 
-    threads = [threading.Thread(target=work, args=(own, i)) for i, own in enumerate(comms)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures, failures
+    with ThreadPoolExecutor(3) as threads:
+        list(threads.map(work, comms, range(3)))
     for own in comms:
         own.close()
 

@@ -29,25 +29,13 @@ constant: Any = None
 
 
 class Kind(NamedTuple):
-    """A kind of object that compiled code holds.
+    """A kind of object that compiled code holds."""
 
-    Attributes
-    ----------
-    make : callable
-        Makes one; collective.
-    meet, fail : str
-        A call in which all ranks meet, if any does, and one that raises on each rank.
-    waits : bool
-        Whether ranks meet.
-    spoil : callable
-        Does to the object what lets a call raise.
-    """
-
-    make: Callable
-    meet: str
-    fail: str
-    waits: bool = True
-    spoil: Callable = lambda own: None
+    make: Callable  # makes one; collective
+    meet: str  # a call in which all ranks meet, if any does
+    fail: str  # a call that raises on each rank
+    waits: bool = True  # whether ranks meet
+    spoil: Callable = lambda own: None  # does to the object what lets a call raise
 
 
 KINDS = {
@@ -65,34 +53,17 @@ KINDS = {
 
 
 class Way(NamedTuple):
-    """A way in which compiled code gets an object.
+    """A way in which compiled code gets an object."""
 
-    Attributes
-    ----------
-    hold : callable
-        Returns what is passed to compiled code as ``holder``, given the object.
-    get : str
-        Reads the object from there.
-    pop, replace : str
-        Takes it out, and puts ``other`` in its place.
-    drop : callable or None
-        Does either from Python, in another thread.
-    names : callable
-        Returns what ``get`` needs beside the holder, given the object's type.
-    lives_on : bool
-        Whether numba never gives the object back.
-    refuses : tuple of str
-        Kinds that this way cannot hold: numba says ``REFUSAL`` of them.
-    """
-
-    hold: Callable
-    get: str
-    pop: str = ""
-    replace: str = ""
-    drop: Callable | None = None
+    hold: Callable  # returns what is passed to compiled code as `holder`, given the object
+    get: str  # reads the object from there
+    pop: str = ""  # takes it out
+    replace: str = ""  # puts `other` in its place
+    drop: Callable | None = None  # does either from Python, in another thread
+    # Returns what `get` needs beside the holder, given the object's type.
     names: Callable = lambda _kind: {}
-    lives_on: bool = False
-    refuses: tuple[str, ...] = ()
+    lives_on: bool = False  # whether numba never gives the object back
+    refuses: tuple[str, ...] = ()  # kinds that this way cannot hold: numba says `REFUSAL` of them
 
 
 def in_list(own):

@@ -1,27 +1,15 @@
-"""Start the programs of this folder that need a process of their own."""
+"""Run the programs of this folder that need a process of their own."""
 
 import os
 import pathlib
-import subprocess
-import sys
+
+from tests.command import python
 
 ROOT = pathlib.Path(__file__).parents[2]
 LIMIT_S = 200
 
 
-def start(name, *arguments, **environ):
-    """Start ``python -m tests.kernels.<name>`` with more variables in its environment."""
-    return subprocess.Popen(
-        [sys.executable, "-m", f"tests.kernels.{name}", *map(str, arguments)],
-        cwd=ROOT, env={**os.environ, **environ}, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-
-
-def output_of(process):
-    """Wait for a program; return its output."""
-    try:
-        output, _ = process.communicate(timeout=LIMIT_S)
-    finally:
-        process.kill()
-    assert process.returncode == 0, output
-    return output
+def output_of(name, *arguments, **environ):
+    """Return the output of ``python -m tests.kernels.<name>``, run with more variables."""
+    words = "-m", f"tests.kernels.{name}", *map(str, arguments)
+    return python(*words, within_s=LIMIT_S, cwd=ROOT, env={**os.environ, **environ}).stdout

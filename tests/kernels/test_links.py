@@ -450,7 +450,7 @@ def test_what_does_not_come_is_given_up(peer):
 @pytest.mark.slow
 @pytest.mark.skipif(config.DISABLE_JIT, reason="is what runs them so")
 def test_without_compilation():
-    programs.output_of(programs.start("test_links", NUMBA_DISABLE_JIT="1"))
+    programs.output_of("test_links", NUMBA_DISABLE_JIT="1")
 
 
 if __name__ == "__main__":

@@ -8,4 +8,4 @@ from tests.kernels import programs
 
 @pytest.mark.parametrize("how", [{}, slow({"NUMBA_DISABLE_JIT": "1"})], ids=str)
 def test_leader_over_the_mpi_of_a_test(how):
-    programs.output_of(programs.start("mpi", **how))
+    programs.output_of("mpi", **how)

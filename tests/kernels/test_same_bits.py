@@ -83,9 +83,7 @@ def test_one_rank_gives_the_same_bits(other_way, tmp_path):
             pytest.skip(f"this processor has no level {other_way}")
         build([other_way], tmp_path)
         how = {CHOSEN: str(tmp_path)}
-    other = programs.start("test_same_bits", **how)
-    here = results()
-    found = json.loads(programs.output_of(other))
+    here, found = results(), json.loads(programs.output_of("test_same_bits", **how))
     assert len(here) > 30
     assert {name: bits for name, bits in found.items() if bits != here[name]} == {}
     assert set(found) == set(here)

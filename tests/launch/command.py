@@ -6,6 +6,7 @@ import pathlib
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import psutil
 
@@ -32,6 +33,12 @@ def cobre(*words, stdin="", before=COMMAND, within_s=DEADLINE_S, cwd=None, **ext
     """Run a command to its end; return the completed process."""
     told = {"input": stdin, "within_s": within_s, "cwd": cwd, "env": environment(**extra)}
     return run(*before, *map(str, words), code=None, **told)
+
+
+def at_once(command, environments, **told):
+    """Run a command in a process of each environment; return the completed ones in order."""
+    with ThreadPoolExecutor(len(environments)) as pool:
+        return list(pool.map(lambda each: cobre(before=command, **told, **each), environments))
 
 
 def lines_of(text, rank):

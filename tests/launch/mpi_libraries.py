@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from cobre_comm.testing import BackendName
 from tests.grid import why_not
 
 LIBRARIES = ("openmpi", "mpich")
@@ -17,3 +18,10 @@ def needs(name):
     if why := why_not(name):
         pytest.skip(why)
     return {"MPI4PY_MPIABI": name}
+
+
+def on(name):
+    """Return the option and the variables by which a launcher takes a backend of tests."""
+    chosen = BackendName.parse(name)
+    variables = needs(chosen.library) if chosen.library else {}
+    return ("--backend", chosen.kind), variables | chosen.environment()

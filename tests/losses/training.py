@@ -1,5 +1,6 @@
 """One training that loses ranks: its launchers, the strikes, and what has come of it."""
 
+import contextlib
 import json
 import random
 import re
@@ -116,13 +117,13 @@ class Training:
             self._kill([self._random.choice(ranks)] if (ranks := self._ranks()) else [])
             return
         node = self._nodes - 1
-        launcher = psutil.Process(self._launchers[node][0].pid)
-        ranks = [p for p in launcher.children() if _is_rank(p)]
+        launcher = self._launchers[node][0]
+        ranks = ranks_of(launcher.pid)
         self.outcome.struck += len(ranks)
         self._last_strike = time.monotonic()
         for process in [launcher, *(ranks if self._target == "host" else [])]:
             process.kill()
-        self._launchers[node][0].wait()
+        launcher.wait()
         self._start(node)  # as whoever watches over the machines does
 
     def _kill(self, processes):
@@ -136,8 +137,8 @@ class Training:
 
     def _ranks(self):
         """Return the ranks that live."""
-        launchers = [psutil.Process(one.pid) for one, _ in self._launchers if one.poll() is None]
-        return [p for launcher in launchers for p in launcher.children() if _is_rank(p)]
+        launchers = [launcher for launcher, _ in self._launchers if launcher.poll() is None]
+        return [rank for launcher in launchers for rank in ranks_of(launcher.pid)]
 
     def _wait(self):
         until = time.monotonic() + LONGEST_S
@@ -153,13 +154,13 @@ class Training:
             self.outcome.cuts_sha256 = json.loads(result.read_text())["cuts_sha256"]
 
 
-def _is_rank(process):
-    try:
-        return process.status() != psutil.STATUS_ZOMBIE and any(
-            word.endswith("train.py") for word in process.cmdline()
-        )
-    except psutil.NoSuchProcess:
-        return False
+def ranks_of(launcher):
+    """Return the ranks of a launcher that live."""
+    found = []
+    for process in psutil.Process(launcher).children():
+        with contextlib.suppress(psutil.NoSuchProcess):  # a zombie has no command
+            found += [process] * any(word.endswith("train.py") for word in process.cmdline())
+    return found
 
 
 def undisturbed(folder):

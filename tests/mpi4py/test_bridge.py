@@ -1,7 +1,6 @@
 """What the bridge takes and lacks, and who finds it."""
 
 import pathlib
-import subprocess
 import sys
 
 import numpy as np
@@ -11,6 +10,7 @@ from cobre_comm import InvalidCommunicator
 from cobre_comm.mpi4py import MPI
 from cobre_comm.mpi4py.specifications import blocks, elements
 from cobre_comm.testing.cases.raised import raises
+from tests.command import python
 from tests.launch.command import cobre, environment, lines_of
 
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
@@ -135,9 +135,7 @@ def test_mpi4py_itself_is_not_hidden_from_programs_that_have_not_asked():
     done = cobre("run", "-n", 2, "-m", "mpi4py", "--version")
     assert "mpi4py 4" in done.stdout, done.stderr
     code = "import sys; from cobre_comm.mpi4py import MPI; MPI.COMM_WORLD; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
-                          env=environment(), check=True)  # fmt: skip
-    assert "mpi4py" not in done.stdout.split()
+    assert "mpi4py" not in python("-c", code, env=environment()).stdout.split()
 
 
 def test_where_the_bridge_stands_in_for_mpi4py_there_is_no_mpi():

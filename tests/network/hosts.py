@@ -100,23 +100,13 @@ def _remove(namespace):
 
 
 class Host:
-    """One host: an address, a cable that can be shaped, pulled and put back.
-
-    Attributes
-    ----------
-    name : str
-        Name of its namespace, as ``ip netns`` lists it.
-    address, address6 : str
-        Its IPv4 and IPv6 addresses.
-    room : Room or None
-        Its memory and processes, once it is connected.
-    """
+    """One host: an address, a cable that can be shaped, pulled and put back."""
 
     def __init__(self, prefix, number):
-        self.name = f"{prefix}-h{number}"
+        self.name = f"{prefix}-h{number}"  # of its namespace, as ``ip netns`` lists it
         self.address = f"10.77.0.{number + 1}"
         self.address6 = f"fd77::{number + 1}"
-        self.room = None
+        self.room = None  # its memory and processes, once it is connected
         self._switch = f"{prefix}-switch"
         self._port = f"port{number}"
 
@@ -180,18 +170,7 @@ class Host:
 
 
 class Network:
-    """Some hosts and their switch, as a context manager.
-
-    Parameters
-    ----------
-    count : int
-        Number of hosts.
-
-    Raises
-    ------
-    CannotMakeHosts
-        With the reason: rights, tools or the kernel.
-    """
+    """Some hosts and their switch, as a context manager; else ``CannotMakeHosts``."""
 
     def __init__(self, count):
         sweep()

@@ -43,10 +43,7 @@ def _check(result, doing):
 def entered(paths):
     """Put this thread, and the processes it starts, into namespaces for a while.
 
-    Parameters
-    ----------
-    paths : mapping
-        For each of some of :data:`KINDS` the file of the namespace.
+    The paths are those of the namespaces, by some of ``KINDS``.
     """
     own = pathlib.Path("/proc/thread-self/ns")
     folder = pathlib.Path.cwd()
@@ -70,19 +67,9 @@ def _enter(files, folder):
 
 
 class Room:
-    """Namespaces of a host, as long as it is open.
+    """Namespaces of a host beside its network, as long as it is open.
 
-    Parameters
-    ----------
-    name : str
-        The host's name inside.
-    network : pathlib.Path
-        Its network namespace, which exists already.
-
-    Raises
-    ------
-    OSError
-        If this user may not have namespaces.
+    Its making raises ``OSError`` if this user may not have namespaces.
     """
 
     def __init__(self, name, network):

@@ -5,6 +5,7 @@ import itertools
 import pytest
 
 from cobre_comm import ReduceOp
+from cobre_comm.testing.cases.calls import chosen
 from cobre_comm.testing.cases.collectives import allgatherv, allreduce, broadcast
 from cobre_comm.testing.cases.collectives.barrier import three_barriers
 from cobre_comm.testing.cases.faults.calling import prepare
@@ -34,8 +35,7 @@ DAILY = [(None, "one each", "python"), (0, "1+2+1", "mixed"), (4096, "1+2+1", "p
 
 def all_collectives(comm, caller):
     """Make each collective, verified; return the bytes of the longest reduction."""
-    if caller == "mixed":
-        caller = ("python", "njit")[comm.rank % 2]
+    caller = chosen(caller, comm.rank)
     for length in LENGTHS:
         allgatherv.gather_equal(comm, caller, "f8", length)
         uneven = allgatherv.packed([(0, length, 3)[r % 3] for r in range(comm.size)])

@@ -3,9 +3,8 @@
 import importlib.util
 import os
 import pathlib
-import subprocess
-import sys
 import xml.etree.ElementTree as ElementTree
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from tests.command import python
@@ -36,17 +35,14 @@ def environment(first=""):
 
 def compile_faults(names, timeout_s):
     """Compile the faulty kernels into numba's cache, in two processes."""
-    command = [sys.executable, "-m", "planted.warm"]
+
+    def compile_some(some):
+        python("-m", "planted.warm", *some, env=environment(), within_s=timeout_s)
+
     first, *others = names or [NO_FAULT]  # the first one brings what all share
-    subprocess.run([*command, first], env=environment(), check=True, timeout=timeout_s)
-    halves = [half for half in (others[::2], others[1::2]) if half]
-    processes = [subprocess.Popen([*command, *half], env=environment()) for half in halves]
-    try:
-        assert [process.wait(timeout_s) for process in processes] == [0] * len(processes)
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
+    compile_some([first])
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(compile_some, filter(None, (others[::2], others[1::2]))))
 
 
 def make_sources(names):
@@ -68,15 +64,13 @@ def run_suite(tests, report, timeout_s, first=""):
 
     Whether a test passes is for the caller to judge, but all of them must have been there.
     """
-    command = [
-        *(sys.executable, "-m", "pytest", "-q", "--tb=line", "-m", "not slow"),
+    words = [
+        *("-m", "pytest", "-q", "--tb=line", "-m", "not slow"),
         *("-c", "pytest.ini", "--rootdir", ".", "--confcutdir", "."),
         *(f"--junitxml={report}", *(f"{SUITE}::{test}" for test in tests)),
     ]
     env = {**environment(first), "HYPOTHESIS_STORAGE_DIRECTORY": str(report.parent)}
-    done = subprocess.run(
-        command, cwd=SITE, env=env, capture_output=True, text=True, timeout=timeout_s
-    )
+    done = python(*words, code=None, cwd=SITE, env=env, within_s=timeout_s)
     assert done.returncode in (ALL_PASSED, SOME_FAILED), done.stdout[-3000:] + done.stderr[-3000:]
     return read_report(report)
 

@@ -60,10 +60,8 @@ with create_communicator() as comm:
 """
 
 
-def test_a_trace_says_for_what_they_were_called(tmp_path):
-    program = tmp_path / "traced.py"
-    program.write_text(TRACED)
-    done = cobre("run", "-n", 2, program, COBRE_COMM_TRACE=str(tmp_path / "trace"))
+def test_a_trace_says_for_what_they_were_called(tmp_path, written):
+    done = cobre("run", "-n", 2, written(TRACED), COBRE_COMM_TRACE=str(tmp_path / "trace"))
     assert done.returncode == 0, done.stderr
     [trace] = (tmp_path / "trace").glob("*rank-0.json")
     events = trace.read_text().splitlines()

@@ -13,6 +13,7 @@ table says. `--write` writes one case for `train.py`.
 
 import argparse
 import json
+import os
 import sys
 import time
 from functools import partial
@@ -23,10 +24,10 @@ from training.run import run_case
 
 from cobre_comm import BackendKind, create_communicator
 from tests.examples.cobre_mutants import MUTANTS
+from tests.forked import each
 from tests.wild.beside_cobre import judge_beside_cobre, judge_mutant
 from tests.wild.draw import draw, draw_for_cobre
 from tests.wild.judge import judge
-from tests.wild.processes import ask_each
 from tests.wild.summary import Tally
 
 LIMIT_S = 900.0  # for one case; the largest take a minute
@@ -53,6 +54,12 @@ def alone(number, how):
         return how(number, comm)
 
 
+def in_silence(number, how):
+    """Judge one case in a process of its own; what HiGHS prints is dropped."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return alone(number, how)
+
+
 def numbers(options):
     """Return the numbers of both kinds of cases."""
     given = options.number or options.cobre_number
@@ -73,12 +80,12 @@ def main(words=None):
     start, tally = time.monotonic(), Tally()
     alone(0, lambda number, comm: run_case(draw(number).case(), comm, Options(iterations=1)))
     cobre = partial(judge_beside_cobre, python=options.cobre)
-    for kind, how, each in (("wild", judge, ours), ("cobre", cobre, beside)):
-        for number, found in ask_each(partial(alone, how=how), each, options.workers, LIMIT_S):
+    for kind, how, chosen in (("wild", judge, ours), ("cobre", cobre, beside)):
+        for number, found in each(partial(in_silence, how=how), chosen, options.workers, LIMIT_S):
             tally.add(kind, number, found)
     mutants = MUTANTS if options.cobre and not options.cobre_number else ()
     ask = partial(judge_mutant, python=options.cobre)
-    for name, found in ask_each(ask, list(mutants), options.workers, LIMIT_S):
+    for name, found in each(ask, mutants, options.workers, LIMIT_S):
         tally.add("mutant", name, found)
     print(tally.text(time.monotonic() - start))
     if options.json:

@@ -20,8 +20,8 @@ class Tally:
 
     def add(self, kind, number, found):
         """Add what was found at a case, and print its problems."""
-        if isinstance(found, str):
-            found = {"number": number, "problems": [("failed", found)]}
+        if not isinstance(found, dict):
+            found = {"number": number, "problems": [("failed", f"no answer: {found!r}")]}
         self.found[kind].append(found)
         for what, told in found["problems"]:
             self.problems.append((kind, number, what))

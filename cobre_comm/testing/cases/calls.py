@@ -59,8 +59,16 @@ def arguments(comm, operation, length=5, *, dtype="f8", op=ReduceOp.SUM, root=0)
     }[operation]
 
 
+def chosen(caller, rank):
+    """Return the caller of a rank; with ``mixed``, odd ranks call from njit code."""
+    return ("python", "njit")[rank % 2] if caller == "mixed" else caller
+
+
 def calls(caller, rank=0):
-    """Return the collectives as functions; with ``mixed``, odd ranks call from njit code."""
-    if caller == "mixed":
-        caller = ("python", "njit")[rank % 2]
-    return SimpleNamespace(**{"python": _BODIES | _PYTHON, "njit": _COMPILED}[caller])
+    """Return the collectives as functions of a caller."""
+    return SimpleNamespace(**{"python": _BODIES | _PYTHON, "njit": _COMPILED}[chosen(caller, rank)])
+
+
+def by_caller(function, nogil=True):
+    """Return a function and its compiled twin, by caller."""
+    return {"python": function, "njit": njit(cache=True, nogil=nogil)(function)}

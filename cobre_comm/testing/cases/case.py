@@ -124,78 +124,38 @@ def all_return(ran: Ran) -> None:
 
 @dataclass(frozen=True)
 class Case:
-    """A row of the table: the body of every rank, the check of its results, and its places.
+    """A row of the table: the body of every rank, the check of its results, and its places."""
 
-    Attributes
-    ----------
-    name : str
-        The promise, as a name of Python.
-    body : callable
-        ``body(comm, caller, *arguments)`` on every rank; it compares with the reference and
-        raises. Without callers it is ``body(comm, *arguments)``.
-    over : mapping
-        Its further arguments in their order: the values that each takes.
-    callers : tuple of str
-        The caller; empty where that plays no part.
-    buffers : tuple of str
-        ``"default"``, ``"small"``, ``"smallest"``, as :class:`Settings` has them.
-    expect : callable
-        ``expect(ran)`` raises unless what the ranks returned is right together.
-    where : str
-        ``"points"``, ``"typed"`` (each backend once), ``"arguments"`` (few numbers of ranks),
-        ``"thorough"`` (takes long), ``"watchful"`` (sees the end of a process at once).
-    sizes : tuple of int
-        Numbers of ranks that the case chooses; empty for those of the reader.
-    needs : tuple of str
-        What a backend must be able to do.
-    limit_s : float, optional
-        How long a live rank is waited for.
-    late_s : float, optional
-        After how long a line tells that it is late.
-    fresh : bool
-        Whether it needs a communicator of its own.
-    folder : bool
-        Whether the last argument is an empty folder.
-    check : str
-        ``"quick"``, ``"whole"`` or ``"never"``: where ``cobre-comm check`` tries it.
-    everywhere : bool
-        Whether each point of the grid meets it, and not only each value of a point.
-    column : str
-        Its column in the table of ``cobre-comm check``; by default that of the caller.
-    timeout_s : float
-        Deadline of all ranks.
-    tries : int
-        How often it may fail and be tried again: for promises of seconds, which a machine that is
-        busy with other work breaks now and then.
-    """
-
-    name: str
+    name: str  # the promise, as a name of Python
+    # `body(comm, caller, *arguments)` on every rank; it compares with the reference and raises.
+    # Without callers it is `body(comm, *arguments)`.
     body: Callable[..., Any]
+    # Its further arguments in their order: the values that each takes.
     over: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    callers: tuple[str, ...] = BOTH
-    buffers: tuple[str, ...] = ("default",)
+    callers: tuple[str, ...] = BOTH  # the caller; empty where that plays no part
+    buffers: tuple[str, ...] = ("default",)  # or "small", "smallest", as `Settings` has them
+    # `expect(ran)` raises unless what the ranks returned is right together.
     expect: Callable[[Ran], None] = all_return
+    # "points", "typed" (each backend once), "arguments" (few numbers of ranks), "thorough" (takes
+    # long), "watchful" (sees the end of a process at once).
     where: str = "points"
-    sizes: tuple[int, ...] = ()
-    needs: tuple[str, ...] = ()
-    limit_s: float | None = None
-    late_s: float | None = None
-    fresh: bool = False
-    folder: bool = False
-    check: str = WHOLE
+    sizes: tuple[int, ...] = ()  # that the case chooses; empty for those of the reader
+    needs: tuple[str, ...] = ()  # what a backend must be able to do
+    limit_s: float | None = None  # how long a live rank is waited for
+    late_s: float | None = None  # after how long a line names a late rank
+    fresh: bool = False  # whether it needs a communicator of its own
+    folder: bool = False  # whether the last argument is an empty folder
+    check: str = WHOLE  # or QUICK, NEVER: where `cobre-comm check` tries it
+    # Whether each point of the grid meets it, and not only each value of a point.
     everywhere: bool = False
-    column: str = ""
-    timeout_s: float = 60.0
+    column: str = ""  # its column in the table of `cobre-comm check`; by default that of the caller
+    timeout_s: float = 60.0  # deadline of all ranks
+    # How often it may fail and be tried again: for promises of seconds, which a machine that is
+    # busy with other work breaks now and then.
     tries: int = 1
 
     def cells(self, callers: Sequence[str] = EVERY) -> Iterator[Cell]:
-        """Yield every combination of the values of its factors.
-
-        Parameters
-        ----------
-        callers : sequence of str
-            The callers that the backends under test can have.
-        """
+        """Yield every combination of the values of its factors, for the backends' callers."""
         possible = [c for c in self.callers if c in callers or {*BOTH} <= {*callers}]
         factors = {
             "caller": possible if self.callers else [""],
@@ -223,20 +183,9 @@ def name_of(value: Any) -> str:
 def perform(
     case: Case, pool: RankPool, cell: Cell, settings: Settings, timeout_s: float = 0.0
 ) -> None:
-    """Try a case on the ranks of a pool; raise if the case does not find what it expects.
+    """Try a cell of a case on the ranks of a pool; raise if it does not find what it expects.
 
-    Parameters
-    ----------
-    case : Case
-        The case to try.
-    pool : RankPool
-        The ranks.
-    cell : Cell
-        One of the case's.
-    settings : Settings
-        Of the backends under test.
-    timeout_s : float
-        At least so long all ranks together may take.
+    All ranks together may take at least ``timeout_s``.
     """
     for left in reversed(range(case.tries)):
         outcomes = _run(case, pool, cell, settings, max(timeout_s, case.timeout_s))

@@ -1,20 +1,20 @@
 """Phases: time goes to the phase under way, which is restored however the inner one ends."""
 
 import csv
-import os
 import pathlib
 import sys
 import threading
 import time
+from functools import partial
 from importlib.util import find_spec
 from unittest import mock
 
 import numpy as np
-from numba import njit
 
 from cobre_comm import CollectiveFailed, InvalidCommunicator
+from cobre_comm.testing.cases.calls import by_caller, chosen
 from cobre_comm.testing.cases.case import EVERY, NEVER, QUICK, Case
-from cobre_comm.testing.cases.faults.calling import FORKS
+from cobre_comm.testing.cases.faults.calling import FORKS, are_refused_in_child
 from cobre_comm.testing.cases.raised import met, raises
 from cobre_comm.testing.cases.stats import come
 from cobre_comm.testing.cases.waiting import wait_until
@@ -46,14 +46,7 @@ def _fail_inside(comm, number):
     raise ValueError("inside")
 
 
-COMPILED = {"cache": True, "nogil": True}
-ENTER = {"python": _enter, "njit": njit(**COMPILED)(_enter)}
-NESTED = {"python": _nested, "njit": njit(**COMPILED)(_nested)}
-FAIL_INSIDE = {"python": _fail_inside, "njit": njit(**COMPILED)(_fail_inside)}
-
-
-def chosen(caller, rank):
-    return ("python", "njit")[rank % 2] if caller == "mixed" else caller
+ENTER, NESTED, FAIL_INSIDE = map(by_caller, (_enter, _nested, _fail_inside))
 
 
 def counts(stats):
@@ -276,12 +269,13 @@ def forked(comm, caller, fork):
     enter(comm, 0)
     with comm.phase("parent"):
         comm.barrier()
-        child = FORKS[fork]() if comm.rank == 0 else -1
-        if child == 0:
-            errors = [met(enter, comm, number), met(comm.phase, "child"), met(_leave, comm)]
-            is_told = [isinstance(e, InvalidCommunicator) and "forked" in str(e) for e in errors]
-            os._exit(0 if is_told == [True, True, True] else 1)
-        assert child < 0 or os.waitpid(child, 0)[1] == 0
+        if comm.rank == 0:
+            tried = (
+                partial(enter, comm, number),
+                partial(comm.phase, "child"),
+                partial(_leave, comm),
+            )
+            assert are_refused_in_child(fork, *tried)
         assert enter(comm, number) == number
     assert enter(comm, 0) == 0
 

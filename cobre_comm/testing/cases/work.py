@@ -1,17 +1,17 @@
 """Work that is shared out: every item once in each round, whoever gets it, and results by item."""
 
 import hashlib
-import os
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
-from numba import njit
 
 from cobre_comm import CollectiveFailed, InvalidCommunicator
+from cobre_comm.testing.cases.calls import by_caller, chosen
 from cobre_comm.testing.cases.case import BOTH, EVERY, NEVER, QUICK, Case, Together
-from cobre_comm.testing.cases.faults.calling import FORKS
+from cobre_comm.testing.cases.faults.calling import FORKS, are_refused_in_child
 from cobre_comm.testing.cases.mixed.sequences import four_in_a_row
 from cobre_comm.testing.cases.raised import met, raises
 
@@ -39,14 +39,7 @@ def _fields(work):
     return work.count, work.first, work.last
 
 
-COMPILED = {"cache": True, "nogil": True}
-CLAIM = {"python": _claim, "njit": njit(**COMPILED)(_claim)}
-CLAIM_ALL = {"python": _claim_all, "njit": njit(**COMPILED)(_claim_all)}
-FIELDS = {"python": _fields, "njit": njit(**COMPILED)(_fields)}
-
-
-def chosen(caller, rank):
-    return ("python", "njit")[rank % 2] if caller == "mixed" else caller
+CLAIM, CLAIM_ALL, FIELDS = map(by_caller, (_claim, _claim_all, _fields))
 
 
 def rounds(count):
@@ -175,15 +168,9 @@ def claim_in_threads(comm, caller, count):
     """Threads of one rank claim at once."""
     claim_all, work = CLAIM_ALL[caller], comm.create_work(count)
     for _ in range(3):
-        each = [np.zeros(count) for _ in range(3)]
-        threads = [
-            threading.Thread(target=claim_all, args=(work, times, np.zeros(count, np.int64)))
-            for times in each
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        each, seen = np.zeros((3, count)), np.zeros((3, count), np.int64)
+        with ThreadPoolExecutor(3) as threads:
+            list(threads.map(claim_all, [work] * 3, each, seen))
         total = np.sum(each, axis=0)
         comm.allreduce(total, total)
         assert (total == 1).all(), f"items came {total} times"
@@ -320,12 +307,7 @@ def forked(comm, caller, fork):
     comm.barrier()
     work.reset()
     if comm.rank == 0:
-        child = FORKS[fork]()
-        if child == 0:
-            errors = [met(call) for call in (partial(claim, work), work.reset, work.costs)]
-            is_told = [isinstance(e, InvalidCommunicator) and "forked" in str(e) for e in errors]
-            os._exit(0 if all(is_told) else 1)
-        assert os.waitpid(child, 0)[1] == 0
+        assert are_refused_in_child(fork, partial(claim, work), work.reset, work.costs)
     seen = np.zeros(comm.size)
     CLAIM_ALL[caller](work, seen, np.zeros(comm.size, np.int64))
     comm.allreduce(seen, seen)

@@ -18,30 +18,14 @@ FORM = "@pytest.mark.ranks(4, backends=['shm', 'tcp'], timeout=60, env={}, conne
 
 @dataclass(frozen=True)
 class MarkedJob:
-    """Stands for the communicator in pytest's own process, which has none.
+    """Stands for the communicator in pytest's own process, which has none."""
 
-    Attributes
-    ----------
-    backend : str
-        Name of the backend, as :func:`cobre_comm.testing.run_ranks` takes it.
-    size : int
-        Number of ranks.
-    timeout_s : float
-        Limit of the test on all ranks together.
-    env : mapping
-        Variables with which the ranks make their communicator.
-    connect : bool
-        Whether they get one. Without, they are processes of this test alone.
-    killed : int
-        How many of them are killed during the test.
-    """
-
-    backend: str
+    backend: str  # as ``run_ranks`` takes it
     size: int
-    timeout_s: float
-    env: Mapping[str, str] = field(repr=False)
-    connect: bool = True
-    killed: int = 0
+    timeout_s: float  # limit of the test on all ranks together
+    env: Mapping[str, str] = field(repr=False)  # with which ranks make their communicator
+    connect: bool = True  # whether they get one; without, they are processes of this test alone
+    killed: int = 0  # how many ranks are killed during the test
 
     def __getattr__(self, name: str) -> NoReturn:
         __tracebackhide__ = True

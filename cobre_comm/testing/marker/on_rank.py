@@ -39,53 +39,25 @@ OPTIONS = (
 
 @dataclass(frozen=True)
 class Call:
-    """A test function and its arguments.
+    """A test function and its arguments."""
 
-    Attributes
-    ----------
-    module, path : str
-        Name and file of the module.
-    function : str
-        Qualified name in it.
-    values : mapping
-        Values of fixtures and parameters, pickled.
-    rewritten : sequence of str
-        Modules whose asserts pytest has rewritten.
-    options : sequence of str
-        Of pytest's command line: how a failure is shown.
-    """
-
-    module: str
-    path: str
-    function: str
-    values: Mapping[str, bytes]
-    rewritten: Sequence[str]
-    options: Sequence[str]
+    module: str  # its name
+    path: str  # its file
+    function: str  # qualified name in it
+    values: Mapping[str, bytes]  # values of fixtures and parameters, pickled
+    rewritten: Sequence[str]  # modules whose asserts pytest has rewritten
+    options: Sequence[str]  # of pytest's command line: how a failure is shown
 
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a test on one rank.
+    """The result of a test on one rank."""
 
-    Attributes
-    ----------
-    outcome : str
-        ``"passed"``, ``"skipped"``, ``"xfailed"`` or ``"failed"``.
-    line : str
-        The text of the exception, in a line.
-    where : str
-        Where it was raised.
-    text : str
-        The failure as pytest shows it.
-    lost : tuple of int
-        The lost ranks that the failure names.
-    """
-
-    outcome: str = PASSED
-    line: str = ""
-    where: str = ""
-    text: str = ""
-    lost: tuple[int, ...] = ()
+    outcome: str = PASSED  # `"passed"`, `"skipped"`, `"xfailed"` or `"failed"`
+    line: str = ""  # the text of the exception, in a line
+    where: str = ""  # where it was raised
+    text: str = ""  # the failure as pytest shows it
+    lost: tuple[int, ...] = ()  # the lost ranks that the failure names
 
 
 def meet(comm: Any) -> None:

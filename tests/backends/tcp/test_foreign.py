@@ -2,7 +2,6 @@
 
 import os
 import secrets
-import subprocess
 import sys
 
 import pytest
@@ -11,7 +10,7 @@ from cobre_comm import InitializationFailed, factory
 from cobre_comm.backends.mpi import library
 from cobre_comm.backends.tcp.foreign import configured, first_host, foreign_job
 from cobre_comm.backends.tcp.process import this_machine
-from tests.launch.command import DEADLINE_S, EXAMPLES, environment
+from tests.launch.command import EXAMPLES, at_once
 
 STEP = {
     "SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "3",
@@ -73,22 +72,10 @@ def test_what_the_user_has_set_holds():
 @pytest.mark.parametrize("announced", [STEP, TORCH], ids=["slurm", "torchrun"])
 def test_ranks_meet_and_leave_nothing(tmp_path, announced):
     unique = {"SLURM_JOB_ID": str(os.getpid()), "MASTER_PORT": str(os.getpid())}
-    started = [
-        subprocess.Popen(
-            [sys.executable, EXAMPLES / "hello_ranks.py"], cwd=tmp_path, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            env=environment(**announced | {n: unique[n] for n in unique if n in announced}
-                            | {"SLURM_PROCID": rank, "RANK": rank}),
-        )
-        for rank in "120"
-    ]  # fmt: skip
-    try:
-        said = "".join(process.communicate(timeout=DEADLINE_S)[0] for process in started)
-    finally:
-        for process in started:
-            process.kill()
-            process.wait()
-    assert sorted(said.splitlines()) == [
+    job = announced | {name: unique[name] for name in unique if name in announced}
+    ranks = [job | {"SLURM_PROCID": rank, "RANK": rank} for rank in "120"]
+    done = at_once([sys.executable, EXAMPLES / "hello_ranks.py"], ranks, cwd=tmp_path)
+    assert sorted("".join(rank.stdout + rank.stderr for rank in done).splitlines()) == [
         "3 ranks, whose numbers add up to 3",
         *(f"hello from rank {rank} of 3 on tcp" for rank in range(3)),
     ]

@@ -4,7 +4,7 @@ import pytest
 
 from cobre_comm.backends.tcp.rendezvous import worker
 from cobre_comm.processes.port import ReservedPort
-from tests.faults.tcp.job import Job, open_sockets
+from tests.faults.tcp.job import Job, once_attached, open_sockets
 
 
 @pytest.fixture
@@ -31,12 +31,7 @@ def new_job():
 @pytest.fixture
 def worker_attached(monkeypatch):
     """Return an event that is set when rank 0 has accepted a worker, which is a thread here."""
-    event, control = threading.Event(), worker.Joiner._open_control
-
-    def attached(self):
-        found = control(self)
-        event.set()
-        return found
-
-    monkeypatch.setattr(worker.Joiner, "_open_control", attached)
+    event = threading.Event()
+    monkeypatch.setattr(worker.Joiner, "_open_control", worker.Joiner._open_control)  # restored
+    once_attached(event.set)
     return event

@@ -12,7 +12,7 @@ from cobre_kernels.tcp import tags
 
 from cobre_comm import InitializationFailed
 from cobre_comm.backends.tcp.links import Links
-from cobre_comm.backends.tcp.rendezvous import meet
+from cobre_comm.backends.tcp.rendezvous import meet, worker
 from cobre_comm.backends.tcp.rendezvous.messages import pack_checked
 from cobre_comm.config import TcpConfig
 from cobre_comm.processes.port import ReservedPort
@@ -48,6 +48,18 @@ def meet_others():
     greet(links, config.rank)
     check_greetings(links, config.rank)
     links.close()
+
+
+def once_attached(act):
+    """Let a worker of this process call a function as soon as rank 0 has accepted it."""
+    control = worker.Joiner._open_control
+
+    def attached(self):
+        found = control(self)
+        act()
+        return found
+
+    worker.Joiner._open_control = attached
 
 
 def wait_for(*paths):

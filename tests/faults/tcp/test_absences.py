@@ -20,7 +20,7 @@ from cobre_comm import InitializationFailed, TcpBackend
 from cobre_comm.backends.nodes import sharing
 from cobre_comm.backends.shm import nameless, segment
 from cobre_comm.backends.tcp import meet
-from cobre_comm.backends.tcp.rendezvous import connector, messages, worker
+from cobre_comm.backends.tcp.rendezvous import connector, messages
 from cobre_comm.config import TcpConfig
 from cobre_comm.testing.cases.raised import raises
 from cobre_comm.testing.cases.waiting import await_all
@@ -32,6 +32,7 @@ from tests.faults.tcp.job import (
     attach,
     check,
     meet_others,
+    once_attached,
     own_rank,
     wait_for,
 )
@@ -118,18 +119,6 @@ def test_rank_that_ended_between_two_messages_is_named():
             peer.close()
             with pytest.raises(InitializationFailed, match=f"rank 2 {ENDED}"):
                 messages.peer_of(link, 2)
-
-
-def once_attached(act):
-    """Let this process, a worker, call a function as soon as rank 0 has accepted it."""
-    control = worker.Joiner._open_control
-
-    def attached(self):
-        found = control(self)
-        act()
-        return found
-
-    worker.Joiner._open_control = attached
 
 
 @pytest.mark.ranks(4, backends=["tcp"], connect=False, killed=1)

@@ -197,11 +197,9 @@ with create_communicator() as comm:
 """
 
 
-def test_descriptors_are_reserved_for_links_that_are_used(tmp_path, monkeypatch):
+def test_descriptors_are_reserved_for_links_that_are_used(tmp_path, written, monkeypatch):
     """Eight ranks on two nodes have 8 links at rank 0, and 2 at the other leader: not 2 each."""
     monkeypatch.setenv("COBRE_TCP_PRETEND_NODES", "0,0,0,0,1,1,1,1")
-    program = tmp_path / "many.py"
-    program.write_text(MANY_RANKS)
-    words = "-m", "cobre_comm", "run", "-n", "8", "--backend", "tcp", program
+    words = "-m", "cobre_comm", "run", "-n", "8", "--backend", "tcp", written(MANY_RANKS)
     done = python(*words, cwd=tmp_path, within_s=120)
     assert done.stdout.count("28.0") == 8

@@ -16,13 +16,7 @@ ACQUIRES = {"acquire", "seq_cst"}
 
 
 class Races:
-    """Accesses of threads 0 to ``size`` - 1 to the memory from ``begin`` to ``end``.
-
-    Attributes
-    ----------
-    found : list of str
-        The races, each in a sentence.
-    """
+    """Accesses of threads 0 to ``size`` - 1 to the memory from ``begin`` to ``end``."""
 
     def __init__(self, size, begin, end):
         self._left = size  # stands for requests that go on when a thread has left them
@@ -35,7 +29,7 @@ class Races:
         self._reads = defaultdict(dict)
         self._atomic = {}
         self._streamed = [None] * size  # words that wait for a fence; None: no store does
-        self.found = []
+        self.found = []  # the races, each in a sentence
 
     def is_shared(self, address):
         """Whether an address is in the memory that is watched."""

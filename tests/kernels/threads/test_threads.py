@@ -60,8 +60,7 @@ PLANTED = {
 
 
 def reports(*arguments):
-    process = programs.start("threads.trace", *arguments, NUMBA_DISABLE_JIT="1")
-    return json.loads(programs.output_of(process))
+    return json.loads(programs.output_of("threads.trace", *arguments, NUMBA_DISABLE_JIT="1"))
 
 
 @pytest.fixture(scope="module")

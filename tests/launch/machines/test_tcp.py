@@ -3,7 +3,6 @@
 import pathlib
 import re
 import signal
-import subprocess
 import sys
 
 import psutil
@@ -16,7 +15,7 @@ from tests.launch.command import (
     EXAMPLES,
     PROGRAMS,
     Running,
-    environment,
+    at_once,
 )
 from tests.launch.workers.test_launch import add, surroundings
 
@@ -72,9 +71,6 @@ def test_a_killed_rank_ends_the_job_on_both_nodes(machine, killed):
 @pytest.mark.slow
 def test_fifty_jobs_at_once():
     command = [*COMMAND, "run", "--backend", "tcp", "-n", "2", "--no-prefix", str(HELLO)]
-    jobs = [subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                             stderr=subprocess.STDOUT, text=True, env=environment())
-            for _ in range(50)]  # fmt: skip
-    outputs = [job.communicate(timeout=2 * DEADLINE_S)[0] for job in jobs]
-    assert [job.returncode for job in jobs] == [0] * 50, outputs
-    assert all("2 ranks, whose numbers add up to 1" in output for output in outputs)
+    jobs = at_once(command, [{}] * 50, within_s=2 * DEADLINE_S)
+    assert [job.returncode for job in jobs] == [0] * 50, jobs
+    assert all("2 ranks, whose numbers add up to 1" in job.stdout for job in jobs)

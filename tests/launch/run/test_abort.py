@@ -2,34 +2,31 @@
 
 import itertools
 import os
-import subprocess
 import sys
 
 import pytest
 
 from cobre_comm import WorkerError, launch
 from tests.grid import some
-from tests.launch.command import DEADLINE_S, PROGRAMS, Running, environment
-from tests.launch.mpi_libraries import needs
+from tests.launch.command import DEADLINE_S, PROGRAMS, Running, at_once
+from tests.launch.mpi_libraries import on
 from tests.launch.programs.aborts import CODE, act
 from tests.launch.run.test_raised import PLACES
 
 ABORTS = PROGRAMS / "aborts.py"
 DAILY = [
-    ("wait", "tcp-leaders", "njit"), ("compute", "tcp-flat", "python"), ("part", "shm", "python"),
+    ("wait", "tcp:0,0,1,1", "njit"), ("compute", "tcp-flat", "python"), ("part", "shm", "python"),
     ("compute", "mpi-openmpi", "python"),
 ]  # fmt: skip
 EVERYWHERE = itertools.product(["wait"], PLACES, ["python", "njit"])
-EACH_WAY = itertools.product(["part", "compute"], ["shm", "tcp-followers"], ["python"])
+EACH_WAY = itertools.product(["part", "compute"], ["shm", "tcp:0,1,1,0"], ["python"])
 ALL = dict.fromkeys([*EVERYWHERE, *EACH_WAY, *DAILY])
 
 
 @pytest.mark.parametrize(("way", "place", "caller"), some(DAILY, ALL))
 def test_a_launched_job_ends_with_the_code(way, place, caller):
-    backend, variables = PLACES[place]
-    if backend == "mpi":
-        variables = variables | needs(place.split("-")[1])
-    with Running("run", "-n", 4, "--backend", backend, ABORTS, way, caller, extra=variables) as job:
+    option, variables = on(place)
+    with Running("run", "-n", 4, *option, ABORTS, way, caller, extra=variables) as job:
         job.wait_ready(4)
         code, output, errors = job.finish()
         assert code == CODE, errors
@@ -59,24 +56,13 @@ def as_srun(rank, size):
 @pytest.mark.parametrize("placed", [by_hand, as_torchrun, as_srun])
 def test_ranks_without_a_launcher_of_ours_end_each_other(placed, caller):
     """Those that wait end at once, with the same code, and do not get to their own handlers."""
-    token = {"COBRE_TCP_TOKEN": "of this test"}
-    jobs = [
-        subprocess.Popen([sys.executable, ABORTS, "wait", caller], stdout=subprocess.PIPE,
-                         stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL,
-                         env=environment(**token, **placed(rank, 3)))
-        for rank in range(3)
-    ]  # fmt: skip
-    try:
-        said = [job.communicate(timeout=DEADLINE_S) for job in jobs]
-    finally:
-        for job in jobs:
-            job.kill()
-            job.wait()
-    assert [job.returncode for job in jobs] == [CODE] * 3, said
-    assert not any("caught" in output or "returned" in output for output, _ in said)
-    assert said[1][1] == f"cobre-comm: rank 1 called abort({CODE})\n"
+    ranks = [{"COBRE_TCP_TOKEN": "of this test", **placed(rank, 3)} for rank in range(3)]
+    done = at_once([sys.executable, ABORTS, "wait", caller], ranks)
+    assert [rank.returncode for rank in done] == [CODE] * 3, done
+    assert not any("caught" in rank.stdout or "returned" in rank.stdout for rank in done)
+    assert done[1].stderr == f"cobre-comm: rank 1 called abort({CODE})\n"
     for rank in (0, 2):
-        assert said[rank][1] == f"cobre-comm: rank 1 has aborted the job with code {CODE}\n"
+        assert done[rank].stderr == f"cobre-comm: rank 1 has aborted the job with code {CODE}\n"
 
 
 def test_launch_raises_an_error_with_the_code():

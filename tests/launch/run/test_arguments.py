@@ -144,9 +144,7 @@ def test_help_says_what_a_command_does_with_examples(command, capsys):
 
 
 @pytest.mark.parametrize("separator", [[], ["--"]])
-def test_arguments_of_the_script_are_its_own(separator, tmp_path):
-    script = tmp_path / "show.py"
-    script.write_text("import sys; print(sys.argv[1:])")
+def test_arguments_of_the_script_are_its_own(separator, written):
     words = ["-n", "5", "--timeout", "x", "-m", "--", "--help"]
-    done = cobre("run", "-n", 1, *separator, script, *words)
+    done = cobre("run", "-n", 1, *separator, written("import sys; print(sys.argv[1:])"), *words)
     assert done.stdout == f"{words}\n"

@@ -1,7 +1,6 @@
 """Processes that a rank starts: none of them takes the rank's seat, and the job goes on."""
 
 import os
-import subprocess
 import sys
 
 import pytest
@@ -9,7 +8,7 @@ import pytest
 from cobre_comm import launch
 from cobre_comm.testing import new_job_name
 from tests.command import python
-from tests.launch.command import DEADLINE_S, PROGRAMS, cobre, environment, lines_of
+from tests.launch.command import PROGRAMS, at_once, cobre, environment, lines_of
 from tests.launch.programs.children import start
 from tests.launch.run.test_every_backend import Backend
 
@@ -94,19 +93,9 @@ WRAPPED = "from tests.launch.programs.children import got; print(got())"
 
 def by_hand(*command):
     """Run a command as two ranks that nobody but the user has started; return their outputs."""
-    name = new_job_name()
-    ranks = [
-        subprocess.Popen(
-            command, stdout=subprocess.PIPE, text=True,
-            env=environment(COBRE_SHM_NAME=name, COBRE_SHM_RANK=str(rank), COBRE_SHM_SIZE="2"),
-        )
-        for rank in range(2)
-    ]  # fmt: skip
-    try:
-        return [rank.communicate(timeout=DEADLINE_S)[0].splitlines() for rank in ranks]
-    finally:
-        for rank in ranks:
-            rank.kill()
+    job = {"COBRE_SHM_NAME": new_job_name(), "COBRE_SHM_SIZE": "2"}
+    ranks = [{**job, "COBRE_SHM_RANK": str(rank)} for rank in range(2)]
+    return [done.stdout.splitlines() for done in at_once(command, ranks)]
 
 
 def test_a_program_between_launcher_and_rank_takes_no_seat():

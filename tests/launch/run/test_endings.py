@@ -17,6 +17,7 @@ from cobre_comm.reports.report_pipe import Report
 from cobre_comm.run.last_lines import last_words
 from tests.grid import some
 from tests.launch.command import PROGRAMS, SOON_S, Running, cobre, lines_of
+from tests.launch.mpi_libraries import on
 
 ACT, HANG = (PROGRAMS / f"{name}.py" for name in ("act", "hang"))
 
@@ -110,10 +111,8 @@ APART = [(what, *rest) for what, *rest in ALL if (what, rest[-1]) != ("deadlocks
 
 @pytest.mark.parametrize(("what", "caller", "backend"), some(DAILY, APART))
 def test_a_rank_that_does_not_come_is_told_with_its_calls_and_its_line(what, caller, backend):
-    name, _, flat = backend.partition("-")
-    shares = {"COBRE_TCP_SHARE": "0"} if flat else {}
-    words = "--backend", name, "--timeout", 4, HANG, what, caller
-    done = cobre("run", "-n", 4, *words, **shares)
+    option, variables = on(backend)
+    done = cobre("run", "-n", 4, *option, "--timeout", 4, HANG, what, caller, **variables)
     for pattern in HANGS[what]:
         assert re.search(pattern, done.stderr), (pattern, done.stderr)
 

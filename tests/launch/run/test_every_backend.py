@@ -11,7 +11,7 @@ import pytest
 
 from tests.grid import slow, some
 from tests.launch.command import EXAMPLES, PROGRAMS, SOON_S, Running, cobre, lines_of
-from tests.launch.mpi_libraries import needs
+from tests.launch.mpi_libraries import on
 
 HELLO = EXAMPLES / "hello_ranks.py"
 ACT, MEET, WAIT = (PROGRAMS / f"{name}.py" for name in ("act", "meet", "wait"))
@@ -23,8 +23,7 @@ class Backend:
     """A backend, and the MPI library that it uses."""
 
     def __init__(self, name):
-        self.kind, _, library = name.partition("-")
-        self.variables = needs(library) if library else {}
+        (_, self.kind), self.variables = on(name)
 
     def words(self, ranks, *words):
         return ["run", "-n", ranks, "--backend", self.kind, *words]

@@ -29,10 +29,8 @@ with create_communicator() as comm:
 
 
 @pytest.fixture
-def program(tmp_path):
-    path = tmp_path / "many.py"
-    path.write_text(PROGRAM)
-    return path
+def program(written):
+    return written(PROGRAM)
 
 
 def trace(*lines):

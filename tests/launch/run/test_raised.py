@@ -7,7 +7,7 @@ import pytest
 
 from tests.grid import some
 from tests.launch.command import PROGRAMS, cobre, lines_of
-from tests.launch.mpi_libraries import needs
+from tests.launch.mpi_libraries import on
 
 RAISES = PROGRAMS / "raises.py"
 SAID = "rank 2 raised ValueError: bad inflow file"
@@ -24,35 +24,24 @@ TOLD = {
     "empty": "rank 2 raised ValueError",
     "exit": "rank 2 closed its communicator, while others waited for it",
 }
-# By a name: the backend, and how its ranks lie on nodes.
-PLACES = {
-    "shm": ("shm", {}),
-    "tcp": ("tcp", {}),
-    "tcp-flat": ("tcp", {"COBRE_TCP_SHARE": "0"}),
-    "tcp-followers": ("tcp", {"COBRE_TCP_PRETEND_NODES": "0,1,1,0"}),
-    "tcp-leaders": ("tcp", {"COBRE_TCP_PRETEND_NODES": "0,0,1,1"}),
-    "mpi-openmpi": ("mpi", {}),
-    "mpi-mpich": ("mpi", {}),
-    "mpi-openmpi-flat": ("mpi", {"COBRE_MPI_PRETEND_NODES": "0,1,2,3"}),
-    "mpi-mpich-leaders": ("mpi", {"COBRE_MPI_PRETEND_NODES": "0,0,1,1"}),
-    "mpi-openmpi-followers": ("mpi", {"COBRE_MPI_PRETEND_NODES": "0,1,1,0"}),
-}
+PLACES = [
+    "shm", "tcp", "tcp-flat", "tcp:0,1,1,0", "tcp:0,0,1,1", "mpi-openmpi", "mpi-mpich",
+    "mpi-openmpi:0,1,2,3", "mpi-mpich:0,0,1,1", "mpi-openmpi:0,1,1,0",
+]  # fmt: skip
 DAILY = [
     ("bare", "shm", "njit"), ("surrogates", "shm", "python"), ("part", "shm", "python"),
-    ("with", "tcp-followers", "python"), ("with", "mpi-mpich-leaders", "njit"),
+    ("with", "tcp:0,1,1,0", "python"), ("with", "mpi-mpich:0,0,1,1", "njit"),
 ]  # fmt: skip
 
 EVERYWHERE = itertools.product(("with", "bare", "exit"), PLACES, ("python", "njit"))
-EACH_WAY = itertools.product(TOLD, ("shm", "tcp-followers"), ("python",))
+EACH_WAY = itertools.product(TOLD, ("shm", "tcp:0,1,1,0"), ("python",))
 ALL = dict.fromkeys([*EVERYWHERE, *EACH_WAY])
 
 
 @pytest.mark.parametrize(("way", "place", "caller"), some(DAILY, ALL))
 def test_the_others_are_told_what_a_rank_raised(way, place, caller):
-    backend, variables = PLACES[place]
-    if backend == "mpi":
-        variables = variables | needs(place.split("-")[1])
-    done = cobre("run", "-n", 4, "--backend", backend, RAISES, way, caller, **variables)
+    option, variables = on(place)
+    done = cobre("run", "-n", 4, *option, RAISES, way, caller, **variables)
     for rank in {0, 1, 2, 3} - {1 if way == "part" else 2}:
         assert lines_of(done.stdout, rank) == [f"barrier failed: {TOLD[way]}"], done.stderr
     assert done.returncode == (3 if way == "exit" else 1)
@@ -73,10 +62,8 @@ with create_communicator() as comm:
 
 
 @pytest.fixture
-def program(tmp_path):
-    path = tmp_path / "alike.py"
-    path.write_text(ALIKE)
-    return path
+def program(written):
+    return written(ALIKE)
 
 
 def test_one_mistake_of_all_ranks_is_printed_once(program):
@@ -110,11 +97,9 @@ cobre_comm.create_communicator(sys.argv[1])
 @pytest.mark.parametrize(
     ("kind", "said"), [("case", "OSError: no such case"), ("smh", "there is no backend 'smh'")]
 )
-def test_a_mistake_before_the_communicator_is_printed_once(tmp_path, kind, said):
+def test_a_mistake_before_the_communicator_is_printed_once(written, kind, said):
     """A forked child prints its own traceback, and the rank still has its report."""
-    program = tmp_path / "early.py"
-    program.write_text(EARLY)
-    done = cobre("run", "-n", 3, program, kind)
+    done = cobre("run", "-n", 3, written(EARLY), kind)
     assert done.stderr.count(said) == 1, done.stderr
     assert "the last words of ranks 0-2:" in done.stderr
     assert done.stderr.count("KeyError: 'of a child'") == 3
@@ -160,9 +145,7 @@ raise ValueError("x" * (30_000 if way == "long" else 3))
     ("way", "word"),
     [("hook", "MY HOOK xxx"), ("deaf", "ValueError: xxx"), ("long", "x" * 30_000)],
 )
-def test_a_rank_prints_itself_what_the_launcher_cannot_print_for_it(way, word, tmp_path):
-    path = tmp_path / "hooks.py"
-    path.write_text(HOOKS)
-    done = cobre("run", "-n", 2, path, way)
+def test_a_rank_prints_itself_what_the_launcher_cannot_print_for_it(way, word, written):
+    done = cobre("run", "-n", 2, written(HOOKS), way)
     for rank in range(2):
         assert any(word in line for line in lines_of(done.stderr, rank)), done.stderr

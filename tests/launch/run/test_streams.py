@@ -39,10 +39,8 @@ STATS = {"COBRE_COMM_STATS": "1"}
 
 
 @pytest.fixture
-def program(tmp_path):
-    path = tmp_path / "streams.py"
-    path.write_text(PROGRAM)
-    return path
+def program(written):
+    return written(PROGRAM)
 
 
 @pytest.mark.parametrize("how", ["none", "closed", "bare", "raises"])

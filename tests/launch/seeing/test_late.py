@@ -8,7 +8,7 @@ import pytest
 from tests.command import python
 from tests.grid import some
 from tests.launch.command import PROGRAMS, cobre, environment
-from tests.launch.mpi_libraries import needs
+from tests.launch.mpi_libraries import on
 
 LATE = PROGRAMS / "late.py"
 LINE = re.compile(
@@ -18,19 +18,8 @@ LINE = re.compile(
 )
 LATE_S, PAUSE_S = 0.5, 4.0
 SOON = {"COBRE_COMM_LATE_SECS": str(LATE_S)}
-BACKENDS = ("shm", "tcp", "tcp-flat", "mpi-mpich", "mpi-openmpi", "mpi-mpich-nodes")
+BACKENDS = ("shm", "tcp", "tcp-flat", "mpi-mpich", "mpi-openmpi", "mpi-mpich:0,1,2")
 ALL = list(itertools.product(BACKENDS, ("python", "njit")))
-
-
-def variables(name):
-    kind, _, way = name.partition("-")
-    library, _, nodes = way.partition("-")
-    chosen = needs(library) if kind == "mpi" else {}
-    if way == "flat":
-        chosen = {"COBRE_TCP_SHARE": "0"}
-    if nodes:
-        chosen["COBRE_MPI_PRETEND_NODES"] = "0,1,2"
-    return kind, chosen | SOON
 
 
 def check(stderr, nodes_that_wait):
@@ -43,10 +32,10 @@ def check(stderr, nodes_that_wait):
 
 @pytest.mark.parametrize(("name", "caller"), some([("shm", "python"), ("tcp-flat", "njit")], ALL))
 def test_under_run(name, caller):
-    kind, extra = variables(name)
-    done = cobre("run", "-n", 3, "--backend", kind, LATE, caller, PAUSE_S, **extra)
+    option, variables = on(name)
+    done = cobre("run", "-n", 3, *option, LATE, caller, PAUSE_S, **variables, **SOON)
     assert done.returncode == 0, done
-    check(done.stderr, 2 if name.endswith(("flat", "nodes")) else 1)
+    check(done.stderr, 2 if name.endswith(("flat", "0,1,2")) else 1)
 
 
 @pytest.mark.parametrize(
@@ -54,8 +43,8 @@ def test_under_run(name, caller):
     some([("shm", "njit")], [row for row in ALL if not row[0].startswith("mpi")]),
 )
 def test_under_launch(name, caller):
-    kind, extra = variables(name)
-    env = environment(**extra)
+    (_, kind), variables = on(name)
+    env = environment(**variables, **SOON)
     done = python(str(LATE), caller, str(PAUSE_S), kind, env=env)
     check(done.stderr, 2 if name.endswith("flat") else 1)
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.grid import slow
 from tests.launch.command import DEADLINE_S, PATIENT, PROGRAMS, Running, cobre
-from tests.launch.mpi_libraries import needs
+from tests.launch.mpi_libraries import on
 
 WAIT, PHASES = PROGRAMS / "wait.py", PROGRAMS / "phases.py"
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
@@ -35,8 +35,7 @@ def status_until(job, pattern):
 
 @pytest.mark.parametrize("name", ["shm", slow("tcp"), slow("mpi-mpich"), slow("mpi-openmpi")])
 def test_a_stopped_rank_is_named(name):
-    kind, _, library = name.partition("-")
-    extra = needs(library) if library else {}
+    (_, kind), extra = on(name)
     with Running("run", "-n", 3, "--backend", kind, *PATIENT, WAIT, "meet", extra=extra) as job:
         pids = {rank: known[0] for rank, known in job.wait_ready(3).items()}
         os.kill(pids[1], signal.SIGSTOP)

@@ -29,11 +29,9 @@ def launcher(comm):
 
 
 @pytest.mark.quick
-def test_our_launchers(tmp_path):
-    path = tmp_path / "prints.py"
-    path.write_text(PRINTS)
+def test_our_launchers(written):
     nodes = {"COBRE_TCP_PRETEND_NODES": "0,1,1"}
-    done = cobre("run", "-n", 3, "--no-prefix", "--backend", "tcp", path, **nodes)
+    done = cobre("run", "-n", 3, "--no-prefix", "--backend", "tcp", written(PRINTS), **nodes)
     title, first, second, last = done.stdout.splitlines()
     assert title.split() == ["node", "host", "ranks", "cpus", "numa"]
     assert (first.split()[:3:2], second.split()[:3:2]) == (["0", "0"], ["1*", "1-2"])
@@ -43,12 +41,10 @@ def test_our_launchers(tmp_path):
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system cannot bind")
 @pytest.mark.parametrize("nodes", ["0", "0,1"])
-def test_which_cpus_ranks_may_use(tmp_path, nodes):
-    path = tmp_path / "prints.py"
-    path.write_text(PRINTS)
+def test_which_cpus_ranks_may_use(written, nodes):
     first, second = (read_cores() * 2)[:2]
     words = ["--bind", "core", "--no-prefix", "--backend", "tcp"]
-    told = cobre("run", "-n", 2, *words, path, COBRE_TCP_PRETEND_NODES=nodes).stdout
+    told = cobre("run", "-n", 2, *words, written(PRINTS), COBRE_TCP_PRETEND_NODES=nodes).stdout
     expected = [[",".join(runs(core.cpus)), f"{core.numa}"] for core in (first, second)]
     assert [line.split()[3:] for line in told.splitlines()[1:-1]] == (
         expected if first != second else [expected[0]] * len(set(nodes) - {","})

@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 
+from cobre_comm import InvalidCommunicator
 from cobre_comm.testing.cases.calls import OPERATIONS, arguments, calls
 from cobre_comm.testing.cases.raised import met
 
@@ -21,6 +22,16 @@ def _fork_of_libc():
 
 
 FORKS = {"python": os.fork, "libc": _fork_of_libc}
+
+
+def are_refused_in_child(fork, *calls):
+    """Fork a child that makes some calls; return whether each says that the child is no rank."""
+    child = FORKS[fork]()
+    if child == 0:
+        errors = [met(call) for call in calls]
+        is_told = [isinstance(e, InvalidCommunicator) and "forked" in str(e) for e in errors]
+        os._exit(not all(is_told))
+    return os.waitpid(child, 0)[1] == 0
 
 
 def collective(comm, caller, operation, length=5, *, root=0, **keywords):

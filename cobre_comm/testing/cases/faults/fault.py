@@ -18,48 +18,26 @@ class Fault:
     """A kind of fault, the job and the rank that it strikes, and the moment.
 
     A kind that begins with ``two_`` befalls the next rank too.
-
-    Attributes
-    ----------
-    kind : str
-        A name of ``kinds.KINDS``.
-    victim : int
-        The rank that it befalls.
-    size, backend, caller : int, str, str
-        The job, and how its ranks call.
-    moment : str
-        While ranks meet (``start``), in or between collectives (``step``), while a region is made
-        (``region``), while the communicator is split (``split``), in a call that alone holds its
-        communicator (``last``), or at the end (``close``).
-    step : int
-        The step before which it is armed.
-    delay_s : float
-        From then until it strikes, where something outside the rank's own code strikes.
-    lasts_s : float
-        How long ranks go on after a fault that must not matter; or how long a pause lasts.
-    seed : int
-        Of the steps.
-    limit_s : float
-        How long a live rank is waited for.
-    start : str
-        ``hand`` (by environment variables), ``run`` (``cobre-comm run``) or ``launch``.
-    env : mapping
-        Environment variables of all ranks.
     """
 
-    kind: str
+    kind: str  # a name of `kinds.KINDS`
     victim: int
     size: int
     backend: str = "shm"
     caller: str = "mixed"
+    # While ranks meet (`start`), in or between collectives (`step`), while a region is made
+    # (`region`), while the communicator is split (`split`), in a call that alone holds its
+    # communicator (`last`), or at the end (`close`).
     moment: str = STEP
-    step: int = 3
+    step: int = 3  # the step before which it is armed
+    # From its arming until it strikes, where something outside the rank's own code strikes.
     delay_s: float = 0.0
+    # How long ranks go on after a fault that must not matter; or how long a pause lasts.
     lasts_s: float = 0.2
-    seed: int = 0
-    limit_s: float = 60.0
-    start: str = "hand"
-    env: Mapping = field(default_factory=dict)
+    seed: int = 0  # of the steps
+    limit_s: float = 60.0  # how long a live rank is waited for
+    start: str = "hand"  # `hand` (by environment variables), `run` (`cobre-comm run`) or `launch`
+    env: Mapping = field(default_factory=dict)  # environment variables of all ranks
 
     @property
     def victims(self):

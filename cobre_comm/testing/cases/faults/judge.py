@@ -12,34 +12,16 @@ PROMISED_S = 1.0  # from the fault to the error, on a machine that has nothing e
 
 @dataclass(frozen=True)
 class Seen:
-    """Facts about a job that no account of a rank has, such as exit codes.
+    """Facts about a job that no account of a rank has, such as exit codes."""
 
-    Attributes
-    ----------
-    exit_codes : tuple
-        Of the ranks; None where it was busy at the deadline.
-    margin_s : float
-        How much later than promised things may be on this machine, now.
-    timeout_variable : str
-        That an error about a late rank names.
-    overdue : bool
-        Whether a rank was still busy at the deadline.
-    names, processes : tuple of str
-        What was left in shared memory, and alive.
-    launcher : int or None
-        Exit code of the launcher, which alone knows the exit codes of the ranks that it started.
-    launcher_text : str
-        What it wrote.
-    """
-
-    exit_codes: tuple = ()
-    margin_s: float = 1.0
-    timeout_variable: str = ""
-    overdue: bool = False
-    names: tuple = ()
-    processes: tuple = ()
-    launcher: int | None = None
-    launcher_text: str = ""
+    exit_codes: tuple = ()  # of the ranks; None where it was busy at the deadline
+    margin_s: float = 1.0  # how much later than promised things may be on this machine, now
+    timeout_variable: str = ""  # that an error about a late rank names
+    overdue: bool = False  # whether a rank was still busy at the deadline
+    names: tuple = ()  # what was left in shared memory
+    processes: tuple = ()  # what was left alive
+    launcher: int | None = None  # its exit code: that of the lost rank
+    launcher_text: str = ""  # what it wrote
 
 
 @dataclass
@@ -61,17 +43,7 @@ def promise_of(fault):
 
 
 class Judge:
-    """Judges the ranks of a job by its fault; each promise of a fault is a method.
-
-    Parameters
-    ----------
-    fault : Fault
-        The fault of the job.
-    accounts : sequence of dict
-        In rank order, as ``fault.told`` returns them.
-    seen : Seen
-        All other facts.
-    """
+    """Judges the ranks of a job by its fault and their accounts; each promise is a method."""
 
     def __init__(self, fault, accounts, seen):
         self.fault, self.accounts, self.seen = fault, list(accounts), seen

@@ -19,27 +19,13 @@ HARMFUL = (LOST, INTERRUPTED, LATE)  # the job cannot go on
 
 
 class Kind(NamedTuple):
-    """A kind of fault.
+    """A kind of fault."""
 
-    Attributes
-    ----------
-    promise : str
-        The result that the survivors must have.
-    strike : callable
-        The method that strikes, called with the victim.
-    exit_code : int
-        The exit code of the victim.
-    operation : str
-        The operation of the step that the fault replaces, where it replaces one.
-    meets : str
-        The error that ends the wait of a victim whose own process goes on.
-    """
-
-    promise: str
-    strike: Callable
-    exit_code: int = 0
-    operation: str = ""
-    meets: str = ""
+    promise: str  # the result that the survivors must have
+    strike: Callable  # the method that strikes, called with the victim
+    exit_code: int = 0  # the exit code of the victim
+    operation: str = ""  # the operation of the step that the fault replaces, where it replaces one
+    meets: str = ""  # the error that ends the wait of a victim whose own process goes on
 
 
 def sending(number):

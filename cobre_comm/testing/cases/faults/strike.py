@@ -91,28 +91,14 @@ def _would_hang(fork):
 class Victim:
     """A rank that a fault strikes; most kinds of faults are a method.
 
-    Parameters
-    ----------
-    fault : Fault
-        The fault that strikes the rank.
-    folder : str
-        Where the ranks write their accounts.
-    ledger : Ledger
-        Of this rank.
-    comm : Communicator or None
-        None while ranks meet.
-
-    Attributes
-    ----------
-    is_due : bool
-        Whether a signal is on its way whose handler must run while ranks work.
+    It has no communicator while ranks meet.
     """
 
     def __init__(self, fault, folder, ledger, comm):
         self.fault, self.folder, self.ledger, self.comm = fault, folder, ledger, comm
         self._end_signals = lambda: None
         self.taken = contextlib.ExitStack()  # what the fault takes from the victim
-        self.is_due = False
+        self.is_due = False  # whether a signal is on its way whose handler must run at work
 
     def send(self, number, every_s=0.0):
         self.ledger.tell(struck=time.monotonic() + self.fault.delay_s)

@@ -20,21 +20,7 @@ DAWDLE_S = 0.003
 
 
 class Worker:
-    """A rank of a job that a fault strikes.
-
-    Parameters
-    ----------
-    comm : Communicator
-        Of the job.
-    caller : str
-        As the table of cases has it.
-    fault : Fault
-        The fault of the job.
-    folder : str
-        Empty at first; ranks write their accounts there.
-    rank : int
-        The number of this rank.
-    """
+    """A rank of a job that a fault strikes; ranks write their accounts in a folder."""
 
     def __init__(self, comm, caller, fault, folder, rank):
         self.comm, self.caller, self.fault, self.folder, self.rank = (

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from cobre_comm import AllocationFailed, ReduceOp
-from cobre_comm.testing.cases.calls import calls
+from cobre_comm.testing.cases.calls import by_caller, calls
 from cobre_comm.testing.cases.case import NEVER, QUICK, Case, Together
 from cobre_comm.testing.cases.collectives import allreduce
 from cobre_comm.testing.cases.mixed.sequences import four_in_a_row
@@ -53,9 +53,7 @@ def _view(region):
     return region.as_slice()
 
 
-BLOCKS = {"python": _block, "njit": njit(cache=True)(_block)}
-LENGTHS = {"python": _lengths, "njit": njit(cache=True)(_lengths)}
-VIEWS = {"python": _view, "njit": njit(cache=True)(_view)}
+BLOCKS, LENGTHS, VIEWS = (by_caller(each, nogil=False) for each in (_block, _lengths, _view))
 
 
 def populate_by_block(comm, caller, count):

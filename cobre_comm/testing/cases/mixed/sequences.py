@@ -4,7 +4,7 @@ import random
 from typing import NamedTuple
 
 from cobre_comm import CommError, ReduceOp
-from cobre_comm.testing.cases.calls import calls
+from cobre_comm.testing.cases.calls import calls, chosen
 from cobre_comm.testing.cases.case import EVERY, NEVER, QUICK, Case, Slow
 from cobre_comm.testing.cases.collectives import allgatherv, allreduce, broadcast
 from cobre_comm.testing.cases.reference import (
@@ -45,8 +45,7 @@ def random_operations(comm, caller, seed, count, longest):
     choice = OF_PYTHON if caller == "python" else COMPILED
     for number in range(count):
         who = draw.choice(["python", "njit"]) if caller == "either" else caller
-        if who == "mixed":
-            who = ("python", "njit")[(comm.rank + number) % 2]
+        who = chosen(who, comm.rank + number)
         body = draw.choice([_random_gather, _random_reduce, _random_cast, _barrier])
         length = draw.choice([*LENGTHS, draw.randrange(1, longest)])
         try:

@@ -25,30 +25,15 @@ HERE = pathlib.Path(__file__).parent
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault.
+    """One fault."""
 
-    Attributes
-    ----------
-    name : str
-        What ``PLANTED_FAULT`` is set to.
-    story : str
-        What goes wrong.
-    ranks : int
-        The smallest number of ranks with which the results differ from the right ones.
-    changed : str
-        The kernel that has the fault, as ``broadcast_entry``; or the call, as ``region.block``.
-    path : str
-        The file that is changed, from ``cobre_kernels`` on, or with ``cobre_comm``.
-    hunks : tuple of (str, str)
-        Lines, and the lines in their place.
-    """
-
-    name: str
-    story: str
-    ranks: int
+    name: str  # what `PLANTED_FAULT` is set to
+    story: str  # what goes wrong
+    ranks: int  # the smallest number of ranks with which the results differ from the right ones
+    # The kernel that has the fault, as `broadcast_entry`; or the call, as `region.block`.
     changed: str
-    path: str
-    hunks: tuple
+    path: str  # the file that is changed, from `cobre_kernels` on, or with `cobre_comm`
+    hunks: tuple  # lines, and the lines in their place
 
     def plant(self, comm, address):
         """Give a communicator's record the address of the kernel with the fault."""

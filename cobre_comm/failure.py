@@ -6,7 +6,7 @@ import ctypes
 import threading
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, cast
 
 from cobre_kernels.collective import comm as states
 from cobre_kernels.collective import status
@@ -41,8 +41,7 @@ from cobre_comm.journal.copied import describe
 from cobre_comm.journal.telling import raised_by, tell
 from cobre_comm.reduce_op import ReduceOp
 from cobre_comm.reports import aborting, report_pipe
-
-T = TypeVar("T")
+from cobre_comm.reports.alike import alike
 
 # By the number of a backend: the variable that raises its timeout; backends fill it in.
 TIMEOUT_VARIABLES: dict[int, str] = {}
@@ -63,14 +62,6 @@ _REASONS = {
 def _ranks(numbers: list[int]) -> str:
     names = [f"rank {number}" for number in numbers] or ["another rank"]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _alike(values: dict[int, T]) -> Iterable[tuple[T, list[int]]]:
-    """Return each value with the ranks that have it, in the order of its first rank."""
-    ranks: dict[T, list[int]] = {}
-    for rank, value in values.items():
-        ranks.setdefault(value, []).append(rank)
-    return ranks.items()
 
 
 class _Worded(NamedTuple):
@@ -170,10 +161,10 @@ def exception_for(address: int, operation: int, outcome: int, call: Any) -> Base
 
 
 def _word(address: int, operation: int, outcome: int, call: Any) -> _Worded:
-    if outcome in _CLOSED:
-        return _Worded(InvalidCommunicator(_CLOSED[outcome]))
-    if operation == REGION_BLOCK:
+    if operation == REGION_BLOCK:  # first: its outcome is a length, not a status
         return _Worded(outside_region(call.start, call.stop, outcome))
+    if outcome in _UNUSABLE:
+        return _Worded(InvalidCommunicator(_UNUSABLE[outcome]))
     comm = COMM.at(address)
     if outcome >= status.FIRST_BREAKING:
         failure = _collective_failure(comm, outcome)
@@ -191,16 +182,18 @@ def _word(address: int, operation: int, outcome: int, call: Any) -> _Worded:
         cause = str(first) or type(first).__name__
         message = f"this communicator broke in an earlier collective: {cause}"
         return _Worded(InvalidCommunicator(message, getattr(first, "ranks", ())))
-    if outcome >= status.IS_BROKEN:
-        return _Worded(InvalidCommunicator(_why_unusable(outcome)))
     if outcome == status.BUSY_ELSEWHERE:
         hint = IN_HANDLER if is_interrupted(comm) else _HINTS[outcome]
         return _Worded(InvalidCommunicator(f"{OPERATIONS[operation]}: {hint}"))
     return _Worded(_argument_error(comm, operation, outcome, call))
 
 
-# An object of a communicator that a rank has closed, or resets; by its status.
-_CLOSED = {
+# Why a communicator, or an object of it, cannot be used; by its status.
+_UNUSABLE = {
+    status.IS_CLOSED: "this communicator is closed; create another one",
+    status.IS_FORKED: "this process was forked after the communicator was made, so it is not a "
+    "rank of it; create a communicator in each process, or start processes with spawn",
+    status.IS_FINALIZED: "MPI has been finalized; close communicators before MPI.Finalize()",
     status.REGION_IS_CLOSED: CLOSED,
     status.WORK_IS_CLOSED: WORK_CLOSED,
     status.WORK_IS_RESET: RESET_MEANWHILE,
@@ -295,17 +288,6 @@ def _table_error(comm: View, name: str, outcome: int, call: Any) -> InvalidBuffe
     return InvalidBufferSize(name, ends[rank], call.recv_count, hint)
 
 
-def _why_unusable(outcome: int) -> str:
-    if outcome == status.IS_CLOSED:
-        return "this communicator is closed; create another one"
-    if outcome == status.IS_FORKED:
-        return (
-            "this process was forked after the communicator was made, so it is not a rank of it; "
-            "create a communicator in each process, or start processes with spawn"
-        )
-    return "MPI has been finalized; close communicators before MPI.Finalize()"
-
-
 def _collective_failure(comm: View, outcome: int) -> BaseException:
     if outcome == status.INTERRUPTED:
         return _pending_exception(comm)
@@ -336,8 +318,8 @@ def _loss(comm: View, lost: dict[int, int]) -> str:
     """Say why ranks are lost; ranks whose exception is known come first."""
     raised = {rank: words for rank in lost if (words := raised_by(comm, rank))}
     gone = {rank: reason for rank, reason in lost.items() if rank not in raised}
-    said = [f"{_ranks(ranks)} raised {words}" for words, ranks in _alike(raised)]
-    said += [f"{_ranks(ranks)} {_REASONS[why][len(ranks) > 1]}" for why, ranks in _alike(gone)]
+    said = [f"{_ranks(ranks)} raised {words}" for ranks, words in alike(raised)]
+    said += [f"{_ranks(ranks)} {_REASONS[why][len(ranks) > 1]}" for ranks, why in alike(gone)]
     whom = "it" if len(gone) == 1 else "them"
     return "; ".join(said) + (f", while others waited for {whom}" if gone else "")
 
@@ -388,7 +370,7 @@ def _disagreement(comm: View, operation: str) -> CollectiveFailed:
     for rank, words in described.items():
         if words in as_usual and calls[rank][:2] != usual:  # a hash tells them apart, in no words
             described[rank] = f"{words} otherwise"
-    told = "; ".join(f"{_ranks(ranks)} {what}" for what, ranks in _alike(described))
+    told = "; ".join(f"{_ranks(ranks)} {what}" for ranks, what in alike(described))
     is_one_signature = len({call[0] for call in calls.values()}) == 1
     hint = _DIFFERENCES.get(usual[0] & 0xFF, "") if is_one_signature else ""
     return CollectiveFailed(operation, 0, f"ranks disagree{hint}: {told}", at_fault)

@@ -1,4 +1,4 @@
-/* The roll calls of survivors on several nodes, by a chair: tcp/council.py.
+/* The roll calls of survivors on several nodes, by a chair: tcp/council.py and tcp/chair.py.
  *
  * Each rank answers CALLS calls and returns. ANSWER, ROLL, HELD, DECIDED follow each other on a link, so
  * a link carries one message at a time. What a rank has sent before its end may arrive, or not.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import abc
 import re
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,20 +18,18 @@ REASON_BYTES = 480
 T = TypeVar("T")
 
 
-class Group(Protocol):
+class Group(abc.ABC):
     """Ranks that can talk: a communicator, as far as an agreement needs it."""
 
-    @property
-    def rank(self) -> int:
-        """This rank."""
-
-    @property
-    def size(self) -> int:
-        """Number of ranks."""
+    __slots__ = ()
+    rank: int
+    size: int
 
     def agree(self, value: int) -> int:
         """Return the smallest of the values of all ranks; collective."""
+        return int(self.gather_rows(np.array([value], dtype=np.int64)).min())
 
+    @abc.abstractmethod
     def gather_rows(self, row: NDArray[Any]) -> NDArray[Any]:
         """Gather one row from each rank, all of one length and dtype; collective."""
 

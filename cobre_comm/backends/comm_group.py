@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre_comm.backends.agreement import Group
 from cobre_comm.contract.communicator import Communicator
 from cobre_comm.reduce_op import ReduceOp
 
 
-class CommGroup:
-    """A :class:`cobre_comm.backends.agreement.Group` that talks by a communicator."""
+class CommGroup(Group):
+    """A group that talks by a communicator."""
 
     __slots__ = ("_comm", "rank", "size")
 

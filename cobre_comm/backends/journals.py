@@ -1,10 +1,7 @@
 """The memory of the journals of a communicator's ranks, as far as this process can read them.
 
-A rank that shares memory has its journal in the segment of its node. Any other has it in shared
-memory of its own, without a name: ``cobre-comm status`` finds it among the descriptors of the
-process, and the kernel frees it with the process.
-
-Source: memfd_create(2), since Linux 3.17. Elsewhere such a journal is private memory.
+A rank that shares memory has its journal in the segment of its node. Any other has it in memory of
+its own, which it shows (``journal/shown.py``).
 """
 
 from __future__ import annotations
@@ -27,29 +24,17 @@ from cobre_kernels.machine.record import WORD_BYTES, View
 from numpy.typing import NDArray
 
 from cobre_comm.journal.copied import Copied
-from cobre_comm.journal.finding import MEMORY_NAME, load, own_journals
+from cobre_comm.journal.finding import MEMORY_NAME, own_journals
+from cobre_comm.journal.shown import load, show
 from cobre_comm.journal.stats import Stats, stats_of
 from cobre_comm.journal.tables import table_of_ranks
 from cobre_comm.journal.telling import is_telling
 from cobre_comm.reports.raised import cut
-from cobre_comm.system.descriptor import Descriptor
-from cobre_comm.system.mapping import map_file
 from cobre_comm.system.streams import write_error
 
 JOB_BYTES = journal.JOB_WORDS * WORD_BYTES
 
 _numbers = itertools.count()
-
-
-def own_memory() -> tuple[Descriptor | None, NDArray[np.int64]]:
-    """Return zeroed memory for one journal, and the descriptor by which other processes find it."""
-    nbytes = JOURNAL.size_bytes
-    try:
-        file = Descriptor(os.memfd_create, MEMORY_NAME)
-        os.posix_fallocate(file.number, 0, nbytes)
-        return file, map_file(file.number, nbytes).view(np.int64)
-    except (AttributeError, OSError):  # no Linux, or a sandbox
-        return None, np.asarray(JOURNAL.array())
 
 
 def job_name() -> str:
@@ -83,7 +68,7 @@ class Journals:
         comm.waits = self._waits.ctypes.data
         self._memory: list[object] = []  # keeps them mapped
         self._note_raised = note_raised_kernel.call  # loaded now: close may run at exit
-        self._file, own = own_memory()
+        self._file, own = show(MEMORY_NAME, JOURNAL.size_bytes)
         self._memory.append(own)
         self._open(own.ctypes.data)
 

@@ -96,6 +96,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("cobre_comm")
 
 
+_ENTRIES = {**entry.ENTRIES, EXACT_SUM: exact_sum.exact_sum_entry}
 # Loaded when a communicator is made: later an error or a region may find no descriptor left.
 _FOR_ERRORS = (guard.give_up_kernel, journal.copy_journal_kernel, phases.resume_kernel)
 
@@ -158,9 +159,8 @@ class KernelBackend(Communicator):
         """Note the addresses of the kernels."""
         comm = self._comm
         comm.python = fast_methods.install(_backend_class(type(self)), serve_slowly)
-        for operation, kernel in entry.ENTRIES.items():
+        for operation, kernel in _ENTRIES.items():
             comm.collectives[operation].entry = kernel.address
-        comm.collectives[EXACT_SUM].entry = exact_sum.exact_sum_entry.address
         bodies.give_to(comm)
         comm.explain = failure.explain_address()
         comm.fail = guard.fail_kernel.address
@@ -216,30 +216,18 @@ class KernelBackend(Communicator):
     def broadcast(self, buf: Array, root: int = 0) -> None:
         """Give every rank the bytes of the root."""
         root = as_integer("broadcast", "root", root)
-        call = slow_path.broadcast_call(buf, root, self._rank)
-        try:
-            outcome = entry.broadcast_entry.call(self._address, *call)
-        except OverflowError:  # the integer does not fit into 64 bits
-            raise InvalidRoot(root, self._size) from None
-        if outcome:
-            self._raise(BROADCAST, outcome, call)
+        self._run(BROADCAST, slow_path.broadcast_call(buf, root, self._rank))
 
     def allreduce(self, send: Array, recv: Array, op: ReduceOp = ReduceOp.SUM) -> None:
         """Reduce element by element over all ranks, in rank order; every rank gets the result."""
         op = slow_path.as_reduce_op(op)
-        call = slow_path.allreduce_call(send, recv, op)
-        outcome = entry.allreduce_entry.call(self._address, *call)
-        if outcome:
-            self._raise(ALLREDUCE, outcome, call)
+        self._run(ALLREDUCE, slow_path.allreduce_call(send, recv, op))
 
     def allgatherv(self, send: Array, recv: Array, counts: Counts, displs: Counts) -> None:
         """Gather blocks of different lengths from all ranks, on all ranks."""
         counts = slow_path.as_table("allgatherv", "counts", counts)
         displs = slow_path.as_table("allgatherv", "displs", displs)
-        call = slow_path.blocks_call("allgatherv", send, recv, counts, displs)
-        outcome = entry.allgatherv_entry.call(self._address, *call)
-        if outcome:
-            self._raise(ALLGATHERV, outcome, call)
+        self._run(ALLGATHERV, slow_path.blocks_call("allgatherv", send, recv, counts, displs))
 
     def gatherv(
         self,
@@ -258,22 +246,23 @@ class KernelBackend(Communicator):
             call = Gatherv(*blocks, root)
         else:
             call = slow_path.sender_call(send, root)
-        try:
-            outcome = entry.gatherv_entry.call(self._address, *call)
-        except OverflowError:  # the integer does not fit into 64 bits
-            raise InvalidRoot(root, self._size) from None
-        if outcome:
-            self._raise(GATHERV, outcome, call)
+        self._run(GATHERV, call)
 
     def exact_sum(self, values: Array) -> float:
         """Return the sum of every element on every rank, rounded once."""
         array, dtype = slow_path.exact_sum_values(values)
         digits = np.zeros(exact_sum.WORDS, dtype=np.int64)
-        call = ExactSum(array.ctypes.data, array.size, dtype, digits.ctypes.data)
-        outcome = exact_sum.exact_sum_entry.call(self._address, *call)
-        if outcome:
-            self._raise(EXACT_SUM, outcome)
+        self._run(EXACT_SUM, ExactSum(array.ctypes.data, array.size, dtype, digits.ctypes.data))
         return float(digits.view(np.float64)[0])
+
+    def _run(self, operation: int, call: Any) -> None:
+        """Call an entry; raise what its outcome means."""
+        try:
+            outcome = _ENTRIES[operation].call(self._address, *call)
+        except OverflowError:  # the integer does not fit into 64 bits
+            raise InvalidRoot(call.root, self._size) from None
+        if outcome:
+            self._raise(operation, outcome, call)
 
     def stop_requested(self) -> bool:
         """Tell whether a rank has been asked to stop, as all ranks know since a collective."""

@@ -85,33 +85,18 @@ class Node(NamedTuple):
 
 @dataclass(frozen=True)
 class Membership:
-    """The place of a rank in its communicator, as found at the rendezvous.
-
-    Parameters
-    ----------
-    here : sequence of int
-        The ranks of this node, ascending; the first is the leader.
-    bodies : Bodies
-        The kernels that the collectives run.
-    shares : bool
-        Whether the ranks of a node share one copy of a region.
-    attachment : Attachment or None
-        None for a rank that shares memory with no other, now or any more.
-    transport : Transport or None
-        None where no rank needs one.
-    every_node : sequence of Node
-        All nodes, where there are several.
-    """
+    """The place of a rank in its communicator, as found at the rendezvous."""
 
     rank: int
     size: int
-    here: Sequence[int]
+    here: Sequence[int]  # the ranks of this node, ascending; the first is the leader
     nodes: int
-    bodies: Bodies
-    shares: bool
+    bodies: Bodies  # the kernels that the collectives run
+    shares: bool  # whether the ranks of a node share one copy of a region
+    # None for a rank that shares memory with no other, now or any more.
     attachment: NodeSegment | None = None
-    transport: Transport | None = None
-    every_node: Sequence[Node] = ()
+    transport: Transport | None = None  # None where no rank needs one
+    every_node: Sequence[Node] = ()  # all nodes, where there are several
 
     @property
     def leader(self) -> int:

@@ -22,18 +22,20 @@ in the new communicator, whose next collective says so.
 A call is the last one, and every survivor raises the same error, if a member lives and does not
 answer within the timeout, or if the network has fallen into parts and this part is too small
 (:func:`may_go_on`). A medium is one class: ``shm/council.py`` calls the roll in the old segment,
-``tcp/council.py`` over sockets. ``docs/design/shrink.md`` has the rows of both, and their models.
+``tcp/council.py`` over sockets. Each has its rows; ``docs/design/shrink.md`` tells of both, and of their models.
 """
 
 from __future__ import annotations
 
 import abc
+import math
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre_comm.backends.agreement import Group
 from cobre_comm.backends.split import Part
 from cobre_comm.errors import CollectiveFailed
 from cobre_comm.journal.texts import ranks_text
@@ -55,16 +57,18 @@ class Roll(NamedTuple):
     missing: Collection[int] = ()  # the ranks because of which no further call is possible
 
 
-class Council(abc.ABC):
+class Council(Group):
     """The survivors of a broken communicator: a group as long as none of its members is lost.
 
     Ranks have their numbers in that communicator; the rows of lost ranks are zeros.
 
-    ``size`` is the number of ranks that the communicator had.
+    ``size`` is the number of ranks that the communicator had. A member that lives has ``limit_s``
+    to answer; ``variable`` is the variable of the environment that raises this limit.
     """
 
-    def __init__(self, rank: int, size: int) -> None:
+    def __init__(self, rank: int, size: int, limit_s: float = math.inf, variable: str = "") -> None:
         self.rank, self.size = rank, size
+        self.limit_s, self._variable = limit_s, variable
         self.members = tuple(range(size))
         self.call = 0
         self.has_failed = False
@@ -73,7 +77,7 @@ class Council(abc.ABC):
     def _call_roll(self, row: bytes) -> Roll:
         """Answer call ``self.call`` with a row; return what is decided, the same everywhere."""
 
-    def leave(self) -> None:  # noqa: B027  # a council of one has nothing to close
+    def leave(self) -> None:  # a council of one has nothing to close
         """Answer no call any more, so that nobody waits for this rank."""
 
     def assemble(self) -> tuple[int, ...]:
@@ -105,6 +109,14 @@ class Council(abc.ABC):
         if problem:
             raise self.failed(problem, missing)
         return rows
+
+    def time_over(self, late: Collection[int]) -> Roll:
+        """Return the roll of a call in which members that live have not answered in time."""
+        problem = (
+            f"{ranks_text(late)} did not call shrink within {self.limit_s:g} s; all survivors call "
+            f"it once they have CollectiveFailed, or raise {self._variable}"
+        )
+        return Roll({}, problem, late)
 
     def failed(self, problem: str, missing: Collection[int]) -> CollectiveFailed:
         """Return the error with which this rank gives up, because of missing ranks."""
@@ -150,12 +162,3 @@ def may_go_on(answered: Collection[int], size: int) -> bool:
     them and rank 0. So no two parts continue.
     """
     return 2 * len(answered) > size or (2 * len(answered) == size and 0 in answered)
-
-
-def overdue(ranks: Collection[int], timeout_s: float, variable: str) -> Roll:
-    """Return the roll of a call in which members that live have not answered in time."""
-    problem = (
-        f"{ranks_text(ranks)} did not call shrink within {timeout_s:g} s; all survivors call it "
-        f"once they have CollectiveFailed, or raise {variable}"
-    )
-    return Roll({}, problem, ranks)

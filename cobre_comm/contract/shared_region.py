@@ -301,18 +301,7 @@ def outside_region(start: int, stop: int, length: int) -> ValueError:
 
 
 def region_layout(shape: Any, dtype: Any, placement: Any) -> tuple[Lengths, np.dtype[Any]]:
-    """Check the arguments of ``create_shared_region``; return them as lengths and dtype.
-
-    Raises
-    ------
-    TypeError
-        If ``shape`` is no integer and no tuple of integers, or ``dtype`` holds Python objects or
-        has no size, or ``placement`` is no str.
-    ValueError
-        If ``shape`` is empty, a length is negative, or ``placement`` is none of ``PLACEMENTS``.
-    AllocationFailed
-        If no machine can hold so many bytes.
-    """
+    """Check the arguments of ``create_shared_region``; return them as lengths and dtype."""
     axes = shape if isinstance(shape, tuple) else (shape,)
     try:
         lengths = tuple(as_integer("create_shared_region", "shape", length) for length in axes)

@@ -332,14 +332,8 @@ class Work(Closing):
 def _edges(count: int, nodes: Sequence[int], costs: NDArray[np.float64] | None) -> list[int]:
     """Return where the block of each node begins, and where the last one ends.
 
-    Parameters
-    ----------
-    count : int
-        Number of items.
-    nodes : sequence of int
-        How many ranks each node has.
-    costs : ndarray of float64, optional
-        Of each item. An item belongs to the node in whose part of the total its middle lies.
+    ``nodes`` has the number of ranks of each node. With costs, an item belongs to the node in whose
+    part of the total its middle lies.
     """
     before = [0, *np.cumsum(nodes).tolist()]
     largest = 0.0 if costs is None else float(costs.max(initial=0.0))

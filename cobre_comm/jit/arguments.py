@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from cobre_kernels.collective import status
 from cobre_kernels.collective.calls import Refusal
 from cobre_kernels.machine.kernel import run
 from cobre_kernels.machine.numba_internals import as_dtype
@@ -18,6 +19,7 @@ from numba.extending import intrinsic, register_jitable
 
 from cobre_comm.arguments.arrays import OF_MEMORY, OF_REGION, array_remedy
 from cobre_comm.arguments.mistakes import COUNTS, DTYPE, INTEGER, LIST, OUTPUT, REGION
+from cobre_comm.jit.fields import record_of
 from cobre_comm.jit.problems import Problem, WrongValue
 from cobre_comm.jit.types import RegionType
 
@@ -209,3 +211,17 @@ def table(argument: Any) -> Any:
 def refused(record, operation, outcome):
     """Refuse a call that reaches no entry; a thread that cannot raise breaks the communicator."""
     run(record.refuse, record, Refusal(operation, outcome, 0))
+
+
+def refusal(operation: int | None, problem: Problem) -> Any:
+    """Return the function that refuses a call for a type, ``operation`` if it is a collective's."""
+    sentence, word, error = problem
+    is_noted, number = operation is not None, operation or 0
+
+    @register_jitable
+    def refuse(comm):
+        if is_noted:
+            refused(record_of(comm), number, status.REFUSED)
+        raise error(sentence, word)
+
+    return refuse

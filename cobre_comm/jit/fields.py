@@ -8,6 +8,7 @@ from cobre_kernels.collective.calls import BARRIER
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.guard import usability
 from cobre_kernels.collective.status import OK
+from cobre_kernels.machine.kernel import run
 from cobre_kernels.machine.numba_internals import cgutils, impl_ret_borrowed
 from llvmlite import ir
 from numba import types
@@ -73,6 +74,19 @@ def check_usable(record: Any) -> None:
     if outcome != OK:
         explain(record, BARRIER, outcome, 0)
         raise Failure
+
+
+def entering(operation: int) -> Any:
+    """Return the function that calls the entry of a collective, and raises if it fails."""
+
+    @register_jitable
+    def enter(record: Any, call: Any) -> None:
+        outcome = run(record.collectives[operation].entry, record, call)
+        if outcome != OK:
+            explain(record, operation, outcome, in_frame(call))
+            raise Failure
+
+    return enter
 
 
 def _explaining(context: Any, module: Any) -> Any:

@@ -48,9 +48,7 @@ def header_bytes(about: Mapping[str, Any]) -> bytes:
     return line.ljust(-(-(len(line) + 1) // ROW_BYTES) * ROW_BYTES - 1) + b"\n"
 
 
-def add_to_trace(
-    calls: Path, trace: Path, remark: str = "", failed: PastCall | None = None
-) -> None:
+def add_to_trace(calls: Path, trace: Path, remark: str, failed: PastCall | None = None) -> None:
     """Add the calls of one communicator to the Chrome trace of its rank.
 
     A last row of ``calls`` that is cut short is left out. ``trace`` is an array of events, or

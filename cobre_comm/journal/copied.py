@@ -92,11 +92,11 @@ def raised_in(address: int, rank: int) -> str:
     for row in range(journal.RAISED_ROWS):
         raised = view.raised[row]
         if value(raised.rank) == rank + 1:
-            return _letters(raised.words.address, journal.RAISED_BYTES)
+            return letters_at(raised.words.address, journal.RAISED_BYTES)
     return ""
 
 
-def _letters(address: int, nbytes: int) -> str:
+def letters_at(address: int, nbytes: int) -> str:
     """Return the text in words of letters."""
     return ctypes.string_at(address, nbytes).rstrip(b"\0").decode(errors="replace")
 
@@ -145,7 +145,7 @@ class Copied:
             backend=value(view.backend),
             pid=value(view.pid),
             communicator=value(view.communicator),
-            job=_letters(view.job.address, journal.JOB_WORDS * WORD_BYTES),
+            job=letters_at(view.job.address, journal.JOB_WORDS * WORD_BYTES),
             born_ns=value(view.born_ns),
             read_ns=self.now_ns,
             ended=ended or None,
@@ -162,7 +162,7 @@ class Copied:
         if named == 0:
             return {}
         rows = {n: self.view.phases[n].name.address for n in range(1, named + 1)}
-        names = {n: _letters(at, journal.NAME_BYTES) for n, at in rows.items()}
+        names = {n: letters_at(at, journal.NAME_BYTES) for n, at in rows.items()}
         return {**names, OUTSIDE: OUTSIDE_ROW, IN_LIBRARY: OWN_ROW}
 
     def ticks_in_phase(self, number: int) -> int:

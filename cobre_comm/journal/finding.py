@@ -1,10 +1,7 @@
 """Find the journals of other processes of this machine among their open descriptors.
 
-A journal lies in nameless memory of its rank, or in the segment of a node, which all ranks of the
-node hold open. ``/proc/PID/fd`` leads to both. Ranks are not asked, so a rank that hangs or is
-stopped is seen like any other.
-
-Source: proc_pid_fd(5). The same user may look, without further privileges.
+A journal lies in memory that its rank shows (``shown.py``), or in the segment of a node, which all
+ranks of the node hold open. ``/proc/PID/fd`` leads to both.
 """
 
 from __future__ import annotations
@@ -12,45 +9,19 @@ from __future__ import annotations
 import contextlib
 import mmap
 import os
-import stat
 from collections.abc import Iterator
 
 import numpy as np
 from cobre_kernels.collective.seeing.journal import JOURNAL, JOURNAL_MAGIC
-from cobre_kernels.machine import access
 from cobre_kernels.shm import control
 from cobre_kernels.shm.control import CONTROL
 from numpy.typing import NDArray
 
 from cobre_comm.journal.copied import JOURNAL_BYTES, Journal, read, value
-from cobre_comm.system.descriptor import Descriptor
-from cobre_comm.system.mapping import map_file
+from cobre_comm.journal.shown import is_shown_as, load, open_shared, shown
 
 MEMORY_NAME = "cobre_comm.journal"  # in /proc/PID/fd, where a journal has its own memory
-SEGMENTS = ("/dev/shm/", "/memfd:")  # where the link of a segment's descriptor leads
 HEADER_BYTES: int = CONTROL.offsets["blocks"]
-_NAMELESS = f"/memfd:{MEMORY_NAME}"
-
-
-def shared_files(pid: int) -> Iterator[str]:
-    """Yield the paths of the descriptors of a process that may be of memory with journals.
-
-    Other things may lie in /dev/shm too: to open a pipe there would wait for its writer.
-    """
-    folder = f"/proc/{pid}/fd"
-    with contextlib.suppress(OSError):  # it has ended, or is another user's
-        for number in os.listdir(folder):  # noqa: PTH208
-            path = f"{folder}/{number}"
-            with contextlib.suppress(OSError):  # it was closed meanwhile
-                # pathlib would intern each part of each target: a table that only grows.
-                is_there = os.readlink(path).startswith(SEGMENTS)  # noqa: PTH115
-                if is_there and stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116
-                    yield path
-
-
-def open_shared(path: str) -> Descriptor:
-    """Open a file that :func:`shared_files` has found; the number may mean another one by now."""
-    return Descriptor(os.open, path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
 
 
 def journals_in(path: str, pid: int | None = None) -> list[Journal]:
@@ -116,7 +87,7 @@ def _journals_at(address: int, nbytes: int, offsets: range, pid: int | None) -> 
 
 def _offsets(path: str, head: bytes) -> range:
     """Return the offsets of the journals in a file; none if it is not ours, so it is not mapped."""
-    if os.readlink(path).startswith(_NAMELESS):  # noqa: PTH115
+    if is_shown_as(MEMORY_NAME, path):
         return range(1)
     if len(head) < HEADER_BYTES:
         return range(0)
@@ -130,34 +101,8 @@ def _offsets(path: str, head: bytes) -> range:
 
 
 def own_journals(pid: int) -> Iterator[NDArray[np.int64]]:
-    """Yield the words of the journals that a process keeps in memory of their own.
-
-    The memory is mapped as long as the array lives. Yields nothing where the process has ended or
-    is another user's, or on another system than Linux.
-    """
-    for path in shared_files(pid):
-        try:
-            if not os.readlink(path).startswith(_NAMELESS):  # noqa: PTH115
-                continue
-            words = _map(path)
-        except OSError:  # closed meanwhile, or another version's
-            continue
+    """Yield the words of the journals that a process keeps in memory of their own."""
+    for words in shown(pid, MEMORY_NAME, JOURNAL_BYTES):
         view = JOURNAL.of(words)
         if load(view.magic) == JOURNAL_MAGIC and load(view.pid) == pid:
             yield words
-
-
-def load(address: int) -> int:
-    """Load a word of a journal, with acquire."""
-    return int(access.load_word_kernel.call(address))
-
-
-def _map(path: str) -> NDArray[np.int64]:
-    file = open_shared(path)
-    try:
-        nbytes = JOURNAL.size_bytes
-        if os.fstat(file.number).st_size < nbytes:
-            raise OSError("of another version")
-        return map_file(file.number, nbytes, writable=False).view(np.int64)
-    finally:
-        file.close()

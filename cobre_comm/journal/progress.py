@@ -1,13 +1,10 @@
 """The numbers that a rank reports as it proceeds: noted for ``cobre-comm status``, and read again.
 
-The numbers lie in nameless memory of the process, which the kernel frees with the process. Other
-processes of the user find this memory among its descriptors, as they find a journal
-(``finding.py``).
+The numbers lie in memory that the process shows (``shown.py``).
 """
 
 from __future__ import annotations
 
-import ctypes
 import math
 import numbers
 import os
@@ -30,13 +27,11 @@ from cobre_kernels.machine import access
 from cobre_kernels.machine.record import WORD_BYTES
 from numpy.typing import NDArray
 
-from cobre_comm.journal.finding import load, open_shared, shared_files
+from cobre_comm.journal.copied import letters_at
+from cobre_comm.journal.shown import load, show, shown
 from cobre_comm.reports.raised import cut
-from cobre_comm.system.descriptor import Descriptor
-from cobre_comm.system.mapping import map_file
 
 MEMORY_NAME = "cobre_comm.progress"  # /proc/PID/fd shows it
-_NAMELESS = f"/memfd:{MEMORY_NAME}"
 _REPORT_WORDS = REPORT.size_bytes // WORD_BYTES
 
 _lock = threading.Lock()
@@ -94,12 +89,7 @@ class Notes:
         self.pid = os.getpid()
         self._names: list[bytes] = []
         self._count = 0
-        try:
-            self._file = Descriptor(os.memfd_create, MEMORY_NAME)
-            os.posix_fallocate(self._file.number, 0, PROGRESS.size_bytes)
-            self._memory: NDArray[np.uint8] = map_file(self._file.number, PROGRESS.size_bytes)
-        except (AttributeError, OSError):  # no Linux, or a sandbox: nobody could look
-            self._memory = PROGRESS.array().view(np.uint8)
+        self._file, self._memory = show(MEMORY_NAME, PROGRESS.size_bytes)
         self._view = PROGRESS.of(self._memory)
         _store(self._view.pid, self.pid)
         # Pairs with the load in read_reports, which comes first there.
@@ -134,7 +124,7 @@ def _store(address: int, value: int) -> None:
     access.store_word_kernel.call(address, value)
 
 
-def read_reports(memory: NDArray[np.uint8]) -> Reports | None:
+def read_reports(memory: NDArray[np.int64]) -> Reports | None:
     """Read the reports in a memory, which may be written meanwhile; None if it has none."""
     view = PROGRESS.of(memory)
     if load(view.magic) != PROGRESS_MAGIC:
@@ -146,18 +136,13 @@ def read_reports(memory: NDArray[np.uint8]) -> Reports | None:
         is_whole = words[0] == number and load(view.begun) < number + REPORTS
         if is_whole:
             found.append(words)
-    # After the reports: so each name that a report needs is there.
+    # After the reports: so each name that a report needs is there, and never changes.
     named = load(view.named)
-    names = [_letters(view.series[index].name.address) for index in range(named)]
+    names = [letters_at(view.series[index].name.address, NAME_BYTES) for index in range(named)]
     values = [
         struct.unpack(f"{named}d", struct.pack(f"{named}q", *w[2 : 2 + named])) for w in found
     ]
     return Reports(tuple(names), tuple(words[1] for words in found), tuple(values))
-
-
-def _letters(address: int) -> str:
-    """Return a name, which was stored before it was counted and never changes."""
-    return ctypes.string_at(address, NAME_BYTES).rstrip(b"\0").decode(errors="replace")
 
 
 def reports_of(pid: int, own_pid: int) -> Reports | None:
@@ -165,16 +150,7 @@ def reports_of(pid: int, own_pid: int) -> Reports | None:
 
     The process is given in this PID namespace and in its own.
     """
-    for path in shared_files(pid):
-        try:
-            if not os.readlink(path).startswith(_NAMELESS):  # noqa: PTH115
-                continue
-            file = open_shared(path)
-            if os.fstat(file.number).st_size < PROGRESS.size_bytes:
-                continue  # of another version
-            memory = map_file(file.number, PROGRESS.size_bytes, writable=False)
-        except OSError:  # closed meanwhile
-            continue
+    for memory in shown(pid, MEMORY_NAME, PROGRESS.size_bytes):
         if load(PROGRESS.of(memory).pid) == own_pid:
             return read_reports(memory)
     return None

@@ -298,13 +298,8 @@ def sentence(stats: OperationStats, rank: int, operation: str = "", phase: str =
 def stats_of(copied: Copied, waits: NDArray[np.int64] | None = None) -> Stats:
     """Return the statistics in a copy of a journal.
 
-    Parameters
-    ----------
-    copied : Copied
-        The journal.
-    waits : ndarray of int64, shape (operations + phases, size, 2), optional
-        Calls and ticks that its rank waited for each rank. Without them, the statistics have
-        only the rank that it waited for longest.
+    ``waits``, of shape (operations + phases, size, 2), has the calls and ticks that the rank of the
+    journal waited for each rank. Without them, only the rank that it waited for longest is known.
     """
     view = copied.view
     operations = {

@@ -10,7 +10,8 @@ from cobre_kernels.collective.seeing.journal import ANOTHER_NODE, CLOSED_WELL
 from cobre_kernels.machine.record import View
 
 from cobre_comm.journal.copied import Journal, PastCall, raised_in, read
-from cobre_comm.journal.finding import journals_in, shared_files
+from cobre_comm.journal.finding import journals_in
+from cobre_comm.journal.shown import shared_files
 
 TOLD_CALLS = 3
 

@@ -19,18 +19,10 @@ from cobre_comm.processes.interpreter import interpreter_command
 
 
 class Order(NamedTuple):
-    """An order, packed for all workers.
+    """An order, packed for all workers."""
 
-    Parameters
-    ----------
-    message : bytes
-        The bytes that each worker gets.
-    descriptors : tuple of int
-        The descriptors that each inherits, of multiprocessing's pipes among the arguments.
-    """
-
-    message: bytes
-    descriptors: tuple[int, ...]
+    message: bytes  # that each worker gets
+    descriptors: tuple[int, ...]  # that each inherits, of pipes of multiprocessing among arguments
 
 
 def worker_command() -> list[str]:

@@ -52,18 +52,10 @@ def value_message(comm: Communicator, value: Any, wall_time_s: float) -> bytes:
 
 @dataclass(frozen=True)
 class Failed:
-    """The function, or the start of its communicator, has raised.
+    """The function, or the start of its communicator, has raised."""
 
-    Parameters
-    ----------
-    report : Report
-        Type, text and traceback of the exception, which can always be sent.
-    pickled : tuple of bytes
-        The exception and its parts, as far as they can be pickled.
-    """
-
-    report: Report
-    pickled: tuple[bytes, ...]
+    report: Report  # type, text and traceback of the exception, which can always be sent
+    pickled: tuple[bytes, ...]  # the exception and its parts, as far as they can be pickled
 
     @classmethod
     def of(cls, error: BaseException) -> Failed:

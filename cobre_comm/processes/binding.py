@@ -28,49 +28,24 @@ _GROUPS: tuple[Callable[[Core], object], ...] = (
 
 @dataclass(frozen=True)
 class Binding:
-    """Where the ranks of this machine run, and with how many threads.
+    """Where the ranks of this machine run, and with how many threads."""
 
-    Parameters
-    ----------
-    threads : int or None
-        The threads of each rank; None: as many as there are cores for each rank.
-    cpus : tuple of tuple of int
-        The CPUs of each rank of this machine; empty if ranks are not bound.
-    """
-
-    threads: int | None = None
-    cpus: tuple[Cpus, ...] = ()
+    threads: int | None = None  # of each rank; None: as many as there are cores for each rank
+    cpus: tuple[Cpus, ...] = ()  # of each rank of this machine; empty if ranks are not bound
 
 
 UNBOUND = Binding()
 
 
 def place(
-    ranks: int,
-    bind: str = NONE,
-    threads: int | None = None,
-    cores: Sequence[Core] | None = None,
+    ranks: int, bind: str, threads: int | None, cores: Sequence[Core] | None = None
 ) -> Binding:
-    """Place the ranks of this machine.
+    """Place the ranks of this machine; ``ValueError`` if there are too few cores for their threads.
 
-    Parameters
-    ----------
-    ranks : int
-        How many there are.
-    bind : str
-        What a rank is bound to: ``none``; ``core``, one core, which it shares if there are more
-        ranks than cores; ``cores``, as many cores as it has threads; ``socket`` or ``numa``, all of
-        the sockets or NUMA nodes in which these cores are.
-    threads : int, optional
-        The threads of each rank. By default 1 with ``core``, and else its share of the cores; then
-        ranks share cores if there are too few.
-    cores : sequence of Core, optional
-        The cores that may be used, by default those of this process.
-
-    Raises
-    ------
-    ValueError
-        For a number of threads that is no such number, or for which there are too few cores.
+    A rank is bound to one ``core``, which it shares if there are more ranks than cores; to as many
+    ``cores`` as it has threads; or to all of the ``socket`` or ``numa`` in which these cores are.
+    By default a rank has 1 thread with ``core``, and else its share of the cores. Then ranks share
+    cores if there are too few.
     """
     if threads is not None and threads < 1:
         raise ValueError(f"--threads must be 1 or more, got {threads}")

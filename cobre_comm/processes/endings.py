@@ -19,27 +19,13 @@ STARTER = -1  # stands for mpiexec among the ranks
 
 @dataclass(frozen=True)
 class Ending:
-    """How a rank ended.
+    """How a rank ended."""
 
-    Parameters
-    ----------
-    rank : int
-        The rank, or ``STARTER``.
-    code : int
-        Its exit code; negative for a signal.
-    at : float
-        When the launcher saw it end, by ``time.monotonic``.
-    report : Report or None
-        The report of the rank; None without one.
-    aborts : bool
-        Whether it ends the whole job, by ``abort``.
-    """
-
-    rank: int
-    code: int
-    at: float
+    rank: int  # or STARTER
+    code: int  # its exit code; negative for a signal
+    at: float  # when the launcher saw it end, by ``time.monotonic``
     report: Report | None = None
-    aborts: bool = False
+    aborts: bool = False  # whether it ends the whole job, by ``abort``
 
     @property
     def lost(self) -> frozenset[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cobre_comm.backends import BY_NAME, SPECS
+from cobre_comm.backends.tcp.foreign import CONNECT_TIMEOUT_MS
 from cobre_comm.processes.binding import UNBOUND, Binding
 from cobre_comm.processes.job import Job
 from cobre_comm.reports import report_pipe, seat
@@ -19,27 +20,14 @@ THREAD_VARIABLES = (
 # More ranks than cores: an MPI that waits gives its core away (MPICH, Open MPI).
 YIELDING = {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1", "OMPI_MCA_mpi_yield_when_idle": "1"}
 
-# How long ranks of several nodes wait for each other: launchers are started by hand, and each may
-# have to compile first.
-CONNECT_TIMEOUT_MS = "300000"
-
 
 def rank_environment(
     job: Job, rank: int, base: Mapping[str, str], binding: Binding = UNBOUND
 ) -> dict[str, str]:
     """Return the whole environment of a rank.
 
-    Parameters
-    ----------
-    job : Job
-        The job.
-    rank : int
-        The rank.
-    base : mapping
-        The launcher's environment; what the user set there stays, except for the variables that
-        say which rank of which job this is.
-    binding : Binding
-        Where the ranks of this machine run.
+    What the user set in ``base``, the environment of the launcher, stays; except for the variables
+    that say which rank of which job this is.
     """
     foreign = _place_variables() | {
         report_pipe.VARIABLE,

@@ -38,13 +38,7 @@ WITNESSED = (
 
 
 class Guardian:
-    """The launcher's side of the guardian.
-
-    Parameters
-    ----------
-    shm_name : str
-        Name of the job's segment.
-    """
+    """The launcher's side of the guardian; ``shm_name`` is the name of the job's segment."""
 
     def __init__(self, shm_name: str) -> None:
         import subprocess
@@ -71,12 +65,7 @@ class Guardian:
 
     def has_seen(self, number: int) -> bool:
         """Whether the guardian got a signal since this was last asked; False if that is unknown."""
-        try:
-            with open(f"/proc/{self._process.pid}/status") as file:  # noqa: PTH123  # pathlib is slow to import
-                pending = next(line for line in file if line.startswith("ShdPnd:"))
-        except (OSError, StopIteration):
-            return False
-        seen = bool(int(pending.split()[1], 16) >> (number - 1) & 1)
+        seen = _has_signal(self._process.pid, "ShdPnd:", number)
         if seen:
             self._say(f"?{number}")
         return seen
@@ -110,20 +99,15 @@ def end_groups(leaders: Iterable[int], wait: Callable[[float], bool]) -> None:
 
     SIGTERM comes first. Python's resource tracker ignores it: the tracker removes the shared memory
     and the semaphores of processes that cannot do so any more, once all of them have ended. So a
-    process that ignores SIGTERM is killed last.
+    process that ignores SIGTERM is killed last. A rank that has ended is a zombie.
 
-    Parameters
-    ----------
-    leaders : iterable of int
-        Process ids of the ranks; a rank that has ended is a zombie.
-    wait : callable
-        Waits until a time (``time.monotonic``) at most; returns whether to wait no more.
+    ``wait`` waits until a time at most, and returns whether to wait no more.
     """
     left = _members(leaders)
     try:
         for number, seconds in ((signal.SIGTERM, ASKED_S), (signal.SIGKILL, TIDY_S)):
             for pid in [pid for pids in left.values() for pid in pids]:
-                if number == signal.SIGTERM or not _ignores_sigterm(pid):
+                if number == signal.SIGTERM or not _has_signal(pid, "SigIgn:", signal.SIGTERM):
                     with contextlib.suppress(ProcessLookupError, PermissionError):
                         os.kill(pid, number)
             until = time.monotonic() + seconds
@@ -161,13 +145,14 @@ def _is_group(leader: int) -> bool:
     return True
 
 
-def _ignores_sigterm(pid: int) -> bool:
+def _has_signal(pid: int, where: str, number: int) -> bool:
+    """Whether a signal is in a set of signals that Linux shows of a process."""
     try:
-        with open(f"/proc/{pid}/status") as file:  # noqa: PTH123
-            ignored = next(line for line in file if line.startswith("SigIgn:")).split()[1]
+        with open(f"/proc/{pid}/status") as file:  # noqa: PTH123  # pathlib is slow to import
+            numbers = next(line for line in file if line.startswith(where)).split()[1]
     except (OSError, StopIteration):
         return False
-    return bool(int(ignored, 16) >> (signal.SIGTERM - 1) & 1)
+    return bool(int(numbers, 16) >> (number - 1) & 1)
 
 
 def remove_name(shm_name: str) -> None:

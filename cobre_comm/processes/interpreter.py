@@ -21,7 +21,7 @@ def interpreter_command() -> list[str]:
     return [sys.executable, *flags]
 
 
-def tied_command(command: Sequence[str], cpus: Sequence[int] = ()) -> list[str]:
+def tied_command(command: Sequence[str], cpus: Sequence[int]) -> list[str]:
     """Return ``command`` behind the shim, which ties it to this process and binds it to CPUs."""
     shim = [sys.executable, "-I", "-S", exec_shim.__file__, str(os.getpid())]
     return [*shim, ",".join(map(str, cpus)) or exec_shim.UNBOUND, *command]

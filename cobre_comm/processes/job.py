@@ -18,43 +18,20 @@ def _new_identity() -> str:
 
 @dataclass(frozen=True)
 class Job:
-    """One job, as the launcher of one node sees it.
+    """One job, as the launcher of one node sees it."""
 
-    Parameters
-    ----------
-    size : int
-        Number of ranks, on all nodes together.
-    backend : str
-        The backend of all of them, already chosen.
-    timeout_s : float or None
-        Longest wait of a collective; None leaves it to the backend and the environment.
-    identity : str
-        Random, unique for each launcher, short enough for macOS: names of shared memory may have
-        30 characters there.
-    token : str
-        Secret, for backends that meet over a network; random unless several launchers share it;
-        never shown.
-    survive : bool
-        Whether the other ranks go on once one is lost.
-    restart : int
-        How often the job has been started again before; 0 in its first attempt.
-    nodes, node : int
-        The number of launchers, of which each starts an equal share of the ranks, and the number
-        of this one.
-    rendezvous : Rendezvous or None
-        The address at which ranks meet over sockets; None before it is known, and for other
-        backends.
-    """
-
-    size: int
-    backend: str
-    timeout_s: float | None = None
+    size: int  # on all nodes together
+    backend: str  # of all ranks, already chosen
+    timeout_s: float | None = None  # None leaves it to the backend and the environment
+    # Short enough for macOS, where names of shared memory may have 30 characters.
     identity: str = field(default_factory=_new_identity)
+    # For backends that meet over a network; random unless several launchers share it; never shown.
     token: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
-    survive: bool = False
-    restart: int = 0
-    nodes: int = 1
-    node: int = 0
+    survive: bool = False  # whether the other ranks continue once one is lost
+    restart: int = 0  # how often the job has been started again before
+    nodes: int = 1  # the number of launchers, of which each starts an equal share of the ranks
+    node: int = 0  # the number of this launcher
+    # Where ranks meet over sockets; None before it is known, and for other backends.
     rendezvous: Rendezvous | None = None
 
     @property
@@ -91,15 +68,7 @@ def check_timeout(timeout_s: float | None) -> None:
 
 
 def choose_backend(name: str, size: int, *, prefer_tcp: bool = False) -> str:
-    """Return the backend to start ``size`` ranks with.
-
-    Raises
-    ------
-    InvalidBackend
-        For a name that is not a backend's.
-    ValueError
-        For ``local`` with several ranks.
-    """
+    """Return the backend to start ``size`` ranks with; ``ValueError`` for several over local."""
     kind = BackendKind.parse(name)
     if kind is BackendKind.AUTO:
         several = BackendKind.TCP if prefer_tcp else BackendKind.SHM

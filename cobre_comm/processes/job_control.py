@@ -29,10 +29,7 @@ _ENDING = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)  # which a terminal sen
 class JobControl(Closing):
     """The stops of one launcher; make and close it in the main thread, elsewhere it does nothing.
 
-    Parameters
-    ----------
-    ranks : sequence of Rank
-        The ranks of the launcher, as they are added.
+    ``ranks`` are those of the launcher, as they are added.
     """
 
     def __init__(self, ranks: Sequence[Rank]) -> None:
@@ -62,10 +59,7 @@ class JobControl(Closing):
     def look(self) -> int:
         """Act if the rank that reads the terminal was stopped, after SIGCHLD.
 
-        Returns
-        -------
-        int
-            The signal by which the terminal has ended that rank, once; else 0.
+        Return the signal by which the terminal has ended that rank, once; else 0.
         """
         reader = self._reader
         if reader is None or reader.ending is not None:

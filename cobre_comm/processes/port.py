@@ -24,16 +24,6 @@ class ReservedPort(Closing):
     same port and listen. Source: socket(7); ``inet_csk_get_port`` in Linux.
 
     Other systems have other rules, so there the port is only found, and free again at once.
-
-    Parameters
-    ----------
-    host : str
-        The IPv4 address at which the port is reserved.
-
-    Attributes
-    ----------
-    port : int
-        The number of the port.
     """
 
     def __init__(self, host: str = LOOPBACK) -> None:

@@ -37,7 +37,7 @@ class AttemptEnding(NamedTuple):
 class Restarts:
     """The restarts of one job: at most so many, with ``least`` ranks or more."""
 
-    def __init__(self, most: int = 0, least: int = 1) -> None:
+    def __init__(self, most: int, least: int) -> None:
         self.most = most
         self.least = least
         self.pause_s = FIRST_PAUSE_S  # before the next attempt

@@ -8,7 +8,9 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def alike(failures: Mapping[int, T], key: Callable[[T], Hashable]) -> list[tuple[list[int], T]]:
+def alike(
+    failures: Mapping[int, T], key: Callable[[T], Hashable] = lambda each: each
+) -> list[tuple[list[int], T]]:
     """Return one failure of each key, with the ranks that have it, in the order of the first."""
     ranks: dict[Hashable, list[int]] = {}
     for rank, each in failures.items():

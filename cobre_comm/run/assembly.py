@@ -13,15 +13,12 @@ import hmac
 import socket
 from collections.abc import Callable, Collection
 
-from cobre_kernels.tcp import tags
-
 from cobre_comm.backends.spec import Rendezvous
-from cobre_comm.backends.tcp.process import this_process
 from cobre_comm.backends.tcp.rendezvous.acceptor import Acceptor
 from cobre_comm.backends.tcp.rendezvous.addresses import Address, resolve
 from cobre_comm.backends.tcp.rendezvous.connector import Attempts, open_link
 from cobre_comm.backends.tcp.rendezvous.event_loop import TaskLoop
-from cobre_comm.backends.tcp.rendezvous.handshake import OWN_BYTE_ORDER, Handshake
+from cobre_comm.backends.tcp.rendezvous.handshake import Handshake, introduce
 from cobre_comm.backends.tcp.rendezvous.sockets import close_all, listen_for_workers
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
@@ -40,18 +37,10 @@ def token_of(job: Job, restart: int) -> str:
 def await_launchers(
     job: Job, links: dict[int, Link], missing: Collection[int], done: Callable[[float], bool]
 ) -> None:
-    """Add a link to each launcher that comes, at machine 0.
+    """Add a link to each launcher that arrives, at machine 0, where these machines are missing.
 
-    Parameters
-    ----------
-    job : Job
-        The job, with the token of its launchers.
-    links : dict of int to Link
-        By machine; the links that are added.
-    missing : collection of int
-        The machines that have no link.
-    done : callable
-        Called often, with the seconds that the assembly has lasted; returns whether it is over.
+    ``done`` is called often, with the seconds that the assembly has lasted; it returns whether the
+    assembly is over.
     """
 
     def admit(peer: Handshake, sock: socket.socket, address: Address) -> None:
@@ -75,25 +64,11 @@ def await_launchers(
 def join(job: Job, done: Callable[[float], bool]) -> Link | str:
     """Return the link to the launcher of machine 0; or why there is none, if ``done`` comes first.
 
-    Parameters
-    ----------
-    job : Job
-        The job, with the token of its launchers, on a machine other than 0.
-    done : callable
-        As for :func:`await_launchers`.
+    This machine is another one. ``done`` is as for :func:`await_launchers`.
     """
     meet, found = _rendezvous(job), list[Link]()
     attempts, began = Attempts(0), running_s()
-    own = Handshake(
-        rank=job.node,
-        size=job.size,
-        version=tags.PROTOCOL_VERSION,
-        byte_order=OWN_BYTE_ORDER,
-        purpose=LAUNCHERS,
-        target=0,
-        port=0,
-        process=this_process(),
-    )
+    own = introduce(job.node, job.size, LAUNCHERS, target=0)
     with contextlib.closing(TaskLoop()) as loop:
         try:
             loop.start(

@@ -20,15 +20,7 @@ _FROM_KERNEL = 0x80  # SI_KERNEL: a terminal's signal, which the launcher has go
 def below_init(body: Callable[[], int]) -> int:
     """Run ``body``, in a child if this is process 1; return its exit status.
 
-    Parameters
-    ----------
-    body : callable
-        The function of the launcher; returns its exit status.
-
-    Returns
-    -------
-    int
-        The value of ``body``, or 128 plus the number of the signal that ended the child.
+    If a signal ended the child, the status is 128 plus the number of the signal.
     """
     if os.getpid() != 1:
         return body()

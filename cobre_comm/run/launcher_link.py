@@ -15,25 +15,14 @@ _READ_BYTES = 2**12
 
 
 class Link:
-    """One end of a link.
-
-    Parameters
-    ----------
-    sock : socket
-        Connected, proven and not blocking.
-
-    Attributes
-    ----------
-    is_lost : bool
-        Whether the other launcher has ended, or cannot be reached.
-    """
+    """One end of a link, by a socket that is connected, proven and not blocking."""
 
     def __init__(self, sock: socket.socket) -> None:
         if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, GONE_MS)
         self._socket = sock
         self._buffer = frames.Buffer()
-        self.is_lost = False
+        self.is_lost = False  # whether the other launcher has ended, or cannot be reached
 
     def fileno(self) -> int:
         """Return the descriptor that is readable when a message has come."""

@@ -10,9 +10,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from cobre_comm.backends.tcp.foreign import CONNECT_TIMEOUT_MS
 from cobre_comm.contract.closing import Closing
 from cobre_comm.errors import signal_name
-from cobre_comm.processes.environment import CONNECT_TIMEOUT_MS
 from cobre_comm.processes.job import Job
 from cobre_comm.processes.loop import NEVER, LauncherLoop
 from cobre_comm.processes.restarts import AttemptEnding, Restarts, given_up

@@ -26,12 +26,7 @@ def job_on_nodes(chosen: argparse.Namespace, environ: Mapping[str, str]) -> Job:
     """Return the job of all nodes, as the launcher of this one sees it, by the options of `run`.
 
     On a single node the ranks meet like those of any other job of one machine, and need no secret
-    from outside.
-
-    Raises
-    ------
-    ValueError, InvalidBackend
-        For options that cannot work; the message says what to change.
+    from outside. ``ValueError`` or ``InvalidBackend`` says which options to change.
     """
     backend = BackendKind.parse(chosen.backend)
     if backend is BackendKind.MPI:

@@ -25,10 +25,10 @@ from cobre_comm.processes.mpi.start import MpiStart
 from cobre_comm.processes.mpi.variables import of_batch_job
 from cobre_comm.processes.rank import RankProcess
 from cobre_comm.processes.restarts import ASKED, AttemptEnding
-from cobre_comm.run.descriptors import SPARE_DESCRIPTORS, allow
 from cobre_comm.run.last_lines import by_ranks, by_signal
 from cobre_comm.run.launcher_signals import ENDING_SIGNALS, GROUP_SIGNALS, SignalInbox
 from cobre_comm.run.output.destinations import Output, Shown
+from cobre_comm.system.open_files import SPARE_DESCRIPTORS, allow
 from cobre_comm.system.streams import STDIN
 
 STRAGGLERS_S = 0.3  # for processes that ranks have started to end by themselves

@@ -14,8 +14,9 @@ from typing import NamedTuple
 from cobre_kernels.collective.seeing.journal import CLOSED_WELL
 
 from cobre_comm.journal.copied import Journal
-from cobre_comm.journal.finding import journals_in, shared_files
+from cobre_comm.journal.finding import journals_in
 from cobre_comm.journal.progress import Reports, reports_of
+from cobre_comm.journal.shown import shared_files
 
 PROCESSES = pathlib.Path("/proc")
 

@@ -201,6 +201,18 @@ def test_a_failed_collective_of_several_elements_raises_its_own_error(comm):
     raises(InvalidRoot, caught_later, np.arange(2.0))
 
 
+def test_a_block_outside_a_region_is_told_for_every_length():
+    @njit
+    def behind_the_end(region):
+        return region.block(0, region.count + 1)
+
+    with LocalBackend() as comm:
+        for count in range(1, 50):  # the numbers of statuses among them
+            region = comm.create_shared_region(count)
+            text = str(raises(ValueError, behind_the_end, region))
+            assert f"is not inside a region of length {count}" in text
+
+
 @pytest.mark.ranks(2, timeout=120)
 def test_of_several_elements_the_first_may_break_the_communicator(comm):
     @vectorize([NUMBER(NUMBER)])

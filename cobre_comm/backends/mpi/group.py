@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre_comm.backends.agreement import Group
 from cobre_comm.backends.shm.rendezvous import START_TIMEOUT_S
 from cobre_comm.errors import InitializationFailed
 from cobre_comm.system.running_time import running_s
@@ -47,17 +48,13 @@ def await_all(parent: MPI.Intracomm, timeout_s: float) -> None:
         )
 
 
-class MpiGroup:
-    """A :class:`cobre_comm.backends.agreement.Group` that talks by MPI's own collectives."""
+class MpiGroup(Group):
+    """A group that talks by MPI's own collectives."""
 
     def __init__(self, comm: MPI.Intracomm) -> None:
         self._comm = comm
         self.rank: int = comm.rank
         self.size: int = comm.size
-
-    def agree(self, value: int) -> int:
-        """Return the smallest of the values of all ranks; collective."""
-        return int(self.gather_rows(np.array([value], dtype=np.int64)).min())
 
     def gather_rows(self, row: NDArray[Any]) -> NDArray[Any]:
         """Gather one row from each rank, all of one length and dtype; collective."""

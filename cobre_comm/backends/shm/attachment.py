@@ -75,8 +75,7 @@ class Attachment:
 
     def convene(self, variable: str) -> ShmCouncil:
         """Return the survivors of these ranks, as a council that agrees in the segment."""
-        config = self._config
-        return ShmCouncil(self._segment, config.rank, config.size, config.timeout_s, variable)
+        return ShmCouncil(self._segment, self._config, variable)
 
     def say_goodbye(self, comm: View) -> None:
         """Tell the ranks of this node that this one closes."""

@@ -27,6 +27,7 @@ DECIDED      reads the roll of the rank that         its next call
 from __future__ import annotations
 
 import ctypes
+import math
 import time
 from collections.abc import Collection
 
@@ -36,7 +37,8 @@ from cobre_kernels.shm import control
 from cobre_comm.backends.shm import header
 from cobre_comm.backends.shm.ownership import is_locked
 from cobre_comm.backends.shm.segment import Segment
-from cobre_comm.backends.shrink import Council, Roll, overdue
+from cobre_comm.backends.shrink import Council, Roll
+from cobre_comm.config import ShmConfig
 from cobre_comm.system.running_time import running_s
 
 POLL_S = 0.0002
@@ -51,16 +53,13 @@ def load_for_council() -> None:
 class ShmCouncil(Council):
     """The survivors of the ranks of one segment.
 
-    ``size`` counts the ranks that have attached. A member that lives has ``timeout_s`` to answer, 0
-    being no limit; ``variable`` is the variable of the environment that raises this limit.
+    ``config`` counts the ranks that have attached, and has the time for an answer.
     """
 
-    def __init__(
-        self, segment: Segment, rank: int, size: int, timeout_s: float, variable: str
-    ) -> None:
-        super().__init__(rank, size)
-        self._segment, self._timeout_s, self._variable = segment, timeout_s, variable
-        self._council = control.COUNCIL.at(segment.address + control.council_offset(size))
+    def __init__(self, segment: Segment, config: ShmConfig, variable: str) -> None:
+        super().__init__(config.rank, config.size, config.timeout_s or math.inf, variable)
+        self._segment = segment
+        self._council = control.COUNCIL.at(segment.address + control.council_offset(self.size))
 
     def leave(self) -> None:
         """Answer no call any more, so that nobody waits for this rank."""
@@ -71,7 +70,7 @@ class ShmCouncil(Council):
         ctypes.memmove(self._row_of(self.rank), row, len(row))
         # Release: pairs with the load in _turn, and publishes the row.
         header.store(self._council.seats[self.rank].turn, self.call)
-        until = running_s() + self._timeout_s if self._timeout_s else float("inf")
+        until = running_s() + self.limit_s
         pause_s = POLL_S
         while (decision := self._decision()) >> control.DECISION_BITS < self.call:
             waited_for = [r for r in self.members if not self._has_answered(r) and self._lives(r)]
@@ -86,7 +85,7 @@ class ShmCouncil(Council):
         proposer = decision & control.TIME_OVER - 1
         roll = self._roll_of(proposer)
         if decision & control.TIME_OVER:
-            return overdue(roll, self._timeout_s, self._variable)
+            return self.time_over(roll)
         return Roll({rank: ctypes.string_at(self._row_of(rank), len(row)) for rank in roll})
 
     def _propose(self, before: int, waited_for: Collection[int]) -> None:

@@ -66,7 +66,7 @@ def share_segment(
     own: range,
     prepare: Callable[[Segment], None] = lambda segment: None,
     *,
-    leader: int = 0,
+    leader: int,
     interleave: bool = False,
     is_alone: bool = False,
 ) -> Segment:

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 from cobre_kernels.collective import status
 from cobre_kernels.collective.calls import ALLGATHERV, Allgatherv
-from cobre_kernels.machine.kernel import run
 from cobre_kernels.machine.numba_internals import as_dtype
 
 from cobre_comm.arguments.slow_path import dtype_word
-from cobre_comm.failure import Failure
-from cobre_comm.jit.arguments import blocks_problem, contiguity, refused, table
+from cobre_comm.jit.arguments import blocks_problem, contiguity, refusal, table
 from cobre_comm.jit.attributes import collective_method
-from cobre_comm.jit.fields import explain, in_frame, keep, record_of
+from cobre_comm.jit.fields import entering, keep, record_of
+
+enter = entering(ALLGATHERV)
 
 
 @collective_method("allgatherv")
 def _allgatherv(comm, send, recv, counts, displs):
     problem = blocks_problem("allgatherv", (send, recv, counts, displs))
     if problem is not None:
-        sentence, word, error = problem
-
-        def refuse(comm, send, recv, counts, displs):
-            refused(record_of(comm), ALLGATHERV, status.REFUSED)
-            raise error(sentence, word)
-
-        return refuse
+        refuse = refusal(ALLGATHERV, problem)
+        return lambda comm, send, recv, counts, displs: refuse(comm)
     as_counts, as_displs = table(counts), table(displs)
     send_contiguous, recv_contiguous = contiguity(send), contiguity(recv)
     numpy_dtype = as_dtype(send.dtype)
@@ -41,11 +36,8 @@ def _allgatherv(comm, send, recv, counts, displs):
             send.ctypes.data, send_count, recv.ctypes.data, recv.size, itemsize, dtype,
             lengths.ctypes.data, displacements.ctypes.data, counts_len, displacements.size,
         )  # fmt: skip
-        outcome = run(record.collectives[ALLGATHERV].entry, record, call)
+        enter(record, call)
         keep(lengths)
         keep(displacements)
-        if outcome != status.OK:
-            explain(record, ALLGATHERV, outcome, in_frame(call))
-            raise Failure
 
     return allgatherv

@@ -9,22 +9,16 @@ from cobre_kernels.collective.checks import check_allreduce
 from cobre_kernels.collective.comm import IDLE
 from cobre_kernels.collective.reduction.fold import gives_truth
 from cobre_kernels.machine.atomics import copy_bytes, load_acquire
-from cobre_kernels.machine.kernel import run
 from cobre_kernels.machine.numba_internals import as_dtype
 
 from cobre_comm.arguments.mistakes import DTYPE, OP
 from cobre_comm.arguments.slow_path import REDUCIBLE, dtype_word
-from cobre_comm.failure import Failure
-from cobre_comm.jit.arguments import (
-    contiguity,
-    integer_reader,
-    is_integer,
-    pair_problem,
-    refused,
-)
+from cobre_comm.jit.arguments import contiguity, integer_reader, is_integer, pair_problem, refusal
 from cobre_comm.jit.attributes import collective_method
-from cobre_comm.jit.fields import explain, in_frame, record_of
+from cobre_comm.jit.fields import entering, record_of
 from cobre_comm.jit.problems import Problem
+
+enter = entering(ALLREDUCE)
 
 
 def _allreduce_problem(send, recv, op):
@@ -42,13 +36,8 @@ def _allreduce_problem(send, recv, op):
 def _allreduce(comm, send, recv, op=0):
     problem = _allreduce_problem(send, recv, op)
     if problem is not None:
-        sentence, word, error = problem
-
-        def refuse(comm, send, recv, op=0):
-            refused(record_of(comm), ALLREDUCE, status.REFUSED)
-            raise error(sentence, word)
-
-        return refuse
+        refuse = refusal(ALLREDUCE, problem)
+        return lambda comm, send, recv, op=0: refuse(comm)
     send_contiguous, recv_contiguous = contiguity(send), contiguity(recv)
     to_int = integer_reader(op)
     numpy_dtype = as_dtype(send.dtype)
@@ -68,9 +57,6 @@ def _allreduce(comm, send, recv, op=0):
             if outcome == status.OK and source != target:
                 copy_bytes(target, source, send.size * itemsize)
         if outcome != status.OK:
-            outcome = run(record.collectives[ALLREDUCE].entry, record, call)
-        if outcome != status.OK:
-            explain(record, ALLREDUCE, outcome, in_frame(call))
-            raise Failure
+            enter(record, call)
 
     return allreduce

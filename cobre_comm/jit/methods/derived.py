@@ -12,17 +12,18 @@ from cobre_kernels.collective.comm import IDLE
 from cobre_kernels.collective.reduction.fold import MAX, MIN, SUM
 from cobre_kernels.machine.atomics import WORD_BYTES, load_acquire
 from cobre_kernels.machine.elements import element_access
-from cobre_kernels.machine.kernel import run
 from numba import types
 
 from cobre_comm.arguments.mistakes import LIST
 from cobre_comm.contract.derived import ARRAY_HINT
 from cobre_comm.failure import Failure
-from cobre_comm.jit.arguments import LARGEST, pair_problem, refused
+from cobre_comm.jit.arguments import LARGEST, pair_problem, refusal, refused
 from cobre_comm.jit.attributes import collective_method
-from cobre_comm.jit.fields import explain, in_frame, record_of
+from cobre_comm.jit.fields import entering, explain, in_frame, record_of
 from cobre_comm.jit.methods.shares import tables
 from cobre_comm.jit.problems import Problem
+
+enter = entering(ALLREDUCE)
 
 _KINDS = {
     types.Float: (np.float64, dtypes.FLOAT64, element_access(np.float64)[0]),
@@ -45,13 +46,8 @@ def _overload_reduction(name, op):
             is_several = isinstance(x, (types.Array, types.List, types.ListType, types.BaseTuple))
             hint = f"; {ARRAY_HINT.format(name.upper())}" if is_several else ""
             problem = Problem(f"{name}: x must be an int or a float, got {x}{hint}", LIST)
-            sentence, word, error = problem
-
-            def refuse(comm, x):
-                refused(record_of(comm), ALLREDUCE, status.REFUSED)
-                raise error(sentence, word)
-
-            return refuse
+            refuse = refusal(ALLREDUCE, problem)
+            return lambda comm, x: refuse(comm)
         as_number, dtype, load = kind
         may_be_large, is_local = x == types.uint64, not comm.synchronises
         too_large = f"{name}: x does not fit a 64-bit signed integer"
@@ -66,10 +62,7 @@ def _overload_reduction(name, op):
                 return number
             at = in_frame(number)
             call = Allreduce(at, 1, at, 1, WORD_BYTES, dtype, op)
-            outcome = run(record.collectives[ALLREDUCE].entry, record, call)
-            if outcome != status.OK:
-                explain(record, ALLREDUCE, outcome, in_frame(call))
-                raise Failure
+            enter(record, call)
             return load(at, 0)
 
         return reduce
@@ -83,13 +76,8 @@ for _name, _op in (("sum", SUM), ("min", MIN), ("max", MAX)):
 def _allgather(comm, send, recv):
     problem = pair_problem("allgather", send, recv)
     if problem is not None:
-        sentence, word, error = problem
-
-        def refuse(comm, send, recv):
-            refused(record_of(comm), ALLGATHER, status.REFUSED)
-            raise error(sentence, word)
-
-        return refuse
+        refuse = refusal(ALLGATHER, problem)
+        return lambda comm, send, recv: refuse(comm)
 
     def allgather(comm, send, recv):
         size, count = comm.size, send.size

@@ -6,17 +6,17 @@ import numpy as np
 from cobre_kernels.collective import status
 from cobre_kernels.collective.calls import EXACT_SUM, ExactSum
 from cobre_kernels.collective.reduction.exact_sum import WORDS
-from cobre_kernels.machine.kernel import run
 from cobre_kernels.machine.numba_internals import as_dtype
 from numba import types
 
 from cobre_comm.arguments.mistakes import DTYPE
 from cobre_comm.arguments.slow_path import dtype_word
-from cobre_comm.failure import Failure
-from cobre_comm.jit.arguments import array_problem, contiguity, refused
+from cobre_comm.jit.arguments import array_problem, contiguity, refusal
 from cobre_comm.jit.attributes import collective_method
-from cobre_comm.jit.fields import explain, record_of
+from cobre_comm.jit.fields import entering, record_of
 from cobre_comm.jit.problems import Problem
+
+enter = entering(EXACT_SUM)
 
 
 def _exact_sum_problem(values):
@@ -31,13 +31,8 @@ def _exact_sum_problem(values):
 def _exact_sum(comm, values):
     problem = _exact_sum_problem(values)
     if problem is not None:
-        sentence, word, error = problem
-
-        def refuse(comm, values):
-            refused(record_of(comm), EXACT_SUM, status.REFUSED)
-            raise error(sentence, word)
-
-        return refuse
+        refuse = refusal(EXACT_SUM, problem)
+        return lambda comm, values: refuse(comm)
     is_contiguous, dtype = contiguity(values), dtype_word(as_dtype(values.dtype))
 
     def exact_sum(comm, values):
@@ -49,10 +44,7 @@ def _exact_sum(comm, values):
         record = record_of(comm)
         digits = np.zeros(WORDS, dtype=np.int64)
         call = ExactSum(values.ctypes.data, count, dtype, digits.ctypes.data)
-        outcome = run(record.collectives[EXACT_SUM].entry, record, call)
-        if outcome != status.OK:
-            explain(record, EXACT_SUM, outcome, 0)
-            raise Failure
+        enter(record, call)
         return digits.view(np.float64)[0]
 
     return exact_sum

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from cobre_kernels.collective import status
 from cobre_kernels.collective.calls import GATHERV, Gatherv
-from cobre_kernels.machine.kernel import run
 from cobre_kernels.machine.numba_internals import as_dtype
 
 from cobre_comm.arguments.slow_path import dtype_word
-from cobre_comm.failure import Failure
 from cobre_comm.jit.arguments import (
     array_problem,
     blocks_problem,
     contiguity,
     integer_problem,
     integer_reader,
-    refused,
+    refusal,
     table,
 )
 from cobre_comm.jit.attributes import collective_method
-from cobre_comm.jit.fields import explain, in_frame, keep, record_of
+from cobre_comm.jit.fields import entering, keep, record_of
+
+enter = entering(GATHERV)
 
 
 @collective_method("gatherv")
@@ -27,13 +27,8 @@ def _gatherv(comm, send, recv, counts, displs, root=0):
     problem = array_problem("gatherv", "send", send, writable=False)
     problem = problem or integer_problem("gatherv", "root", root)
     if problem is not None:
-        sentence, word, error = problem
-
-        def refuse(comm, send, recv, counts, displs, root=0):
-            refused(record_of(comm), GATHERV, status.REFUSED)
-            raise error(sentence, word)
-
-        return refuse
+        refuse = refusal(GATHERV, problem)
+        return lambda comm, send, recv, counts, displs, root=0: refuse(comm)
     problem = blocks_problem("gatherv", (send, recv, counts, displs))
     if problem is not None:
         return _as_sender(send, root, problem)
@@ -42,7 +37,7 @@ def _gatherv(comm, send, recv, counts, displs, root=0):
 
 def _as_sender(send, root, problem):
     """Return the implementation for unusable ``recv`` or tables, which only the root refuses."""
-    sentence, word, error = problem
+    refuse = refusal(GATHERV, problem)
     is_contiguous, to_int = contiguity(send), integer_reader(root)
     numpy_dtype = as_dtype(send.dtype)
     dtype, itemsize = dtype_word(numpy_dtype), numpy_dtype.itemsize
@@ -50,14 +45,10 @@ def _as_sender(send, root, problem):
     def gatherv(comm, send, recv, counts, displs, root=0):
         record, target = record_of(comm), to_int(root)
         if target == record.rank:
-            refused(record, GATHERV, status.REFUSED)
-            raise error(sentence, word)
+            refuse(comm)
         send_count = send.size if is_contiguous(send) else -status.NOT_CONTIGUOUS
         call = Gatherv(send.ctypes.data, send_count, 0, 0, itemsize, dtype, 0, 0, 0, 0, target)
-        outcome = run(record.collectives[GATHERV].entry, record, call)
-        if outcome != status.OK:
-            explain(record, GATHERV, outcome, in_frame(call))
-            raise Failure
+        enter(record, call)
 
     return gatherv
 
@@ -81,11 +72,8 @@ def _as_any_rank(send, recv, tables, root):
             send.ctypes.data, send_count, recv.ctypes.data, recv.size, itemsize, dtype,
             lengths.ctypes.data, displacements.ctypes.data, counts_len, displacements.size, target,
         )  # fmt: skip
-        outcome = run(record.collectives[GATHERV].entry, record, call)
+        enter(record, call)
         keep(lengths)
         keep(displacements)
-        if outcome != status.OK:
-            explain(record, GATHERV, outcome, in_frame(call))
-            raise Failure
 
     return gatherv

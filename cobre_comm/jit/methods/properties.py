@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from cobre_kernels.collective import phases, status
+from cobre_kernels.collective import phases
 from cobre_kernels.collective.calls import ENTER, STOP
 from cobre_kernels.machine.atomics import load_relaxed
 
 from cobre_comm.failure import Failure
-from cobre_comm.jit.arguments import integer_problem, integer_reader, refused
+from cobre_comm.jit.arguments import integer_problem, integer_reader, refusal, refused
 from cobre_comm.jit.attributes import attribute, method
 from cobre_comm.jit.fields import check_usable, explain, record_of
 from cobre_comm.jit.types import CommType
@@ -52,13 +52,8 @@ def _stop_requested(comm):
 def _enter(comm, number):
     problem = integer_problem("enter", "number", number)
     if problem is not None:
-        sentence, word, error = problem
-
-        def refuse(comm, number):
-            refused(record_of(comm), ENTER, status.REFUSED)
-            raise error(sentence, word)
-
-        return refuse
+        refuse = refusal(ENTER, problem)
+        return lambda comm, number: refuse(comm)
     to_int = integer_reader(number)
 
     def enter(comm, number):

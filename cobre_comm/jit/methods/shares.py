@@ -5,7 +5,7 @@ from __future__ import annotations
 from numba.extending import register_jitable
 
 from cobre_comm.contract import derived
-from cobre_comm.jit.arguments import integer_problem, integer_reader
+from cobre_comm.jit.arguments import integer_problem, integer_reader, refusal
 from cobre_comm.jit.attributes import method
 from cobre_comm.jit.fields import check_usable, record_of
 from cobre_comm.jit.types import CommType
@@ -18,12 +18,8 @@ _fits, _share = register_jitable(derived.fits), register_jitable(derived.share)
 def _block(comm, n):
     problem = integer_problem("block", "n", n)
     if problem is not None:
-        sentence, word, error = problem
-
-        def refuse(comm, n):
-            raise error(sentence, word)
-
-        return refuse
+        refuse = refusal(None, problem)
+        return lambda comm, n: refuse(comm)
     to_int, unfit = integer_reader(n), f"block: {derived.SHARED_HINT}"
 
     def block(comm, n):
@@ -40,12 +36,8 @@ def _block(comm, n):
 def _layout(comm, n, width=1):
     problem = integer_problem("layout", "n", n) or integer_problem("layout", "width", width)
     if problem is not None:
-        sentence, word, error = problem
-
-        def refuse(comm, n, width=1):
-            raise error(sentence, word)
-
-        return refuse
+        refuse = refusal(None, problem)
+        return lambda comm, n, width=1: refuse(comm)
     to_items, to_elements = integer_reader(n), integer_reader(width)
     unfit = f"layout: {derived.SHARED_HINT}"
 

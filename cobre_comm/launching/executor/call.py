@@ -17,12 +17,13 @@ from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
 from cobre_comm.backends.spec import Rendezvous
+from cobre_comm.backends.tcp.foreign import CONNECT_TIMEOUT_MS
 from cobre_comm.launching.executor.guest import run_rank
 from cobre_comm.launching.executor.hosts import LOOPBACK, Submit, submitters
 from cobre_comm.launching.executor.invitation import Go, Hello, Invitation, accept, hang_up, receive
 from cobre_comm.launching.function import LOOK_S, FunctionAttempt, FunctionRank, OnProgress
 from cobre_comm.launching.replies import Done, exit_code_in
-from cobre_comm.processes.environment import CONNECT_TIMEOUT_MS, rendezvous_variables
+from cobre_comm.processes.environment import rendezvous_variables
 from cobre_comm.processes.job import Job
 
 COME_S = 60.0  # from the order to the last worker's first word

@@ -18,12 +18,7 @@ Submit = Callable[..., Any]
 def submitters(executor: Any, size: int) -> tuple[list[Submit], str]:
     """Return a submit function for each rank, and the address at which workers reach this process.
 
-    Raises
-    ------
-    TypeError
-        If it is no executor, or if its workers are threads.
-    ValueError
-        If it has fewer workers than ranks.
+    ``TypeError`` is raised for no executor, or one of threads; ``ValueError`` for too few workers.
     """
     if type(executor).__module__.partition(".")[0] == "distributed":
         return _of_dask(executor, size)

@@ -13,25 +13,14 @@ CONNECT_S = 30.0
 
 
 class Invitation(NamedTuple):
-    """The address of the launcher, and the rank that a worker shall become.
-
-    Parameters
-    ----------
-    host, port : str, int
-        Of the launcher.
-    secret : bytes
-        Both ends prove that they know it before anything is unpickled; it comes with the task.
-    rank : int
-        The rank of the worker.
-    wants_progress : bool
-        Whether the launcher wants reports of progress.
-    """
+    """The address of the launcher, and the rank that a worker shall become."""
 
     host: str
     port: int
+    # Both ends prove that they know it before anything is unpickled. The secret is in the task.
     secret: bytes
     rank: int
-    wants_progress: bool
+    wants_progress: bool  # whether the launcher wants reports of progress
 
 
 class Hello(NamedTuple):

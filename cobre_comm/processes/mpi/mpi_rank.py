@@ -22,12 +22,12 @@ class MpiRank(Rank):
         self,
         rank: int,
         standard: Standard,
-        environment: Mapping[str, str] | None = None,
+        environment: Mapping[str, str],
         cpus: Sequence[int] = (),
     ) -> None:
         super().__init__(rank)
         self._standard: Standard | None = standard
-        self.environment = dict(environment or {})
+        self.environment = dict(environment)
         self.cpus = cpus
         self._owed: list[tuple[int, bool]] = []  # signals that came before it
 

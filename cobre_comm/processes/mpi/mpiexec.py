@@ -51,25 +51,13 @@ _AS_ROOT = tuple(
 
 @dataclass(frozen=True)
 class Mpiexec:
-    """The starter of one MPI library.
+    """The starter of one MPI library."""
 
-    Parameters
-    ----------
-    library : str
-        ``openmpi``, ``mpich``, ``impi``, or another vendor's name in lower case.
-    command : tuple of str
-        The executable, by its absolute path, and options that are always given.
-    environment : mapping
-        The whole environment to run it with: the one that was asked about, with what this MPI
-        needs, and without what an outer job has set.
-    starter : str
-        The MPI whose options the executable understands; "" if that is not known.
-    """
-
-    library: str
-    command: tuple[str, ...]
+    library: str  # openmpi, mpich, impi, or another vendor's name in lower case
+    command: tuple[str, ...]  # the absolute path, and options that are always given
+    # The one that was asked about, with what this MPI needs, and without what an outer job has set.
     environment: Mapping[str, str]
-    starter: str
+    starter: str  # the MPI whose options the executable understands; "" if that is not known
 
     def start_command(self, size: int, program: Sequence[str]) -> list[str]:
         """Return the command that starts ``program`` on ``size`` ranks of this machine.
@@ -86,20 +74,10 @@ class Mpiexec:
 
 
 def find_mpiexec(environ: Mapping[str, str]) -> Mpiexec:
-    """Find the starter of the MPI that mpi4py loads.
+    """Find the starter of the MPI that mpi4py loads in the environment that the job will have.
 
     It is looked for in ``COBRE_MPI_MPIEXEC``, beside the library, beside the interpreter, and on
-    ``PATH``.
-
-    Parameters
-    ----------
-    environ : mapping
-        The environment that the job will have.
-
-    Raises
-    ------
-    InitializationFailed
-        If mpi4py, the library or its starter is missing; says what to install or set.
+    ``PATH``. ``InitializationFailed`` says what to install or set.
     """
     library = find_library(environ)
     environment = without_outer_job(library.environment)

@@ -38,24 +38,12 @@ _VENDORS = (
 
 @dataclass(frozen=True)
 class Library:
-    """An MPI library.
+    """An MPI library."""
 
-    Parameters
-    ----------
-    vendor : str
-        Name of its vendor, one word in lower case.
-    version : str
-        The first line of MPI_Get_library_version.
-    path : str
-        Its file; mpi4py's extension where that is not known.
-    environment : mapping
-        The environment in which mpi4py finds it.
-    """
-
-    vendor: str
-    version: str
-    path: str
-    environment: Mapping[str, str]
+    vendor: str  # one word in lower case
+    version: str  # the first line of MPI_Get_library_version
+    path: str  # its file; mpi4py's extension where that is not known
+    environment: Mapping[str, str]  # in which mpi4py finds the library
 
     def __str__(self) -> str:
         return f"{' '.join(self.version.split(',')[0].split())} ({self.path})"
@@ -64,10 +52,7 @@ class Library:
 def find_library(environ: Mapping[str, str]) -> Library:
     """Return the library that ``from mpi4py import MPI`` loads in that environment.
 
-    Raises
-    ------
-    InitializationFailed
-        If it loads none; says what to install or set.
+    Where it loads none, ``InitializationFailed`` says what to install or set.
     """
     complaint = ""
     for environment in _with_and_without_our_libraries(environ):

@@ -54,7 +54,7 @@ class MpiStart:
         ranks: Sequence[MpiRank],
         command: Sequence[str],
         loop: LauncherLoop,
-        watch: Callable[[int], None] = lambda pid: None,
+        watch: Callable[[int], None],
     ) -> None:
         self._ranks = {rank.rank: rank for rank in ranks}
         self._command = list(command)
@@ -197,10 +197,7 @@ class MpiStart:
     def leave(self, step: Callable[[float], bool]) -> None:
         """Let the shims end, and so ``mpiexec``, once the ranks have ended.
 
-        Parameters
-        ----------
-        step : callable
-            Waits until a time at most, and returns whether to wait no more.
+        ``step`` waits until a time at most, and returns whether to wait no more.
         """
         _adopt_orphans(False)
         self._loop.unserve(self._listener.fileno())

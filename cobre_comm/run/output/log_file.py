@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from cobre_comm.processes.job import Job
-from cobre_comm.run.descriptors import SPARE_DESCRIPTORS, allow
+from cobre_comm.system.open_files import SPARE_DESCRIPTORS, allow
 
 
 class LogFile:
@@ -16,7 +16,7 @@ class LogFile:
     attempt of this job has written the file. ``OSError`` is raised if the file cannot be made.
     """
 
-    def __init__(self, path: Path, *, appends: bool = False) -> None:
+    def __init__(self, path: Path, *, appends: bool) -> None:
         self.problem = ""  # a sentence, if the end of the output is missing; else ""
         self._path = path
         self._file = path.open("ab" if appends else "wb", buffering=0)

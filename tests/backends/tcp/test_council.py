@@ -8,9 +8,10 @@ import pytest
 
 from cobre_comm import CollectiveFailed, TcpConfig
 from cobre_comm.backends.tcp.callers import Callers
-from cobre_comm.backends.tcp.council import GOES_ON, Answer, TcpCouncil
+from cobre_comm.backends.tcp.council import TcpCouncil
 from cobre_comm.backends.tcp.rendezvous import messages
 from cobre_comm.backends.tcp.rendezvous.addresses import Endpoint
+from cobre_comm.backends.tcp.survivors import GOES_ON, Answer
 
 SIZE = 3
 
@@ -48,7 +49,7 @@ def assemble(councils):
 def has_open_port(council):
     """Whether a rank could still believe that this one may come."""
     with socket.socket() as caller:
-        return caller.connect_ex(council._callers.endpoints[council.rank].sockaddr) == 0
+        return caller.connect_ex(council.callers.endpoints[council.rank].sockaddr) == 0
 
 
 def test_a_port_that_the_program_has_closed_is_no_error():
@@ -60,21 +61,21 @@ def test_a_port_that_the_program_has_closed_is_no_error():
 @pytest.fixture
 def ports_of(councils):
     """Return whether the port of each rank is open; those that stay so are closed afterwards."""
-    numbers = [council._callers.listener.fileno() for council in councils]
+    numbers = [council.callers.listener.fileno() for council in councils]
 
     def ask():
         return [has_open_port(council) for council in councils]
 
     yield ask
     for council, number in zip(councils, numbers, strict=True):
-        if council._callers.listener.fileno() < 0 and has_open_port(council):
+        if council.callers.listener.fileno() < 0 and has_open_port(council):
             socket.close(number)
 
 
 @pytest.mark.parametrize("is_unreachable", [False, True])
 def test_ports_stay_open_for_a_rank_that_may_come_back(councils, ports_of, is_unreachable):
     if is_unreachable:
-        councils[0]._unreachable.add(2)
+        councils[0].unreachable.add(2)
     everyone = tuple(range(SIZE))
     assert assemble(councils[:2] if is_unreachable else councils) == (
         {0: (0, 1), 1: (0, 1)} if is_unreachable else dict.fromkeys(everyone, everyone)
@@ -84,8 +85,8 @@ def test_ports_stay_open_for_a_rank_that_may_come_back(councils, ports_of, is_un
 
 def test_a_chair_that_was_left_out_makes_no_roll(councils, ports_of):
     _, left_out, ahead = councils
-    left_out._gone.add(0)
-    ahead._gone.add(0)
+    left_out.gone.add(0)
+    ahead.gone.add(0)
     ahead.call = 1
     results = assemble([left_out, ahead])
     assert "the others may go on without it" in results[1]
@@ -95,9 +96,9 @@ def test_a_chair_that_was_left_out_makes_no_roll(councils, ports_of):
 
 def test_a_member_that_was_left_out_takes_no_roll_without_itself(councils, ports_of):
     chair, left_out, _ = councils
-    chair._gone.add(2)
+    chair.gone.add(2)
     chair.call = 1
-    chair._own = Answer(1, bytes([GOES_ON]) + messages.ROLL_ENTRY.pack(0), 0)
+    chair.own = Answer(1, bytes([GOES_ON]) + messages.ROLL_ENTRY.pack(0), 0)
     results = assemble([chair, left_out])
     assert "the others may go on without it" in results[1]
     assert "did not call shrink" in results[0]

@@ -23,6 +23,7 @@ from cobre_comm.backends.tcp.rendezvous.messages import (
     receive_frame,
     send_refused,
 )
+from cobre_comm.system import open_files
 from cobre_comm.system.running_time import running_s
 from tests.backends.tcp.peer_task import PATIENCE_S, PeerTask
 
@@ -136,9 +137,9 @@ def test_each_trouble_is_logged_once(caplog):
 
 def test_limit_of_open_files(monkeypatch):
     limits = [100, 4000]
-    monkeypatch.setattr(sockets.resource, "getrlimit", lambda _: tuple(limits))
+    monkeypatch.setattr(open_files.resource, "getrlimit", lambda _: tuple(limits))
     monkeypatch.setattr(
-        sockets.resource, "setrlimit", lambda _, wanted: limits.__setitem__(0, wanted[0])
+        open_files.resource, "setrlimit", lambda _, wanted: limits.__setitem__(0, wanted[0])
     )
     assert sockets.reserve_descriptors(510, 512) == 512
     assert 1000 < limits[0] < 4000

@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from cobre_comm.journal.finding import journals_in, open_shared, shared_files
+from cobre_comm.journal.finding import journals_in
+from cobre_comm.journal.shown import open_shared, shared_files
 from cobre_comm.testing import run_ranks_outcomes
 from tests.faults.odd import open_pipe, wait_for_one
 from tests.grid import timeout_of

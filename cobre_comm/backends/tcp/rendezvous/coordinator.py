@@ -88,16 +88,6 @@ class Coordinator(Participant):
                 )
         return b"".join(parts)
 
-    @property
-    def key(self) -> bytes:
-        """Key that all attached ranks have, and nobody else."""
-        return self._token + self._secret
-
-    def refuse(self, error: InitializationFailed) -> None:
-        """Tell all workers that have attached."""
-        for control in self.links.control.values():
-            messages.send_refused(control, error)
-
     def _listen(self) -> None:
         host, port = self._config.bind_addr, self._config.port
         if self._listeners:
@@ -117,8 +107,7 @@ class Coordinator(Participant):
         return self._token if purpose == tags.CONTROL else self.key
 
     def _admit(self, peer: Handshake, sock: socket.socket, address: Address) -> None:
-        self.links.put(peer.rank, peer.purpose, sock)
-        self._processes[peer.rank] = peer.process
+        super()._admit(peer, sock, address)
         if peer.purpose == tags.CONTROL:
             self._workers[peer.rank] = address, peer.port
             self._serve(peer.rank, messages.watch(sock, peer.rank))

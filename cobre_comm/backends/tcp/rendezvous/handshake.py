@@ -56,9 +56,16 @@ class Handshake(NamedTuple):
     byte_order: int  # 0: little-endian, 1: big-endian
     purpose: int  # of the link
     target: int  # the rank that it means to reach
-    port: int  # where it listens for other workers
+    port: int  # where it listens for other workers; 0: nowhere
     process: bytes  # its identity
     nonce: bytes = b""
+
+
+def introduce(rank: int, size: int, purpose: int, target: int, port: int = 0) -> Handshake:
+    """Return what this process sends about itself."""
+    return Handshake(
+        rank, size, tags.PROTOCOL_VERSION, OWN_BYTE_ORDER, purpose, target, port, this_process()
+    )
 
 
 def prove(key: bytes, role: bytes, transcript: bytes) -> bytes:

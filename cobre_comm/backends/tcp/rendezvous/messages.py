@@ -33,7 +33,7 @@ ROLL_ENTRY = struct.Struct(">I")  # a rank that has answered; its row follows
 LONGEST_PART = 1024  # bytes of one rank in an exchange
 
 
-def pack_frame(tag: int, payload: bytes = b"") -> bytes:
+def pack_frame(tag: int, payload: bytes) -> bytes:
     """Return the bytes of a frame."""
     return _PREFIX.pack(tags.TAG_BYTES + len(payload), tag) + payload
 

@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre_comm.backends.agreement import Group
 from cobre_comm.backends.tcp.links import Links
 from cobre_comm.backends.tcp.rendezvous import messages
 from cobre_comm.backends.tcp.rendezvous.acceptor import Acceptor, Admit
-from cobre_comm.backends.tcp.rendezvous.addresses import same_host
+from cobre_comm.backends.tcp.rendezvous.addresses import Address, same_host
 from cobre_comm.backends.tcp.rendezvous.event_loop import Task, TaskLoop, send
+from cobre_comm.backends.tcp.rendezvous.handshake import Handshake
 from cobre_comm.backends.tcp.rendezvous.sockets import (
     close_all,
     has_room,
@@ -38,8 +40,10 @@ LINK_ADVICE = (
 _logger = logging.getLogger("cobre_comm")
 
 
-class Participant(abc.ABC):
-    """A rank in the rendezvous: once attached, a :class:`cobre_comm.backends.agreement.Group`."""
+class Participant(Group):
+    """A rank in the rendezvous: once attached, a group."""
+
+    _secret: bytes  # of the job; a worker has it from the end of :meth:`attach` on
 
     def __init__(self, config: TcpConfig) -> None:
         self.rank, self.size = config.rank, config.size
@@ -87,18 +91,20 @@ class Participant(abc.ABC):
         given = self.exchange(row.tobytes())
         return np.frombuffer(given, dtype=row.dtype).reshape(self.size, row.size)
 
-    def agree(self, value: int) -> int:
-        """Return the smallest of the values of all ranks; collective."""
-        return int(self.gather_rows(np.array([value], dtype=np.int64)).min())
-
-    @abc.abstractmethod
     def refuse(self, error: InitializationFailed) -> None:
-        """Tell the attached peers why this rank gives up."""
+        """Tell all attached workers, or rank 0, why this rank gives up."""
+        for rank, control in self.links.control.items():
+            if 0 in (rank, self.rank):
+                messages.send_refused(control, error)
 
     @property
-    @abc.abstractmethod
     def key(self) -> bytes:
         """Key that all attached ranks have, and nobody else."""
+        return self._token + self._secret
+
+    def _admit(self, peer: Handshake, sock: socket.socket, address: Address) -> None:
+        self.links.put(peer.rank, peer.purpose, sock)
+        self._processes[peer.rank] = peer.process
 
     def listen_again(self) -> socket.socket:
         """Return a socket that listens at a free port, where this rank has listened before."""

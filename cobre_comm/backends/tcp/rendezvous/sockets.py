@@ -6,16 +6,15 @@ import contextlib
 import errno
 import os
 import pathlib
-import resource
 import socket
 import sys
 from collections.abc import Mapping
 
 from cobre_comm.backends.tcp.rendezvous.addresses import Endpoint, address_of, resolve
 from cobre_comm.errors import InitializationFailed
+from cobre_comm.system.open_files import SPARE_DESCRIPTORS, raise_limit
 
 BACKLOG = 1024  # hundreds of ranks start at once; the system may lower it
-SPARE_DESCRIPTORS = 64  # for other files of the process, and a few connections
 # A machine that vanishes is detected after 30 + 6 * 10 s: not before the usual timeout of a
 # collective, because a network that comes back should find the job alive.
 KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPALIVE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6}
@@ -112,7 +111,7 @@ def reserve_descriptors(links: int, unauthenticated: int, held: int = 0) -> int:
     ``held`` of these links are open already. Return how many such connections the limit allows.
     """
     needed = _open_files() - held + links + SPARE_DESCRIPTORS
-    limit = _raise_limit(needed + unauthenticated)
+    limit = raise_limit(needed + unauthenticated)
     if limit < needed:
         raise InitializationFailed(
             "tcp",
@@ -125,7 +124,7 @@ def reserve_descriptors(links: int, unauthenticated: int, held: int = 0) -> int:
 def has_room(count: int) -> bool:
     """Raise the limit of open files for ``count`` more, if need be; tell whether there is room."""
     needed = _open_files() + count + SPARE_DESCRIPTORS
-    return _raise_limit(needed) >= needed
+    return raise_limit(needed) >= needed
 
 
 def _open_files() -> int:
@@ -134,14 +133,3 @@ def _open_files() -> int:
     except OSError:  # no /proc: a file that is opened now has the lowest number that is free
         with pathlib.Path(os.devnull).open() as file:
             return file.fileno() + 1
-
-
-def _raise_limit(wanted: int) -> int:
-    """Raise the limit of open files to ``wanted`` if it is lower; return it, at most ``wanted``."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        with contextlib.suppress(ValueError, OSError):  # macOS has yet another limit
-            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return wanted if soft == resource.RLIM_INFINITY else min(soft, wanted)

@@ -10,18 +10,16 @@ from typing import Any
 from cobre_kernels.tcp import tags
 
 from cobre_comm.backends.tcp.links import accepted_by, opened_by
-from cobre_comm.backends.tcp.process import this_process
 from cobre_comm.backends.tcp.rendezvous import messages
 from cobre_comm.backends.tcp.rendezvous.acceptor import Acceptor
-from cobre_comm.backends.tcp.rendezvous.addresses import Address, Endpoint, resolve, same_host
+from cobre_comm.backends.tcp.rendezvous.addresses import Endpoint, resolve, same_host
 from cobre_comm.backends.tcp.rendezvous.connector import Attempts, open_link
 from cobre_comm.backends.tcp.rendezvous.event_loop import Task
-from cobre_comm.backends.tcp.rendezvous.handshake import OWN_BYTE_ORDER, Handshake
+from cobre_comm.backends.tcp.rendezvous.handshake import Handshake, introduce
 from cobre_comm.backends.tcp.rendezvous.participant import LINK_ADVICE, Participant
 from cobre_comm.backends.tcp.rendezvous.protocol import GRACE_S
 from cobre_comm.backends.tcp.rendezvous.sockets import close_all, listen_for_peers
 from cobre_comm.config import TcpConfig
-from cobre_comm.errors import InitializationFailed
 from cobre_comm.system.running_time import running_s
 
 NAMED = 3  # ranks that could not be reached, in one message
@@ -29,8 +27,6 @@ NAMED = 3  # ranks that could not be reached, in one message
 
 class Joiner(Participant):
     """A worker in the rendezvous: any rank but 0."""
-
-    _secret: bytes  # of the job, from the end of :meth:`attach` on
 
     def __init__(self, config: TcpConfig) -> None:
         super().__init__(config)
@@ -66,16 +62,6 @@ class Joiner(Participant):
             self._serve(0, messages.watch(control, 0))
         return frame
 
-    @property
-    def key(self) -> bytes:
-        """Key that all attached ranks have, and nobody else."""
-        return self._token + self._secret
-
-    def refuse(self, error: InitializationFailed) -> None:
-        """Tell rank 0, if this rank is attached."""
-        if 0 in self.links.control:
-            messages.send_refused(self.links.control[0], error)
-
     def _receive(self) -> bytes:
         """Return the frame that is due from rank 0."""
         self._until(lambda: 0 in self._frames, self._limit, self._why_not_started)
@@ -110,16 +96,7 @@ class Joiner(Participant):
         def describe(sock: socket.socket, loopback_only: bool) -> Handshake:
             if purpose == tags.CONTROL and peer == 0:
                 self._listen(sock, loopback_only)
-            return Handshake(
-                rank=self.rank,
-                size=self.size,
-                version=tags.PROTOCOL_VERSION,
-                byte_order=OWN_BYTE_ORDER,
-                purpose=purpose,
-                target=peer,
-                port=self._port(),
-                process=this_process(),
-            )
+            return introduce(self.rank, self.size, purpose, peer, self._port())
 
         def admit(sock: socket.socket, process: bytes) -> None:
             self.links.put(peer, purpose, sock)
@@ -164,10 +141,6 @@ class Joiner(Participant):
             running_s() + limit_s,
             lambda: self._why_not_linked(acceptor),
         )
-
-    def _admit(self, peer: Handshake, sock: socket.socket, address: Address) -> None:
-        self.links.put(peer.rank, peer.purpose, sock)
-        self._processes[peer.rank] = peer.process
 
     def _why_not_linked(self, acceptor: Acceptor) -> str:
         """Name the ranks that this one could not reach, or the ranks that did not reach it."""

@@ -1,0 +1,79 @@
+"""What a survivor knows of the others: their links and ports, their answers, why one is missing."""
+
+from __future__ import annotations
+
+import math
+import socket
+from collections.abc import Collection
+from typing import NamedTuple
+
+from cobre_comm.backends.shrink import Council
+from cobre_comm.backends.tcp import callers as ports
+from cobre_comm.backends.tcp.callers import Callers, Gone, Unreachable
+from cobre_comm.backends.tcp.rendezvous.event_loop import Task, TaskLoop
+from cobre_comm.backends.tcp.spec import TCP
+from cobre_comm.config import TcpConfig
+from cobre_comm.journal.texts import ranks_text
+
+SILENT_S = 8.0  # by then it is known whether a machine answers
+GRACE_S = 2.0  # how much longer a rank waits than the rank that knows who is missing
+NO_CHAIR = -1
+GOES_ON, TIME_OVER, TOO_SMALL = range(3)  # how a roll begins
+
+
+class Answer(NamedTuple):
+    """The answer of a rank to a call: its row, or the roll that it holds."""
+
+    call: int  # the number of the call
+    content: bytes  # a row, or a roll if there is a chair
+    chair: int = NO_CHAIR  # the rank that made the roll, or took the roll from a member
+
+
+class Survivors(Council):
+    """The survivors of the ranks of several nodes, as far as one of them knows."""
+
+    def __init__(self, config: TcpConfig, callers: Callers) -> None:
+        limit_s = config.timeout_s + SILENT_S if config.timeout_s else math.inf
+        super().__init__(config.rank, config.size, limit_s, TCP.timeout_variable)
+        self.config, self.callers = config, callers
+        self.loop = TaskLoop()
+        self.links: dict[int, socket.socket] = {}  # by rank: to the chair, or of the members
+        self.gone: set[int] = set()
+        self.unreachable: set[int] = set()
+        self.overdue: set[int] = set()  # chairs that have not decided in time
+        self.own = Answer(0, b"")
+        self.before = b""  # the roll of the call before
+        self.until = math.inf  # the end of this call's time
+
+    def watch(self, rank: int, until: float = math.inf) -> Task[None]:
+        """Note when the port of a rank is closed, or its machine does not answer."""
+        try:
+            yield from ports.watch(self.callers.endpoints[rank], until)
+        except Gone:
+            self.gone.add(rank)
+        except Unreachable:
+            self.cannot_reach(rank)
+
+    def cannot_reach(self, rank: int) -> None:
+        """Note that the machine of a rank does not answer: no other rank there can be reached."""
+        endpoints = self.callers.endpoints
+        host = endpoints[rank].sockaddr[0]
+        self.unreachable.update(r for r in self.members if endpoints[r].sockaddr[0] == host)
+        self.unreachable.discard(self.rank)
+
+    def drop(self, rank: int) -> None:
+        """Close the link of a member, or to a chair; its port says whether it lives."""
+        if rank in self.links:
+            self.links.pop(rank).close()
+
+    def too_small(self, missing: Collection[int], count: int) -> str:
+        """Return why ``count`` ranks do not continue without the missing ones."""
+        are = "are" if len(missing) > 1 else "is"
+        return (
+            f"{ranks_text(missing)} {are} lost or cannot be reached, and the {count} that can are "
+            f"not more than half of {self.size}, nor half of them with rank 0; the others may go on"
+        )
+
+    def left_out(self) -> str:
+        """Return why this rank does not continue."""
+        return f"rank {self.rank} could not be reached for a while; the others may go on without it"

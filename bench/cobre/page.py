@@ -3,7 +3,7 @@
     python -m bench.cobre.page bench/results/cobre.json
     python -m bench.cobre.page bench/results/stage.json
 
-`make docs` then makes the tables, where a page has the directive `{recorded} cobre NAME`.
+`python -m bench.report` then writes the tables, which stand after marks `<!-- cobre NAME -->`.
 """
 
 import json

@@ -1,11 +1,12 @@
 """Tables in pages that are written by hand.
 
-The site makes a table where a page has the directive `{recorded} KIND NAME`. In the README, and in
-pages that are read without the site, a table stands between `<!-- KIND NAME -->` and
-`<!-- end -->`, and is made anew there. `table NAME` is a table of :data:`TABLES`, `run NAME` has
-the facts of a recorded run, and `targets fresh` the rows of the first targets. `speed growth` and
-`beside others` are a few rows that readers ask for first: with a core for each rank, and beside
-other packages. `cobre NAME` and `nodes NAME` are tables of those modules.
+In the README, and in pages to which it leads, a table stands between `<!-- KIND NAME -->` and
+`<!-- end -->`, and is made anew there: these pages are read without the site too. Elsewhere the
+site makes a table where a page has the directive `{recorded} KIND NAME`. `table NAME` is a table of
+:data:`TABLES`, `run NAME` has the facts of a recorded run, and `targets fresh` the rows of the
+first targets. `speed growth` and `beside others` are a few rows that readers ask for first: with a
+core for each rank, and beside other packages. `cobre NAME` and `nodes NAME` are tables of those
+modules.
 """
 
 from __future__ import annotations

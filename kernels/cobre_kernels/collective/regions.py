@@ -6,12 +6,15 @@ and strikes it off before it is unmapped, while other threads may look. So a row
 if it has the same number before and after its bounds are read.
 """
 
+from typing import NamedTuple
+
 from cobre_kernels.machine.atomics import load_acquire
 from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.record import Record, own_rows, shared, word
 
 ROWS = 1024  # a look passes only the rows that have been used, at a nanosecond each
 NO_REGION = 0
+NOWHERE = 0  # an address in no region
 
 REGION = Record(
     "Region",
@@ -44,6 +47,18 @@ LOCATION = Record(
     send_region=word("number of the region that holds the data to send, or NO_REGION"),
     send_offset=word("of these data in it"),
 )
+
+
+class Output(NamedTuple):
+    """The memory in which a rank receives, and that from which it sends.
+
+    ``size_bytes`` is how far ranks write in the output, the same on all ranks.
+    """
+
+    address: int
+    size_bytes: int
+    send: int
+    send_bytes: int
 
 
 @routine
@@ -79,8 +94,8 @@ def locate(comm, address, size_bytes):
 
 
 @routine
-def note_location(comm, output, output_bytes, send, send_bytes):
+def note_location(comm, output):
     """Note where this rank's output lies, and where the data that it sends."""
     location = comm.location
-    location.region, location.offset = locate(comm, output, output_bytes)
-    location.send_region, location.send_offset = locate(comm, send, send_bytes)
+    location.region, location.offset = locate(comm, output.address, output.size_bytes)
+    location.send_region, location.send_offset = locate(comm, output.send, output.send_bytes)

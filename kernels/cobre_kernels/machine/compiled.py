@@ -44,9 +44,9 @@ class Routine:
         """The function as numba has it."""
         return _compiler().dispatcher_of(self)
 
-    @property
+    @functools.cached_property
     def _numba_type_(self):
-        return self.dispatcher._numba_type_
+        return _compiler().type_of_routine(self)
 
     def __call__(self, *arguments):
         """Refuse the call: Python calls kernels."""

@@ -46,6 +46,17 @@ def dispatcher_of(routine):
     return dispatcher
 
 
+def type_of_routine(routine):
+    """Return the type of a routine.
+
+    numba's name of the type has an address. A routine that is given another one as an argument
+    would have the address in the name of its machine code, which differs from build to build.
+    """
+    kind = routine.dispatcher._numba_type_
+    kind.name = f"{routine.__module__}.{routine.__qualname__}"
+    return kind
+
+
 def type_of_instruction(instruction):
     """Return the type of an instruction: that of an intrinsic."""
     write = instructions.WRITERS[instruction.__name__]

@@ -12,6 +12,7 @@ from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.mpi import calls
 from cobre_kernels.mpi.waiting import complete
+from cobre_kernels.nodes.records import longest_block
 from cobre_kernels.nodes.verbs import Cast, Exchange, Gather, Scatter
 from cobre_kernels.nodes.waiting import begin_verb, end_verb
 
@@ -59,14 +60,13 @@ def _gather_around(comm, buffer):
 def allgatherv_kernel(comm, call):
     """Gather blocks in place, with 64-bit counts where C ints do not reach."""
     nodes = comm.nodes
-    longest, reach = 0, 0
+    reach = 0
     for node in range(nodes.nodes):
-        longest = max(longest, nodes.block_bytes[node])
         reach = max(reach, nodes.block_at[node] + nodes.block_bytes[node])
     needs_large = reach > calls.LARGEST_INT
     outcome = begin_verb(comm)
     if outcome == OK:
-        if nodes.nodes >= RING_NODES and longest >= RING_BYTES and not needs_large:
+        if nodes.nodes >= RING_NODES and longest_block(nodes) >= RING_BYTES and not needs_large:
             outcome = _gather_around(comm, call.buffer)
         else:
             begun = calls.begin_allgatherv(comm, call.buffer, needs_large)

@@ -16,21 +16,20 @@ from cobre_kernels.collective.checks import (
     reach_bytes,
 )
 from cobre_kernels.collective.comm import COMM
-from cobre_kernels.collective.status import OK
+from cobre_kernels.collective.regions import NOWHERE, Output
 from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.copy import copy_out, is_large, move, store_fence
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.nodes.lanes import choose_lanes
-from cobre_kernels.nodes.outputs import NO_ROOT, end_together, note_output
+from cobre_kernels.nodes.outputs import NO_ROOT, note_output
 from cobre_kernels.nodes.records import (
-    MEETING,
     STRIPE_LINE_BYTES,
     is_flat,
     leads,
     next_half,
     set_block,
 )
-from cobre_kernels.nodes.round import begin_gather, gather_round, hand_out, move_parts
+from cobre_kernels.nodes.round import Chunk, gather, gather_round, in_rounds
 
 
 @kernel(COMM, Allgatherv)
@@ -41,8 +40,9 @@ def allgatherv_body(comm, call):
         return _direct(comm, call)
     choose_lanes(comm, reach)
     is_in_place = reach <= comm.nodes.reach_bytes and _is_in_place(comm, call)
-    note_output(comm, call.recv, reach, NO_ROOT, is_in_place)
-    return end_together(comm, _staged(comm, call, is_large(reach)), MEETING)
+    send = call.recv if is_in_place else NOWHERE
+    note_output(comm, Output(call.recv, reach, send, 0), NO_ROOT)
+    return in_rounds(comm, call, largest_block_bytes(comm.size, call), _put, _gather, take_parts)
 
 
 @routine
@@ -78,23 +78,7 @@ def _direct(comm, call):
         move(own, call.send, bytes_of(call, comm.rank))
     for rank in range(comm.size):
         set_block(comm.nodes, rank, bytes_of(call, rank), block_of(call, rank) - call.recv)
-    return gather_round(comm, call.recv, True)
-
-
-@routine
-def _staged(comm, call, streams):
-    largest = largest_block_bytes(comm.size, call)
-    begin, before = 0, (0, 0, 0)
-    while True:
-        chunk = chunk_bytes(comm, call, begin)
-        outcome, half = _chunk(comm, call, (begin, chunk), before, streams)
-        before = (begin, chunk, half)
-        begin += chunk
-        if outcome != OK or begin >= largest or comm.nodes.is_whole != 0:
-            break
-    if outcome == OK and comm.nodes.is_whole == 0:
-        _take(comm, call, before, streams)
-    return outcome
+    return gather_round(comm, call, call.recv)
 
 
 @routine
@@ -113,81 +97,67 @@ def share_of_half(half_bytes, givers):
 
 
 @routine
-def part_bytes(call, rank, span):
+def part_bytes(call, rank, chunk):
     """Return the bytes of a rank's block that are in this chunk."""
-    begin, chunk = span
-    return max(min(bytes_of(call, rank) - begin, chunk), 0)
+    return max(min(bytes_of(call, rank) - chunk.begin, chunk.length), 0)
 
 
 @routine
-def sum_parts(comm, call, span, indices):
+def sum_parts(comm, call, chunk, indices):
     """Return the bytes in this chunk of the ranks from one node index to another."""
     first, end = indices
     total = 0
     for index in range(first, end):
-        total += part_bytes(call, comm.nodes.node_order[index], span)
+        total += part_bytes(call, comm.nodes.node_order[index], chunk)
     return total
 
 
 @routine
-def put_own_part(comm, call, span):
-    """Copy this rank's part into the half of this round; return where that begins."""
-    half = next_half(comm.nodes)
-    own_bytes = part_bytes(call, comm.rank, span)
+def put_part(comm, call, begin):
+    """Copy this rank's part of a chunk into the half of this round; return the chunk."""
+    chunk = Chunk(begin, chunk_bytes(comm, call, begin), next_half(comm.nodes), 0)
+    own_bytes = part_bytes(call, comm.rank, chunk)
     if own_bytes > 0:
-        before = sum_parts(comm, call, span, (0, comm.nodes.node_index[comm.rank]))
-        move(half + before, call.send + span[0], own_bytes)
-    return half
+        before = sum_parts(comm, call, chunk, (0, comm.nodes.node_index[comm.rank]))
+        move(chunk.buffer + before, call.send + begin, own_bytes)
+    return chunk
 
 
 @routine
-def parts_by_node(comm, call, span):
+def parts_by_node(comm, call, chunk):
     """Set the bytes of each node in this chunk, and where they lie in a half."""
     starts, total = comm.nodes.node_starts, 0
     for node in range(comm.nodes.nodes):
-        length = sum_parts(comm, call, span, (starts[node], starts[node + 1]))
+        length = sum_parts(comm, call, chunk, (starts[node], starts[node + 1]))
         set_block(comm.nodes, node, length, total)
         total += length
 
 
 @routine
-def _chunk(comm, call, span, before, streams):
-    """Go through the round of a chunk; return how it has ended, and the half that holds it.
+def _put(comm, call, begin):
+    """Put this rank's part of a chunk into the half, as a part of the block of its node."""
+    chunk = put_part(comm, call, begin)
+    parts_by_node(comm, call, chunk)
+    return Chunk(begin, chunk.length, chunk.buffer, 1)
 
-    While leaders move it, ranks take the parts of the chunk before.
-    """
-    nodes = comm.nodes
-    half = put_own_part(comm, call, span)
-    parts_by_node(comm, call, span)
-    outcome, moves_data = begin_gather(comm, half, span[0] == 0)
-    buffer = half
-    if leads(comm) and nodes.is_whole != 0:
-        buffer = call.recv
+
+@routine
+def _gather(comm, call, chunk):
+    """As a leader, gather a chunk; or the whole result, from output to output."""
+    if chunk.buffer == call.recv:
         _set_pieces(comm, call)
-    outcome = move_parts(comm, buffer, outcome, moves_data)
-    if outcome == OK:
-        _take(comm, call, before, streams)
-    return hand_out(comm, outcome), half
+    return gather(comm, call, chunk)
 
 
 @routine
-def _take(comm, call, chunk, streams):
-    """Take the parts of a chunk, unless another rank of the node has the same output."""
-    begin, length, half = chunk
-    if length > 0 and comm.nodes.writes != 0:
-        take_parts(comm, call, (begin, length), half, streams)
-
-
-@routine
-def take_parts(comm, call, span, half, streams):
+def take_parts(comm, call, chunk):
     """Copy every rank's part to its block; this rank's own may be there already."""
-    offset = 0
+    source, streams = chunk.buffer, is_large(comm.nodes.output_bytes)
     for index in range(comm.size):
         rank = comm.nodes.node_order[index]
-        length = part_bytes(call, rank, span)
-        block = block_of(call, rank)
+        length, block = part_bytes(call, rank, chunk), block_of(call, rank)
         if length > 0 and not (rank == comm.rank and block == call.send):
-            copy_out(block + span[0], half + offset, length, streams)
-        offset += length
+            copy_out(block + chunk.begin, source, length, streams)
+        source += length
     if streams:
         store_fence()

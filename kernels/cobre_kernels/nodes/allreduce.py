@@ -5,7 +5,7 @@ Small contributions go to every node, and every rank folds them all.
 Large ones go along a chain of nodes, if the transport has one, if nodes hold several ranks in the
 order of ranks, and if that takes less time than stripes (:func:`chain_pays`). Each node folds its
 ranks into the chunk that comes, so a link carries the payload twice, however many ranks a node has.
-The half of the staging buffer holds the chunk of each rank here, and the result. Two ranks on nodes
+The half of the staging buffer holds the result, and the chunk of each rank here. Two ranks on nodes
 of their own use the chain too, from buffer to buffer: each sends the other its payload.
 
 Else they go by stripes. One round reduces a *chunk*, and each leader folds one *stripe* of it, in
@@ -13,33 +13,29 @@ each lane (``lanes.py``). Each leader gets its stripe of all contributions, and 
 all of its lane. So a node receives as many payloads as it has ranks, and once the result, instead
 of the payload of every rank. The half of the staging buffer holds, S being the bytes of a stripe::
 
+    result          all stripes, the reduced chunk                    nodes * lanes * S
     contributions   for each leader, for each rank here: its stripe   nodes * lanes * ranks here * S
     received        for each lane, each rank in node order: a stripe  lanes * size * S
-    result          all stripes, the reduced chunk                    nodes * lanes * S
 
-On a flat communicator, the first and the last are the caller's own buffers. Along a chain, each
+On a flat communicator, the first two are the caller's own buffers. Along a chain, each
 lane has a share of the chunk.
 """
-
-from typing import NamedTuple
 
 from cobre_kernels.collective.calls import Allreduce, contribution_bytes
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.reduction.fold import FOLD_BLOCK_BYTES, fold
-from cobre_kernels.collective.regions import may_be_shared
+from cobre_kernels.collective.regions import NOWHERE, Output, may_be_shared
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.nodes.lanes import choose_lanes, share_of
-from cobre_kernels.nodes.outputs import NO_ROOT, end_together, note_output
+from cobre_kernels.nodes.outputs import NO_ROOT, note_output
 from cobre_kernels.nodes.records import (
     LEAST_PIECE_BYTES,
-    MEETING,
     STRIPE_LINE_BYTES,
     is_flat,
     is_pair,
-    leads,
     next_half,
     ranks_of,
     set_block,
@@ -47,39 +43,31 @@ from cobre_kernels.nodes.records import (
     set_recv,
     set_send,
 )
-from cobre_kernels.nodes.round import enter_round, gather_round, hand_out
+from cobre_kernels.nodes.round import Chunk, gather, in_rounds
 from cobre_kernels.nodes.verbs import Chain, Gather, Scatter
 
 GATHER_BYTES = 16384  # of one contribution; above, stripes and the chain cost less
 
 
-class Chunk(NamedTuple):
-    """Where a chunk begins in the payload, its bytes, and those of its stripes but the last."""
-
-    begin: int
-    length: int
-    stripe: int
-
-
 @kernel(COMM, Allreduce)
 def allreduce_body(comm, call):
     """Choose one of the three ways."""
-    choose_lanes(comm, contribution_bytes(call))
-    note_output(comm, call.recv, contribution_bytes(call), NO_ROOT, False)
-    return end_together(comm, _reduce(comm, call), MEETING)
+    nodes, size_bytes = comm.nodes, contribution_bytes(call)
+    choose_lanes(comm, size_bytes)
+    note_output(comm, Output(call.recv, size_bytes, NOWHERE, 0), NO_ROOT)
+    if size_bytes <= gathered_bytes(nodes.widest, comm.size, nodes.eager_bytes, nodes.half_bytes):
+        return in_rounds(comm, call, size_bytes, _put_whole, gather, _fold_whole)
+    if nodes.chain != 0 and (is_pair(comm) or _chain_pays(comm)):
+        return in_rounds(comm, call, size_bytes, _put_for_chain, _chain, _take)
+    return in_rounds(comm, call, size_bytes, _put_stripes, _reduce_stripes, _take)
 
 
 @routine
-def _reduce(comm, call):
-    nodes, size_bytes = comm.nodes, contribution_bytes(call)
-    if size_bytes <= gathered_bytes(nodes.widest, comm.size, nodes.eager_bytes, nodes.half_bytes):
-        return _gathered(comm, call)
-    if nodes.chain != 0 and is_pair(comm):
-        return _chain_round(comm, call, (call.send, 0, call.recv), (0, size_bytes), (0, 0, 0))
-    has_chain = nodes.chain != 0 and nodes.is_ordered != 0 and not is_flat(comm)
-    if has_chain and chain_pays(nodes.nodes, nodes.widest, nodes.lanes_now, nodes.half_bytes):
-        return _along_chain(comm, call)
-    return _reduce_in_stripes(comm, call)
+def _chain_pays(comm):
+    nodes = comm.nodes
+    if is_flat(comm) or nodes.is_ordered == 0:
+        return False
+    return chain_pays(nodes.nodes, nodes.widest, nodes.lanes_now, nodes.half_bytes)
 
 
 @routine
@@ -104,36 +92,29 @@ def chain_pays(nodes, ranks, lanes, half_bytes):
 
 
 @routine
-def _gathered(comm, call):
+def _put_whole(comm, call, begin):
     nodes, size_bytes = comm.nodes, contribution_bytes(call)
     half = next_half(nodes)
     move(half + nodes.node_index[comm.rank] * size_bytes, call.send, size_bytes)
     set_blocks_by_rank(nodes, size_bytes)
-    outcome = gather_round(comm, half, True)
-    if outcome == OK and nodes.writes != 0:
-        _fold_contributions(comm, call, call.recv, half, (size_bytes, size_bytes))
-    return outcome
+    return Chunk(begin, size_bytes, half, 1)
 
 
 @routine
-def _along_chain(comm, call):
-    """Reduce chunk by chunk; all nodes have chunks of the same size."""
-    nodes, node, size_bytes = comm.nodes, comm.node, contribution_bytes(call)
-    chunk_bytes = chain_chunk_bytes(nodes.widest, nodes.half_bytes)
-    begin, before = 0, (0, 0, 0)
-    while begin < size_bytes:
-        length = min(chunk_bytes, size_bytes - begin)
-        half = next_half(nodes)
-        result = half + node.size * chunk_bytes
-        move(half + node.rank * chunk_bytes, call.send + begin, length)
-        memory = (half, chunk_bytes, result)
-        outcome = _chain_round(comm, call, memory, (begin, length), before)
-        if outcome != OK:
-            return outcome
-        before = (begin, length, result)
-        begin += chunk_bytes
-    _take(comm, call, before)
-    return OK
+def _fold_whole(comm, call, chunk):
+    _fold_contributions(comm, call, call.recv, chunk.buffer, (chunk.length, chunk.length))
+
+
+@routine
+def _put_for_chain(comm, call, begin):
+    """Put this rank's chunk behind the result; all nodes have chunks of the same size."""
+    nodes, left = comm.nodes, contribution_bytes(call) - begin
+    if is_pair(comm):
+        return Chunk(begin, left, call.recv, 0)
+    half, stride = next_half(nodes), chain_chunk_bytes(nodes.widest, nodes.half_bytes)
+    length = min(stride, left)
+    move(half + (1 + comm.node.rank) * stride, call.send + begin, length)
+    return Chunk(begin, length, half, 0)
 
 
 @routine
@@ -143,52 +124,45 @@ def chain_chunk_bytes(ranks, half_bytes):
 
 
 @routine
-def _chain_round(comm, call, memory, span, before):
-    """Go through a round that reduces a chunk along the chain; meanwhile, take the one before."""
-    (contributions, stride, result), (begin, length) = memory, span
-    outcome = enter_round(comm, begin == 0)
-    if outcome == OK and leads(comm):
-        first, share = share_of(comm.nodes, length)
-        what = Chain(
-            contributions + first, stride, comm.node.size, result + first, share,
-            call.dtype, call.op,
-        )  # fmt: skip
-        outcome = run(comm.nodes.chain, comm, what)
-    if outcome == OK:
-        _take(comm, call, before)
-    return hand_out(comm, outcome)
+def _chain(comm, call, chunk):
+    """As a leader, reduce this lane's share of a chunk along the chain."""
+    stride = chain_chunk_bytes(comm.nodes.widest, comm.nodes.half_bytes)
+    first, share = share_of(comm.nodes, chunk.length)
+    source = call.send if is_pair(comm) else chunk.buffer + stride
+    what = Chain(
+        source + first, stride, comm.node.size, chunk.buffer + first, share, call.dtype, call.op
+    )
+    return run(comm.nodes.chain, comm, what)
 
 
 @routine
 def _take(comm, call, chunk):
-    """Copy the result of a chunk out, unless another rank of the node has the same output."""
-    begin, length, result = chunk
-    if length > 0 and comm.nodes.writes != 0:
-        move(call.recv + begin, result, length)
+    """Copy the result of a chunk out, unless it is in place."""
+    target = call.recv + chunk.begin
+    if chunk.buffer != target:
+        move(target, chunk.buffer, chunk.length)
 
 
 @routine
-def _reduce_in_stripes(comm, call):
-    """Reduce chunk by chunk, all as long; a stripe is whole lines, and so whole elements."""
-    stripes, size_bytes = comm.nodes.nodes * comm.nodes.lanes_now, contribution_bytes(call)
+def _put_stripes(comm, call, begin):
+    """Put the stripes of this rank's chunk where leaders send them from, behind the result.
+
+    All chunks are as long; a stripe is whole lines, and so whole elements.
+    """
+    nodes, size_bytes = comm.nodes, contribution_bytes(call)
+    stripes = nodes.nodes * nodes.lanes_now
     chunks = -(-size_bytes // (stripes * _largest_stripe(comm)))
     line_bytes = stripes * STRIPE_LINE_BYTES
-    chunk_bytes = -(-size_bytes // (chunks * line_bytes)) * line_bytes
-    begin, before = 0, (0, 0, 0)
-    while begin < size_bytes:
-        length = min(chunk_bytes, size_bytes - begin)
-        lines = -(-length // STRIPE_LINE_BYTES)
-        chunk = Chunk(begin, length, -(-lines // stripes) * STRIPE_LINE_BYTES)
-        if is_flat(comm):
-            outcome = _direct(comm, call, chunk)
-        else:
-            outcome, result = _staged(comm, call, chunk, before)
-            before = (begin, length, result)
-        if outcome != OK:
-            return outcome
-        begin += chunk_bytes
-    _take(comm, call, before)
-    return OK
+    length = min(-(-size_bytes // (chunks * line_bytes)) * line_bytes, size_bytes - begin)
+    if is_flat(comm):
+        return Chunk(begin, length, call.recv + begin, 0)
+    chunk = Chunk(begin, length, next_half(nodes), 0)
+    for stripe in range(stripes):
+        place = stripes + stripe * comm.node.size + comm.node.rank
+        source = call.send + begin + _begin_of(nodes, chunk, stripe)
+        target = chunk.buffer + place * _stripe_bytes(nodes, chunk)
+        move(target, source, _bytes_of(nodes, chunk, stripe))
+    return chunk
 
 
 @routine
@@ -209,64 +183,49 @@ def _stripe_of(nodes, node):
 
 
 @routine
-def _begin_of(chunk, stripe):
+def _stripe_bytes(nodes, chunk):
+    """Return the bytes of each stripe of a chunk but the last."""
+    lines = -(-chunk.length // STRIPE_LINE_BYTES)
+    return -(-lines // (nodes.nodes * nodes.lanes_now)) * STRIPE_LINE_BYTES
+
+
+@routine
+def _begin_of(nodes, chunk, stripe):
     """Return where a stripe begins in the chunk."""
-    return min(stripe * chunk.stripe, chunk.length)
+    return min(stripe * _stripe_bytes(nodes, chunk), chunk.length)
 
 
 @routine
-def _bytes_of(chunk, stripe):
-    return _begin_of(chunk, stripe + 1) - _begin_of(chunk, stripe)
+def _bytes_of(nodes, chunk, stripe):
+    return _begin_of(nodes, chunk, stripe + 1) - _begin_of(nodes, chunk, stripe)
 
 
 @routine
-def _direct(comm, call, chunk):
-    """Reduce a chunk of a flat communicator."""
-    received, result = next_half(comm.nodes), call.recv + chunk.begin
-    outcome = enter_round(comm, chunk.begin == 0)
-    if outcome == OK:
+def _reduce_stripes(comm, call, chunk):
+    """As a leader, reduce this lane's stripes of a chunk."""
+    nodes, stripe_bytes = comm.nodes, _stripe_bytes(comm.nodes, chunk)
+    if is_flat(comm):
+        received = next_half(nodes)
         outcome = _scatter(comm, call.send + chunk.begin, received, chunk)
+    else:
+        stripes = nodes.nodes * nodes.lanes_now
+        contributed = chunk.buffer + stripes * stripe_bytes
+        in_lanes = stripes * comm.node.size + nodes.lane * comm.size
+        received = contributed + in_lanes * stripe_bytes
+        outcome = _scatter_node(comm, contributed, received, stripe_bytes)
     if outcome == OK:  # send may be recv: the bytes that are overwritten have been sent
-        outcome = _fold_and_spread(comm, call, chunk, received, result)
-    return hand_out(comm, outcome)
-
-
-@routine
-def _staged(comm, call, chunk, before):
-    """Reduce a chunk; meanwhile, take the one before. Return how it ended, and where it is."""
-    nodes = comm.nodes
-    half = next_half(nodes)
-    _contribute(comm, half, call.send + chunk.begin, chunk)
-    outcome = enter_round(comm, chunk.begin == 0)
-    contributed = half + nodes.nodes * nodes.lanes_now * comm.node.size * chunk.stripe
-    received = contributed + nodes.lane * comm.size * chunk.stripe
-    result = contributed + nodes.lanes_now * comm.size * chunk.stripe
-    if outcome == OK and leads(comm):
-        outcome = _scatter_node(comm, half, received, chunk.stripe)
-        if outcome == OK:
-            outcome = _fold_and_spread(comm, call, chunk, received, result)
-    if outcome == OK:
-        _take(comm, call, before)
-    return hand_out(comm, outcome), result
-
-
-@routine
-def _contribute(comm, half, source, chunk):
-    """Put the stripes of this rank's chunk where leaders send them from."""
-    node = comm.node
-    for stripe in range(comm.nodes.nodes * comm.nodes.lanes_now):
-        target = half + (stripe * node.size + node.rank) * chunk.stripe
-        move(target, source + _begin_of(chunk, stripe), _bytes_of(chunk, stripe))
+        outcome = _fold_and_spread(comm, call, chunk, received)
+    return outcome
 
 
 @routine
 def _scatter(comm, source, target, chunk):
     """Give leader k stripe k of this rank's chunk, on a flat communicator."""
-    nodes = comm.nodes
-    own_bytes = _bytes_of(chunk, nodes.own_node)
+    nodes, stripe_bytes = comm.nodes, _stripe_bytes(comm.nodes, chunk)
+    own_bytes = _bytes_of(nodes, chunk, nodes.own_node)
     for k in range(nodes.nodes):
-        set_send(nodes, k, _bytes_of(chunk, k), _begin_of(chunk, k))
-        set_recv(nodes, k, own_bytes, k * chunk.stripe)
+        set_send(nodes, k, _bytes_of(nodes, chunk, k), _begin_of(nodes, chunk, k))
+        set_recv(nodes, k, own_bytes, k * stripe_bytes)
     return run(nodes.alltoallv, comm, Scatter(source, target))
 
 
@@ -281,15 +240,16 @@ def _scatter_node(comm, source, target, stripe):
 
 
 @routine
-def _fold_and_spread(comm, call, chunk, received, result):
+def _fold_and_spread(comm, call, chunk, received):
     """Fold this leader's stripe of all contributions; give all of its lane every stripe of it."""
     nodes, own = comm.nodes, _stripe_of(comm.nodes, comm.nodes.own_node)
-    span = (_bytes_of(chunk, own), chunk.stripe)
-    _fold_contributions(comm, call, result + _begin_of(chunk, own), received, span)
+    target = chunk.buffer + _begin_of(nodes, chunk, own)
+    span = _bytes_of(nodes, chunk, own), _stripe_bytes(nodes, chunk)
+    _fold_contributions(comm, call, target, received, span)
     for k in range(nodes.nodes):
         stripe = _stripe_of(nodes, k)
-        set_block(nodes, k, _bytes_of(chunk, stripe), _begin_of(chunk, stripe))
-    return run(nodes.allgatherv, comm, Gather(result, 1))
+        set_block(nodes, k, _bytes_of(nodes, chunk, stripe), _begin_of(nodes, chunk, stripe))
+    return run(nodes.allgatherv, comm, Gather(chunk.buffer, 1))
 
 
 @routine

@@ -10,17 +10,17 @@ from cobre_kernels.collective.calls import Gatherv
 from cobre_kernels.collective.checks import block_of, largest_block_bytes
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.gather import agreement, expectation, note_count, with_counts
+from cobre_kernels.collective.regions import NOWHERE, Output
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.atomics import peek, poke
 from cobre_kernels.machine.compiled import routine
-from cobre_kernels.machine.copy import is_large, move
+from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.record import WORD_BYTES
 from cobre_kernels.nodes.allgatherv import (
-    chunk_bytes,
     part_bytes,
     parts_by_node,
-    put_own_part,
+    put_part,
     sum_parts,
     take_parts,
 )
@@ -28,7 +28,6 @@ from cobre_kernels.nodes.broadcast import PIECE_BYTES
 from cobre_kernels.nodes.lanes import choose_lanes, share_blocks
 from cobre_kernels.nodes.outputs import end_together, note_output
 from cobre_kernels.nodes.records import (
-    APART,
     is_flat,
     leads,
     next_half,
@@ -36,8 +35,9 @@ from cobre_kernels.nodes.records import (
     set_recv,
     set_send,
 )
-from cobre_kernels.nodes.round import enter_round, gather_round, hand_out
+from cobre_kernels.nodes.round import Chunk, enter_round, gather_round, hand_out
 from cobre_kernels.nodes.verbs import Scatter
+from cobre_kernels.shm.region import APART
 
 TOLD_BYTES = 2 * WORD_BYTES  # how many elements a rank sends, and what the root expects
 
@@ -46,24 +46,29 @@ TOLD_BYTES = 2 * WORD_BYTES  # how many elements a rank sends, and what the root
 def gatherv_body(comm, call):
     """Learn the counts in a round of their own, then move chunk after chunk."""
     output_bytes = call.recv_count * call.itemsize if comm.rank == call.root else 0
-    note_output(comm, call.recv, output_bytes, call.root, False)
+    note_output(comm, Output(call.recv, output_bytes, NOWHERE, 0), call.root)
     outcome = _agree(comm, call)
     if outcome != OK:
         return outcome
     call = with_counts(comm, call)
     largest = largest_block_bytes(comm.size, call)
-    choose_lanes(comm, sum_parts(comm, call, (0, largest), (0, comm.size)))
+    choose_lanes(comm, sum_parts(comm, call, Chunk(0, largest, 0, 0), (0, comm.size)))
     # MPI would write to the root's buffer after a wait that has been left.
     is_direct = is_flat(comm) and comm.nodes.can_leave != 0
     begin = 0
-    while begin < largest:
-        chunk = PIECE_BYTES if is_direct else chunk_bytes(comm, call, begin)
-        span = begin, chunk
-        outcome = _direct(comm, call, span) if is_direct else _chunk(comm, call, span)
-        if outcome != OK:
-            return outcome
-        begin += chunk
-    return end_together(comm, OK, APART)
+    while begin < largest and outcome == OK:
+        chunk = Chunk(begin, PIECE_BYTES, 0, 0) if is_direct else put_part(comm, call, begin)
+        # Lanes that had no part in the round of the counts agree now.
+        outcome, _ = enter_round(comm, chunk, begin == 0 and comm.nodes.lanes_now > 1)
+        if outcome == OK and is_direct:
+            outcome = _move_directly(comm, call, chunk)
+        elif outcome == OK and leads(comm):
+            outcome = _to_root(comm, call, chunk)
+        outcome = hand_out(comm, outcome)
+        if outcome == OK and comm.rank == call.root and not is_direct:
+            take_parts(comm, call, chunk)
+        begin += chunk.length
+    return end_together(comm, outcome, APART)
 
 
 @routine
@@ -73,7 +78,7 @@ def _agree(comm, call):
     poke(own, call.send_count)
     poke(own + WORD_BYTES, expectation(comm, call))
     set_blocks_by_rank(comm.nodes, TOLD_BYTES)
-    outcome = gather_round(comm, half, True)
+    outcome = gather_round(comm, call, half)
     if outcome != OK:
         return outcome
     for rank in range(comm.size):
@@ -88,41 +93,26 @@ def _told(comm, rank, half):
 
 
 @routine
-def _chunk(comm, call, span):
-    half = put_own_part(comm, call, span)
-    # Lanes that had no part in the round of the counts agree now.
-    outcome = enter_round(comm, span[0] == 0 and comm.nodes.lanes_now > 1)
-    if outcome == OK and leads(comm):
-        outcome = _to_root(comm, call, span, half)
-    outcome = hand_out(comm, outcome)
-    if outcome == OK and comm.rank == call.root:
-        take_parts(comm, call, span, half, is_large(call.recv_count * call.itemsize))
+def _move_directly(comm, call, chunk):
+    """Move a part of each block straight from buffer to buffer, on a flat communicator."""
+    nodes, is_root = comm.nodes, comm.rank == call.root
+    begin, own_bytes = chunk.begin, part_bytes(call, comm.rank, chunk)
+    for rank in range(comm.size):
+        comes = part_bytes(call, rank, chunk) if is_root and rank != call.root else 0
+        set_recv(nodes, rank, comes, block_of(call, rank) + begin if comes > 0 else 0)
+        set_send(nodes, rank, own_bytes if rank == call.root and not is_root else 0, begin)
+    outcome = run(nodes.alltoallv, comm, Scatter(call.send, 0))
+    if outcome == OK and is_root and block_of(call, comm.rank) != call.send:
+        move(block_of(call, comm.rank) + begin, call.send + begin, own_bytes)
     return outcome
 
 
 @routine
-def _direct(comm, call, span):
-    """Move a part of each block straight from buffer to buffer, on a flat communicator."""
-    nodes, is_root = comm.nodes, comm.rank == call.root
-    begin, own_bytes = span[0], part_bytes(call, comm.rank, span)
-    for rank in range(comm.size):
-        comes = part_bytes(call, rank, span) if is_root and rank != call.root else 0
-        set_recv(nodes, rank, comes, block_of(call, rank) + begin if comes > 0 else 0)
-        set_send(nodes, rank, own_bytes if rank == call.root and not is_root else 0, begin)
-    outcome = enter_round(comm, False)
-    if outcome == OK:
-        outcome = run(nodes.alltoallv, comm, Scatter(call.send, 0))
-    if outcome == OK and is_root and block_of(call, comm.rank) != call.send:
-        move(block_of(call, comm.rank) + begin, call.send + begin, own_bytes)
-    return hand_out(comm, outcome)
-
-
-@routine
-def _to_root(comm, call, span, half):
+def _to_root(comm, call, chunk):
     """Give the root's leader the parts that other nodes have put into their halves."""
     nodes, root_node = comm.nodes, comm.nodes.node_of[call.root]
     is_target = nodes.own_node == root_node
-    parts_by_node(comm, call, span)
+    parts_by_node(comm, call, chunk)
     share_blocks(nodes)
     own_bytes, own_begin = nodes.block_bytes[nodes.own_node], nodes.block_at[nodes.own_node]
     for node in range(nodes.nodes):
@@ -133,5 +123,6 @@ def _to_root(comm, call, span, half):
     # The root gives nothing, the others get nothing. MPI forbids one buffer for both, and Open MPI
     # takes it for MPI_IN_PLACE.
     nothing = nodes.header.address
+    half = chunk.buffer
     ends = Scatter(nothing, half) if is_target else Scatter(half, nothing)
     return run(nodes.alltoallv, comm, ends)

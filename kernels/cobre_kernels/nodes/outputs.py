@@ -14,36 +14,38 @@ take no part in that step, because a region is the memory of one node.
 """
 
 from cobre_kernels.collective.calls import BARRIER, FENCE, Barrier
-from cobre_kernels.collective.regions import NO_REGION, may_be_shared, note_location
+from cobre_kernels.collective.regions import NO_REGION, NOWHERE, may_be_shared, note_location
 from cobre_kernels.collective.status import OK, USE_SLOTS
 from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.kernel import run
-from cobre_kernels.nodes.records import APART, MEETING, PRIVATE, leads, node_rank_of
+from cobre_kernels.nodes.records import leads, node_rank_of
 from cobre_kernels.shm.control import IN_REGION
-from cobre_kernels.shm.region import location_of, outputs_meet, shows_location
+from cobre_kernels.shm.region import PRIVATE, compare_outputs, has_same_output
 
 NO_ROOT = -1
 LONG_BYTES = 2**20  # of an output: one rank copies for longer than it takes to wake another
 
 
 @routine
-def note_output(comm, output, size_bytes, root, is_in_place):
-    """Note where this rank will write so many bytes, before the first round of a collective.
+def note_output(comm, output, root):
+    """Note where this rank will write, before the first round of a collective.
 
     If the root is among the ranks with the same output, it is the one that writes. Else the last of
-    them does, so that a leader moves the next chunk while a follower copies. ``is_in_place``: what
-    this rank sends lies in the output, and leaders may move the whole result at once.
+    them does, so that a leader moves the next chunk while a follower copies. If ranks send from
+    their outputs, leaders may move the whole result at once.
     """
     nodes = comm.nodes
-    nodes.outputs, nodes.writes, nodes.output_bytes = PRIVATE, True, size_bytes
+    nodes.output, nodes.output_bytes = output.address, output.size_bytes
+    nodes.outputs, nodes.writes = PRIVATE, True
+    is_in_place = output.send != NOWHERE and output.send == output.address
     nodes.takes_whole = is_in_place and comm.node.size == 1
     nodes.is_whole = 0
     is_here = root != NO_ROOT and nodes.node_of[root] == nodes.own_node
     nodes.first_writer = node_rank_of(nodes, root) if is_here else comm.node.size - 1
-    if size_bytes > 0 and comm.node.size > 1 and may_be_shared(comm, output, size_bytes):
+    has_peers = output.size_bytes > 0 and comm.node.size > 1
+    if has_peers and may_be_shared(comm, output.address, output.size_bytes):
         nodes.output_mark = IN_REGION
-        # As the place from which it sends, a rank shows its output if its data are there.
-        note_location(comm, output, size_bytes, output if is_in_place else 0, 0)
+        note_location(comm, output)
 
 
 @routine
@@ -54,7 +56,7 @@ def see_outputs(comm, outcome):
     nodes.output_mark = 0
     if outcome not in (OK, USE_SLOTS):
         return outcome
-    nodes.outputs = MEETING if outputs_meet(comm, nodes.output_bytes) else APART
+    nodes.outputs = compare_outputs(comm, nodes.output_bytes)
     if is_shown and comm.location.region != NO_REGION:
         nodes.writes = _writer(comm) == node.rank
         nodes.takes_whole = leads(comm) and _are_in_place(comm)
@@ -67,26 +69,16 @@ def see_outputs(comm, outcome):
 def _writer(comm):
     """Return the rank of this node that writes, of those that have the same output as this one."""
     rank = comm.nodes.first_writer
-    while not _has_output(comm, rank):
+    while not has_same_output(comm, rank):
         rank = (rank - 1) % comm.node.size
     return rank
-
-
-@routine
-def _has_output(comm, rank):
-    """Tell whether a rank of this node, this one included, has the same output as this rank."""
-    own = comm.location
-    if not shows_location(comm, rank):
-        return False
-    shown = location_of(comm, rank, comm.node.generation)
-    return shown.region == own.region and shown.offset == own.offset
 
 
 @routine
 def _are_in_place(comm):
     """Tell whether all ranks of this node have the same output, with what they send in it."""
     for rank in range(comm.node.size):
-        if not _has_output(comm, rank) or comm.node.shown_location.send_region == NO_REGION:
+        if not has_same_output(comm, rank) or comm.node.shown_location.send_region == NO_REGION:
             return False
     return True
 

@@ -29,11 +29,6 @@ HEADER_LINE_BYTES = 64
 STRIPE_LINE_BYTES = 64
 LEAST_PIECE_BYTES = 128 * 1024  # of a long payload, which a chain passes on at once
 
-# Where the ranks of a node have their outputs in a collective; outputs.py.
-PRIVATE = 0
-APART = 1
-MEETING = 2
-
 # Bits of a leader's marks.
 DIFFERS = 1
 TAKES_WHOLE = 2
@@ -124,9 +119,10 @@ NODES = Record(
     rounds=word("rounds that used a half; the parity chooses it"),
     # Where the ranks of this node receive (outputs.py).
     output_mark=word("IN_REGION: this rank shows its output in the step that it enters next; or 0"),
+    output=word("address of this rank's output"),
     output_bytes=word("how far a rank writes in its output; the same on all ranks"),
     first_writer=word("rank of this node that writes if it has the same output as others"),
-    outputs=word("PRIVATE; in regions: APART, or MEETING if two may have bytes in common"),
+    outputs=word("PRIVATE, APART or MEETING (shm/region.py)"),
     writes=word("1: this rank writes its output; 0: another one does, which has the same"),
     takes_whole=word("1: the leader can move the whole result from and to its output"),
     is_whole=word("1: all leaders can, and so they have, if the collective has succeeded"),
@@ -237,6 +233,15 @@ def set_block(nodes, node, size_bytes, displacement):
     """Set the block of a node in the buffer of an allgatherv."""
     nodes.block_bytes[node] = size_bytes
     nodes.block_at[node] = displacement
+
+
+@routine
+def longest_block(nodes):
+    """Return the bytes of the longest of these blocks."""
+    longest = 0
+    for node in range(nodes.nodes):
+        longest = max(longest, nodes.block_bytes[node])
+    return longest
 
 
 @routine

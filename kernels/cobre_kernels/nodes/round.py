@@ -1,7 +1,7 @@
 """One round of a collective over several nodes.
 
-A collective is a sequence of rounds. No rank leaves the first one before all ranks of all nodes
-have entered it. The steps of a round::
+A collective is a sequence of rounds (:func:`in_rounds`). No rank leaves the first one before all
+ranks of all nodes have entered it. The steps of a round::
 
     enter      a step of shared memory: the ranks of the node are here and call the same, and in
                the first round they see who writes an output that several have (outputs.py)
@@ -26,7 +26,7 @@ from cobre_kernels.machine.record import WORD_BYTES
 from cobre_kernels.nodes.arrival import note_last_node, note_node
 from cobre_kernels.nodes.failing import exchange_calls, fail_on_node
 from cobre_kernels.nodes.lanes import share_blocks
-from cobre_kernels.nodes.outputs import see_outputs
+from cobre_kernels.nodes.outputs import end_together, see_outputs
 from cobre_kernels.nodes.protocol import (
     AGREED_BEFORE,
     ALL_COMMIT,
@@ -36,10 +36,10 @@ from cobre_kernels.nodes.protocol import (
     NODE_IS_IN,
     happen,
 )
-from cobre_kernels.nodes.records import DIFFERS, LEADER_HEADER, TAKES_WHOLE, leads
+from cobre_kernels.nodes.records import DIFFERS, LEADER_HEADER, TAKES_WHOLE, leads, longest_block
 from cobre_kernels.nodes.verbs import Exchange, Gather
-from cobre_kernels.shm.region import show_location
-from cobre_kernels.shm.step import NodeStep, next_generation
+from cobre_kernels.shm.region import MEETING, show_location
+from cobre_kernels.shm.step import NodeStep
 
 LEADER_HEADER_BYTES = LEADER_HEADER.size_bytes
 COMMIT_BYTES = WORD_BYTES
@@ -54,6 +54,19 @@ class Opening(NamedTuple):
     payload_bytes: int
 
 
+class Chunk(NamedTuple):
+    """A chunk of a payload, which one round moves; then the ranks of a node find it in ``buffer``.
+
+    ``has_blocks``: each node brings a block, and leaders know where it lies in the buffer. Small
+    blocks travel eagerly.
+    """
+
+    begin: int
+    length: int
+    buffer: int
+    has_blocks: int
+
+
 @routine
 def agree(comm):
     """Go through a round without data, which is all of its collective."""
@@ -61,12 +74,50 @@ def agree(comm):
 
 
 @routine
-def enter_round(comm, is_first):
-    """Enter a round; on a leader, return what the leaders agreed.
+def in_rounds(comm, call, size_bytes, put, move, take):
+    """Move a payload to all ranks, chunk by chunk, in a round each.
 
-    If that is OK, a leader moves the data. In any case :func:`hand_out` follows.
+    ``put(comm, call, begin)`` brings this rank's part of the chunk that begins there to where
+    leaders find it, and returns the :class:`Chunk`. Leaders ``move(comm, call, chunk)`` between
+    nodes, unless the chunk travels eagerly. A rank that writes its output copies the chunk there
+    by ``take(comm, call, chunk)``, while leaders move the next one. If leaders can move the whole
+    payload from output to output, they do so in the first round, and no rank takes anything.
     """
-    return run(comm.nodes.enter_round_kernel, comm, Opening(is_first, True, 0, 0))
+    nodes, begin, before = comm.nodes, 0, Chunk(0, 0, 0, 0)
+    while True:
+        chunk = put(comm, call, begin)
+        outcome, is_here = enter_round(comm, chunk, begin == 0)
+        if nodes.is_whole != 0:
+            chunk = Chunk(0, nodes.output_bytes, nodes.output, 0)
+        if outcome == OK and leads(comm) and not is_here:
+            outcome = move(comm, call, chunk)
+        if outcome == OK and nodes.writes != 0 and begin > 0:
+            take(comm, call, before)
+        outcome = hand_out(comm, outcome)
+        before, begin = chunk, begin + chunk.length
+        if outcome != OK or begin >= size_bytes or nodes.is_whole != 0:
+            break
+    if outcome == OK and nodes.writes != 0 and nodes.is_whole == 0:
+        take(comm, call, before)
+    return end_together(comm, outcome, MEETING)
+
+
+@routine
+def enter_round(comm, chunk, is_first):
+    """Enter a round; return what the leaders agreed, and whether the chunk has travelled eagerly.
+
+    If leaders agreed and the chunk has not, they move it. In any case :func:`hand_out` follows.
+    """
+    nodes = comm.nodes
+    payload, payload_bytes = 0, 0
+    if leads(comm) and chunk.has_blocks != 0 and _are_eager(nodes, is_first):
+        own = nodes.own_node
+        payload, payload_bytes = chunk.buffer + nodes.block_at[own], nodes.block_bytes[own]
+        for node in range(nodes.nodes):
+            nodes.landing[node] = chunk.buffer + nodes.block_at[node]
+            nodes.recv_bytes[node] = nodes.block_bytes[node]
+    opening = Opening(is_first, payload == 0, payload, payload_bytes)
+    return run(nodes.enter_round_kernel, comm, opening), payload != 0
 
 
 @routine
@@ -76,49 +127,27 @@ def hand_out(comm, outcome):
 
 
 @routine
-def gather_round(comm, buffer, is_first):
-    """Go through a round in which leaders gather parts of a buffer: eagerly, if they are small.
-
-    Before this, the leaders have set the block of each node in the buffer. A follower reads the
-    buffer of its leader.
-    """
-    outcome, moves_data = begin_gather(comm, buffer, is_first)
-    return hand_out(comm, move_parts(comm, buffer, outcome, moves_data))
-
-
-@routine
-def begin_gather(comm, buffer, is_first):
-    """Enter such a round; return what the leaders agreed, and whether data are still to move."""
-    nodes = comm.nodes
-    payload, payload_bytes = 0, 0
-    if leads(comm) and _are_eager(nodes, is_first):
-        own = nodes.own_node
-        payload, payload_bytes = buffer + nodes.block_at[own], nodes.block_bytes[own]
-        for node in range(nodes.nodes):
-            nodes.landing[node] = buffer + nodes.block_at[node]
-            nodes.recv_bytes[node] = nodes.block_bytes[node]
-    opening = Opening(is_first, payload == 0, payload, payload_bytes)
-    return run(nodes.enter_round_kernel, comm, opening), payload == 0
+def gather_round(comm, call, buffer):
+    """Go through one round in which leaders gather blocks of a buffer."""
+    chunk = Chunk(0, 0, buffer, 1)
+    outcome, is_here = enter_round(comm, chunk, True)
+    if outcome == OK and leads(comm) and not is_here:
+        outcome = gather(comm, call, chunk)
+    return hand_out(comm, outcome)
 
 
 @routine
-def move_parts(comm, buffer, outcome, moves_data):
-    """As a leader, gather the parts that have not been eager; return what is to be handed out."""
-    if outcome == OK and leads(comm) and moves_data:
-        share_blocks(comm.nodes)
-        return run(comm.nodes.allgatherv, comm, Gather(buffer, 1))
-    return outcome
+def gather(comm, call, chunk):
+    """As a leader, gather the block of each node, this lane's share of it."""
+    share_blocks(comm.nodes)
+    return run(comm.nodes.allgatherv, comm, Gather(chunk.buffer, 1))
 
 
 @routine
 def _are_eager(nodes, is_first):
-    """Tell whether all parts are small enough to travel with the headers, if there are headers."""
-    if nodes.lanes_now > 1:
-        return False
-    largest = 0
-    for node in range(nodes.nodes):
-        largest = max(largest, nodes.block_bytes[node])
-    return largest <= nodes.eager_bytes and (is_first or nodes.can_leave == 0)
+    """Tell whether all blocks are small enough for the headers, if there are headers."""
+    has_headers = is_first or nodes.can_leave == 0
+    return nodes.lanes_now == 1 and has_headers and longest_block(nodes) <= nodes.eager_bytes
 
 
 @kernel(COMM, Opening)
@@ -139,7 +168,7 @@ def meet_node(comm):
     """Go through a step of shared memory: all ranks of the node are here, and call the same."""
     nodes = comm.nodes
     if nodes.output_mark != 0:
-        show_location(comm, next_generation(comm))
+        show_location(comm)
     signature = comm.signature | nodes.output_mark
     outcome = run(nodes.step_kernel, comm, NodeStep(signature, comm.compared, comm.count, 0))
     if nodes.output_mark != 0 or outcome == USE_SLOTS:

@@ -14,13 +14,13 @@ from cobre_kernels.collective.checks import (
     reach_bytes,
 )
 from cobre_kernels.collective.comm import COMM
-from cobre_kernels.collective.regions import may_be_shared, note_location
-from cobre_kernels.collective.status import OK, USE_SLOTS
+from cobre_kernels.collective.regions import Output
+from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.copy import copy_far, copy_out, copy_two, is_large, move, store_fence
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.shm.control import INLINE_BYTES
-from cobre_kernels.shm.region import meet_in_region, no_rank_writes, outputs_meet
+from cobre_kernels.shm.region import meet_in_region, no_rank_writes, receive
 from cobre_kernels.shm.slot import PROBE_EVERY, fill, fill_slot, slot_of
 from cobre_kernels.shm.step import await_rank, has_come, next_generation, publish, synchronise
 from cobre_kernels.shm.wait import cell_of, has_arrived
@@ -31,37 +31,31 @@ BY_TURNS_BYTES = 2**20  # of recv: with more, a second-level cache has no room f
 @kernel(COMM, Allgatherv)
 def allgatherv_body(comm, call):
     """Copy to one ``recv`` of all ranks, or move all blocks through slots."""
-    largest = largest_block_bytes(comm.size, call)
-    outcome, ends_together = USE_SLOTS, False
-    if may_be_shared(comm, call.recv, call.recv_count * call.itemsize):
-        outcome = _write_own_block(comm, call)
-        ends_together = outcome == USE_SLOTS and outputs_meet(comm, reach_bytes(comm, call))
-    while outcome == USE_SLOTS:
-        outcome = _move_blocks(comm, call, largest)
-        if outcome == USE_SLOTS:
-            ends_together = outputs_meet(comm, reach_bytes(comm, call))
-    return synchronise(comm, called(comm)) if ends_together and outcome == OK else outcome
+    send_bytes = bytes_of(call, comm.rank)
+    output = Output(call.recv, reach_bytes(comm, call), call.send, send_bytes)
+    return receive(comm, call, output, _into_region, _by_slots)
 
 
 @routine
-def _write_own_block(comm, call):
+def _into_region(comm, call):
     """Copy this rank's block to its place in the region, once all ranks are here."""
-    recv_bytes, own_bytes = call.recv_count * call.itemsize, bytes_of(call, comm.rank)
-    note_location(comm, call.recv, recv_bytes, call.send, own_bytes)
-    generation = next_generation(comm)
-    outcome = meet_in_region(comm, generation)
-    if outcome != OK or no_rank_writes(comm, call, generation):
+    outcome = meet_in_region(comm)
+    if outcome != OK or no_rank_writes(comm, call):
         return outcome
-    own_block = block_of(call, comm.rank)
+    own_block, own_bytes = block_of(call, comm.rank), bytes_of(call, comm.rank)
     if own_block != call.send and own_bytes > 0:
-        probes = generation % PROBE_EVERY == 0
+        probes = comm.node.generation % PROBE_EVERY == 0
         fill(comm.node.region_fills, own_block, call.send, own_bytes, probes)
     return synchronise(comm, called(comm))
 
 
 @routine
-def _move_blocks(comm, call, largest):
-    """Move chunk after chunk of all blocks; up to INLINE_BYTES travel in the cells."""
+def _by_slots(comm, call, outputs):
+    """Move chunk after chunk of all blocks; up to INLINE_BYTES travel in the cells.
+
+    Ranks that have an output in common write the same bytes, each byte once.
+    """
+    largest = largest_block_bytes(comm.size, call)
     is_inline = largest <= INLINE_BYTES
     streams = is_large(call.recv_count * call.itemsize)
     begin = 0

@@ -12,22 +12,23 @@ results (``region.py``). While a rank folds into ``recv``, no other rank may.
 from cobre_kernels.collective.calls import Allreduce, called, contribution_bytes
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.reduction.fold import FOLD_BLOCK_BYTES, fold
-from cobre_kernels.collective.regions import NO_REGION, may_be_shared, note_location
-from cobre_kernels.collective.status import OK, USE_SLOTS
+from cobre_kernels.collective.regions import NO_REGION, NOWHERE, Output
+from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.copy import FAR_BYTES, move
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.record import LINE_BYTES
 from cobre_kernels.shm.control import INLINE_BYTES
 from cobre_kernels.shm.region import (
+    MEETING,
     MIXED,
     location_of,
     meet_in_region,
-    outputs_meet,
+    receive,
     region_of_sends,
 )
 from cobre_kernels.shm.slot import fill_slot, slot_of, stripe_of
-from cobre_kernels.shm.step import await_all, next_generation, publish, synchronise
+from cobre_kernels.shm.step import next_generation, synchronise
 from cobre_kernels.shm.wait import cell_of
 
 FOLD_ALL_BYTES = 16384  # above, and with more than FOLD_ALL_RANKS ranks, stripes cost less
@@ -37,35 +38,37 @@ TURN_BYTES = 1024  # less than prefetchers run ahead
 
 @kernel(COMM, Allreduce)
 def allreduce_body(comm, call):
+    """Fold into one ``recv`` of all ranks, or into that of each."""
+    size_bytes = contribution_bytes(call)
+    # What is sent in place is overwritten while others would read it.
+    send = call.send if call.send != call.recv else NOWHERE
+    output = Output(call.recv, size_bytes, send, size_bytes)
+    return receive(comm, call, output, _into_region, _by_slots)
+
+
+@routine
+def _by_slots(comm, call, outputs):
     """Choose one of the ways.
 
-    By stripes a rank writes only results to ``recv``, so some ranks may have it in common.
+    By stripes a rank writes only results to ``recv``, so some ranks may have it in common. If there
+    are two ranks, each has an output of its own here.
     """
     size_bytes = contribution_bytes(call)
-    if comm.size > 1 and may_be_shared(comm, call.recv, size_bytes):
-        outcome = _into_region(comm, call)
-    elif size_bytes <= INLINE_BYTES:
-        outcome = _inline(comm, call)
-    elif size_bytes <= FOLD_ALL_BYTES or comm.size <= FOLD_ALL_RANKS:
-        outcome = _every_rank_folds(comm, call)
-    else:
-        outcome = _stripes(comm, call)
-    ends_together = outcome == USE_SLOTS and outputs_meet(comm, size_bytes)
-    if outcome == USE_SLOTS and comm.size > 2:
-        outcome = _stripes(comm, call)
-    elif outcome == USE_SLOTS:  # one rank has its output to itself, and so has the other
-        outcome = _every_rank_folds(comm, call)
-    return synchronise(comm, called(comm)) if ends_together and outcome == OK else outcome
+    if outputs == MEETING and comm.size > 2:
+        return _stripes(comm, call)
+    if size_bytes <= INLINE_BYTES:
+        return _inline(comm, call)
+    if size_bytes <= FOLD_ALL_BYTES or comm.size <= FOLD_ALL_RANKS:
+        return _every_rank_folds(comm, call)
+    return _stripes(comm, call)
 
 
 @routine
 def _inline(comm, call):
-    generation, shown = next_generation(comm), called(comm)
-    size_bytes = contribution_bytes(call)
+    generation, size_bytes = next_generation(comm), contribution_bytes(call)
     own = cell_of(comm, comm.rank, generation).payload
     move(own, call.send, size_bytes)
-    publish(comm, generation, shown)
-    outcome = await_all(comm, generation, shown)
+    outcome = synchronise(comm, called(comm))
     if outcome == OK:
         # The peers are taking this rank's cell away; in place, send is overwritten below.
         own = own if call.send == call.recv else call.send
@@ -86,11 +89,10 @@ def _every_rank_folds(comm, call):
     begin = 0
     while begin < size_bytes:
         length = min(chunk, size_bytes - begin)
-        generation = next_generation(comm)
-        outcome = _contribute(comm, generation, call.send + begin, length)
+        outcome = _contribute(comm, call.send + begin, length)
         if outcome != OK:
             return outcome
-        own = _own_chunk(comm, call, generation, begin, length)
+        own = _own_chunk(comm, call, begin, length)
         _fold_slots(comm, call, own, call.recv + begin, (0, length))
         begin += chunk
     return OK
@@ -103,11 +105,10 @@ def _stripes(comm, call):
     begin = 0
     while begin < size_bytes + chunk:
         length = min(chunk, max(size_bytes - begin, 0))
-        generation = next_generation(comm)
-        outcome = _contribute(comm, generation, call.send + begin, length)
+        outcome = _contribute(comm, call.send + begin, length)
         if outcome != OK:
             return outcome
-        own = _own_chunk(comm, call, generation, begin, length)
+        own, generation = _own_chunk(comm, call, begin, length), comm.node.generation
         target = stripe_of(comm, comm.rank, generation)
         _fold_slots(comm, call, own, target, _stripe(comm, comm.rank, length))
         if begin > 0:
@@ -118,16 +119,14 @@ def _stripes(comm, call):
 
 
 @routine
-def _contribute(comm, generation, source, length):
+def _contribute(comm, source, length):
     """Bring this rank's chunk in, and wait for the chunks of the others."""
-    shown = called(comm)
-    fill_slot(comm, generation, source, length)
-    publish(comm, generation, shown)
-    return await_all(comm, generation, shown)
+    fill_slot(comm, next_generation(comm), source, length)
+    return synchronise(comm, called(comm))
 
 
 @routine
-def _own_chunk(comm, call, generation, begin, length):
+def _own_chunk(comm, call, begin, length):
     """Return the address of this rank's chunk; in place it is overwritten before it is folded.
 
     Of three ranks or more, the chunk also stands in the rank's slot. Of two ranks, one may fill the
@@ -137,7 +136,7 @@ def _own_chunk(comm, call, generation, begin, length):
     if call.send != call.recv or comm.size == 1:
         return call.send + begin
     if comm.size > 2:
-        return slot_of(comm, comm.rank, generation)
+        return slot_of(comm, comm.rank, comm.node.generation)
     copy = stripe_of(comm, comm.rank, 0)
     move(copy, call.send + begin, length)
     return copy
@@ -194,28 +193,23 @@ def _take_out(comm, generation, target, length):
 def _into_region(comm, call):
     """Fold stripes into the one ``recv`` of all ranks, from their ``send`` or from their slots."""
     chunk, size_bytes = comm.node.chunk_bytes, contribution_bytes(call)
-    note_location(comm, call.recv, size_bytes, call.send, size_bytes)
-    if call.send == call.recv:  # it is overwritten while others would read it
-        comm.location.send_region = NO_REGION
-    generation = next_generation(comm)
     if comm.location.send_region == NO_REGION:
-        fill_slot(comm, generation, call.send, min(chunk, size_bytes))
-    outcome = meet_in_region(comm, generation)
+        fill_slot(comm, next_generation(comm), call.send, min(chunk, size_bytes))
+    outcome = meet_in_region(comm)
     if outcome != OK:
         return outcome
-    region = region_of_sends(comm, generation)
+    region = region_of_sends(comm)
     if region > NO_REGION:
-        _fold_sends(comm, call, generation)
+        _fold_sends(comm, call)
         return synchronise(comm, called(comm))
     begin = 0
     while begin < size_bytes:
         length = min(chunk, size_bytes - begin)
         if begin > 0 or region == MIXED:
-            generation = next_generation(comm)
-            outcome = _contribute(comm, generation, call.send + begin, length)
+            outcome = _contribute(comm, call.send + begin, length)
             if outcome != OK:
                 return outcome
-        own = _own_chunk(comm, call, generation, begin, length)
+        own = _own_chunk(comm, call, begin, length)
         span = _stripe(comm, comm.rank, length)
         _fold_slots(comm, call, own, call.recv + begin + span[0], span)
         begin += chunk
@@ -223,7 +217,7 @@ def _into_region(comm, call):
 
 
 @routine
-def _fold_sends(comm, call, generation):
+def _fold_sends(comm, call):
     """Fold this rank's stripe of the data that all ranks send from one region into ``recv``."""
     begin, end = _stripe(comm, comm.rank, contribution_bytes(call))
     region = call.send - comm.location.send_offset
@@ -231,7 +225,7 @@ def _fold_sends(comm, call, generation):
         block = min(end - begin, FOLD_BLOCK_BYTES)
         target = call.recv + begin
         for rank in range(comm.size):
-            source = region + location_of(comm, rank, generation).send_offset + begin
+            source = region + location_of(comm, rank).send_offset + begin
             if rank == 0:
                 move(target, source, block)
             else:

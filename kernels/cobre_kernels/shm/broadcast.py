@@ -8,14 +8,14 @@ large private ``buf`` is read from the root's memory (``reading.py``).
 
 from cobre_kernels.collective.calls import Broadcast, called
 from cobre_kernels.collective.comm import COMM
-from cobre_kernels.collective.regions import may_be_shared, note_location
-from cobre_kernels.collective.status import OK, USE_SLOTS
+from cobre_kernels.collective.regions import Output
+from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.copy import is_large, move, store_fence
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.shm.control import INLINE_BYTES
 from cobre_kernels.shm.reading import end_reading, may_read, read_array, show_array
-from cobre_kernels.shm.region import meet_in_region, outputs_meet
+from cobre_kernels.shm.region import PRIVATE, meet_in_region, receive
 from cobre_kernels.shm.slot import copy_slots, fill_slots
 from cobre_kernels.shm.step import (
     await_all,
@@ -23,27 +23,29 @@ from cobre_kernels.shm.step import (
     has_come,
     next_generation,
     publish,
-    synchronise,
 )
 from cobre_kernels.shm.wait import cell_of
 
 
 @kernel(COMM, Broadcast)
 def broadcast_body(comm, call):
-    """Find the root's bytes in one ``buf`` of all ranks, or move them through slots."""
-    outcome, ends_together = USE_SLOTS, False
-    if may_be_shared(comm, call.buffer, call.size_bytes):
-        note_location(comm, call.buffer, call.size_bytes, call.buffer, call.size_bytes)
-        outcome = meet_in_region(comm, next_generation(comm))
-        ends_together = outcome == USE_SLOTS and outputs_meet(comm, call.size_bytes)
-    elif may_read(comm, call.size_bytes):
-        outcome = _read_from_root(comm, call)
-        ends_together = outcome == USE_SLOTS and outputs_meet(comm, call.size_bytes)
-    while outcome == USE_SLOTS:
-        outcome = _move_chunks(comm, call)
-        if outcome == USE_SLOTS:
-            ends_together = outputs_meet(comm, call.size_bytes)
-    return synchronise(comm, called(comm)) if ends_together and outcome == OK else outcome
+    """Find the root's bytes in one ``buf`` of all ranks, or move them."""
+    output = Output(call.buffer, call.size_bytes, call.buffer, call.size_bytes)
+    return receive(comm, call, output, _into_region, _by_slots)
+
+
+@routine
+def _into_region(comm, call):
+    """Go through a step: the root's bytes are there already."""
+    return meet_in_region(comm)
+
+
+@routine
+def _by_slots(comm, call, outputs):
+    """Read the root's buffer where it is, or move it through slots."""
+    if outputs == PRIVATE and may_read(comm, call.size_bytes):
+        return _read_from_root(comm, call)
+    return _move_chunks(comm, call)
 
 
 @routine

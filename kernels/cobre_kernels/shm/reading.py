@@ -13,7 +13,7 @@ from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import WORD_BYTES, peek, poke
 from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.copy import move
-from cobre_kernels.shm.step import await_all, next_generation, publish
+from cobre_kernels.shm.step import next_generation, synchronise
 from cobre_kernels.shm.wait import cell_of
 
 READ_BYTES = 2 * 2**20  # the call looks up every page: below, slots are as fast (copies.md)
@@ -62,10 +62,9 @@ def read_array(comm, rank, generation, target, size_bytes):
 @routine
 def end_reading(comm, could):
     """Go through the last step; return USE_SLOTS if a rank could not read."""
-    generation, shown = next_generation(comm), called(comm)
+    generation = next_generation(comm)
     poke(cell_of(comm, comm.node.rank, generation).payload, could)
-    publish(comm, generation, shown)
-    outcome = await_all(comm, generation, shown)
+    outcome = synchronise(comm, called(comm))
     for rank in range(comm.node.size if outcome == OK else 0):
         if peek(cell_of(comm, rank, generation).payload) == 0:
             comm.node.reading.is_refused = 1

@@ -1,61 +1,89 @@
 """Outputs in a region: ranks that receive into the same bytes of it need one copy, not one each.
 
-A rank that finds its output in a region enters the first step with IN_REGION in its signature, and
-the location in place of a payload. If all ranks show the same location, each writes its part there,
-and a last step ends the collective. So a rank writes only when all have entered, and none returns
-before all have written. If one rank shows another location, all see that. Then they begin anew in
-the next step, and their data go through slots (USE_SLOTS). A rank whose output lies elsewhere has a
-signature without IN_REGION, so it sees that signatures differ, and compares no locations. If two
-ranks may still receive into the same bytes, a last step ends the collective here too. Else a rank
-that has returned could write to its output while another one copies.
+A body has two routines, one for such outputs and one for all others, and :func:`receive` decides
+which of them runs. A rank that finds its output in a region enters the first step with IN_REGION in
+its signature, and the location in place of a payload. If all ranks show the same location, each
+writes its part there, and a last step ends the collective. So a rank writes only when all have
+entered, and none returns before all have written. If one rank shows another location, all see that.
+Then they begin anew in the next step, and their data go through slots (USE_SLOTS). A rank whose
+output lies elsewhere has a signature without IN_REGION, so it sees that signatures differ, and
+compares no locations. If two ranks may still receive into the same bytes, a last step ends the
+collective here too. Else a rank that has returned could write to its output while another one
+copies.
 
 Short outputs show their location too. Else a rank could write to memory of its peers before they
 have entered, and change data that they still read.
 """
 
-from cobre_kernels.collective.calls import ShownWords
+from cobre_kernels.collective.calls import ShownWords, called
 from cobre_kernels.collective.checks import bytes_of, displacement_of
-from cobre_kernels.collective.regions import LOCATION, NO_REGION
+from cobre_kernels.collective.regions import LOCATION, NO_REGION, may_be_shared, note_location
 from cobre_kernels.collective.status import OK, USE_SLOTS
 from cobre_kernels.machine.atomics import load_relaxed
 from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.copy import move
 from cobre_kernels.shm.control import IN_REGION
-from cobre_kernels.shm.step import await_all, publish
+from cobre_kernels.shm.step import next_generation, synchronise
 from cobre_kernels.shm.wait import cell_of
 
 LOCATION_BYTES = LOCATION.size_bytes
 MIXED = -1
 
+# Where the ranks of a node have their outputs.
+PRIVATE = 0  # or in a region, if this rank alone has not seen that yet
+APART = 1  # some are in regions, and no two have bytes in common
+MEETING = 2  # two may have bytes in common
+
 
 @routine
-def meet_in_region(comm, generation):
+def receive(comm, call, output, into_region, by_slots):
+    """Run one of the two routines of a body, the same one on all ranks, up to the last step.
+
+    ``into_region(comm, call)`` begins by :func:`meet_in_region`, and returns USE_SLOTS if that
+    does. ``by_slots(comm, call, outputs)`` is told where the outputs of all ranks lie. Its first
+    step may end with USE_SLOTS too, if the output of another rank is in a region.
+    """
+    if may_be_shared(comm, output.address, output.size_bytes):
+        note_location(comm, output)
+        outcome = into_region(comm, call)
+    else:
+        outcome = by_slots(comm, call, PRIVATE)
+    if outcome != USE_SLOTS:
+        return outcome
+    outputs = compare_outputs(comm, output.size_bytes)
+    outcome = by_slots(comm, call, outputs)
+    if outcome == OK and outputs == MEETING:
+        return synchronise(comm, called(comm))
+    return outcome
+
+
+@routine
+def meet_in_region(comm):
     """Go through a step; return OK if the outputs of all ranks are the same bytes of a region."""
+    show_location(comm)
     shown = ShownWords(comm.signature | IN_REGION, comm.compared, comm.count)
-    show_location(comm, generation)
-    publish(comm, generation, shown)
-    outcome = await_all(comm, generation, shown)
-    own = comm.location
+    outcome = synchronise(comm, shown)
     for rank in range(comm.size if outcome == OK else 0):
-        other = location_of(comm, rank, generation)
-        same = other.region == own.region and other.offset == own.offset
-        if own.region == NO_REGION or not same:
+        if comm.location.region == NO_REGION or not has_same_output(comm, rank):
             outcome = USE_SLOTS
     return outcome
 
 
 @routine
-def show_location(comm, generation):
+def show_location(comm):
     """Put the location of this rank's output into its cell of the step that it enters next."""
-    cell = cell_of(comm, comm.node.rank, generation)
+    cell = cell_of(comm, comm.node.rank, next_generation(comm))
     move(cell.payload, comm.location.address, LOCATION_BYTES)
 
 
 @routine
-def location_of(comm, rank, generation):
-    """Return the location that a rank shows in this step; the next call overwrites the record."""
+def location_of(comm, rank):
+    """Return the location that a rank shows in the step that all are in.
+
+    The next call overwrites the record.
+    """
     shown = comm.node.shown_location
-    move(shown.address, cell_of(comm, rank, generation).payload, LOCATION_BYTES)
+    move(shown.address, cell_of(comm, rank, comm.node.generation).payload, LOCATION_BYTES)
     return shown
 
 
@@ -67,28 +95,38 @@ def shows_location(comm, rank):
 
 
 @routine
-def outputs_meet(comm, size_bytes):
-    """Tell whether two ranks may receive into the same bytes, by the step that all are in.
-
-    They do not if their outputs ascend in the order of ranks. Otherwise the answer is yes, because
-    to compare each with each may cost more than a step.
-    """
-    node, region, end = comm.node, NO_REGION, 0
-    for rank in range(node.size):
-        if shows_location(comm, rank):
-            shown = location_of(comm, rank, node.generation)
-            ascends = shown.region > region or (shown.region == region and shown.offset >= end)
-            if shown.region == NO_REGION or not ascends:
-                return True
-            region, end = shown.region, shown.offset + size_bytes
-    return False
+def has_same_output(comm, rank):
+    """Tell whether a rank, or this rank itself, has shown the location of this rank's output."""
+    own = comm.location
+    if not shows_location(comm, rank):
+        return False
+    shown = location_of(comm, rank)
+    return shown.region == own.region and shown.offset == own.offset
 
 
 @routine
-def no_rank_writes(comm, call, generation):
+def compare_outputs(comm, size_bytes):
+    """Return MEETING if two ranks may receive into the same bytes, by the step that all are in.
+
+    Else APART: that is so if their outputs ascend in the order of ranks. To compare each with each
+    may cost more than a step.
+    """
+    region, end = NO_REGION, 0
+    for rank in range(comm.node.size):
+        if shows_location(comm, rank):
+            shown = location_of(comm, rank)
+            ascends = shown.region > region or (shown.region == region and shown.offset >= end)
+            if shown.region == NO_REGION or not ascends:
+                return MEETING
+            region, end = shown.region, shown.offset + size_bytes
+    return APART
+
+
+@routine
+def no_rank_writes(comm, call):
     """Tell whether each block of an allgatherv is in place already, or empty."""
     for rank in range(comm.size):
-        shown = location_of(comm, rank, generation)
+        shown = location_of(comm, rank)
         block = shown.offset + displacement_of(call, rank) * call.itemsize
         in_place = shown.send_region == shown.region and shown.send_offset == block
         if not in_place and bytes_of(call, rank) > 0:
@@ -97,10 +135,10 @@ def no_rank_writes(comm, call, generation):
 
 
 @routine
-def region_of_sends(comm, generation):
+def region_of_sends(comm):
     """Return the region from which all ranks send; NO_REGION if none sends from one; else MIXED."""
     region = comm.location.send_region
     for rank in range(comm.size):
-        if location_of(comm, rank, generation).send_region != region:
+        if location_of(comm, rank).send_region != region:
             return MIXED
     return region

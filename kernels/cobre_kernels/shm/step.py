@@ -111,7 +111,7 @@ def await_all(comm, generation, shown):
 
 @routine
 def synchronise(comm, shown):
-    """Go through a whole step without data."""
+    """Go through a whole step: show the others what is in this rank's cell and slot, await all."""
     generation = next_generation(comm)
     publish(comm, generation, shown)
     return await_all(comm, generation, shown)

@@ -19,7 +19,7 @@ from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.kernel import kernel, run
-from cobre_kernels.nodes.records import set_recv, set_send
+from cobre_kernels.nodes.records import longest_block, set_recv, set_send
 from cobre_kernels.nodes.verbs import Cast, Gather, Scatter
 from cobre_kernels.nodes.waiting import end_verb
 from cobre_kernels.tcp.frame import is_prefix, write_prefix
@@ -45,10 +45,8 @@ SYSCALL_BYTES = 512 * 1024  # so that sending and receiving take turns
 def allgatherv_kernel(comm, call):
     """Relay the block of every node, or send them straight."""
     nodes = comm.nodes
-    longest = 0
-    for node in range(nodes.nodes):
-        longest = max(longest, nodes.block_bytes[node])
-    if call.is_agreed != 0 and goes_straight(nodes.nodes, nodes.lanes_now, longest):
+    straight = goes_straight(nodes.nodes, nodes.lanes_now, longest_block(nodes))
+    if call.is_agreed != 0 and straight:
         return _send_straight(comm, call)
     for node in range(nodes.nodes):
         _set_block(comm, node, call.buffer + nodes.block_at[node], nodes.block_bytes[node])

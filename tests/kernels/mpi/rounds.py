@@ -32,8 +32,8 @@ from cobre_kernels.nodes.messages import REPORT
 from cobre_kernels.nodes.outcome import PULSE_NS, hand_out_kernel
 from cobre_kernels.nodes.outputs import LONG_BYTES, see_outputs
 from cobre_kernels.nodes.protocol import OUTSIDE
-from cobre_kernels.nodes.records import APART, PRIVATE
 from cobre_kernels.shm.control import HAS_FAILED, IN_REGION, MEMBER
+from cobre_kernels.shm.region import APART, PRIVATE
 
 from tests.kernels.mpi.library import MPI_ERROR, OWN, Leader
 

@@ -49,7 +49,7 @@ LOCATION = Record(
 )
 
 
-class Output(NamedTuple):
+class OutputMemory(NamedTuple):
     """The memory in which a rank receives, and that from which it sends.
 
     ``size_bytes`` is how far ranks write in the output, the same on all ranks.

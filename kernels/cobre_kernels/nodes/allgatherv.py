@@ -16,7 +16,7 @@ from cobre_kernels.collective.checks import (
     reach_bytes,
 )
 from cobre_kernels.collective.comm import COMM
-from cobre_kernels.collective.regions import NOWHERE, Output
+from cobre_kernels.collective.regions import NOWHERE, OutputMemory
 from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.copy import copy_out, is_large, move, store_fence
 from cobre_kernels.machine.kernel import kernel
@@ -41,7 +41,7 @@ def allgatherv_body(comm, call):
     choose_lanes(comm, reach)
     is_in_place = reach <= comm.nodes.reach_bytes and _is_in_place(comm, call)
     send = call.recv if is_in_place else NOWHERE
-    note_output(comm, Output(call.recv, reach, send, 0), NO_ROOT)
+    note_output(comm, OutputMemory(call.recv, reach, send, 0), NO_ROOT)
     return in_rounds(comm, call, largest_block_bytes(comm.size, call), _put, _gather, take_parts)
 
 

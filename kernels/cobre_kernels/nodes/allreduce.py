@@ -24,7 +24,7 @@ lane has a share of the chunk.
 from cobre_kernels.collective.calls import Allreduce, contribution_bytes
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.reduction.fold import FOLD_BLOCK_BYTES, fold
-from cobre_kernels.collective.regions import NOWHERE, Output, may_be_shared
+from cobre_kernels.collective.regions import NOWHERE, OutputMemory, may_be_shared
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.copy import move
@@ -54,7 +54,7 @@ def allreduce_body(comm, call):
     """Choose one of the three ways."""
     nodes, size_bytes = comm.nodes, contribution_bytes(call)
     choose_lanes(comm, size_bytes)
-    note_output(comm, Output(call.recv, size_bytes, NOWHERE, 0), NO_ROOT)
+    note_output(comm, OutputMemory(call.recv, size_bytes, NOWHERE, 0), NO_ROOT)
     if size_bytes <= gathered_bytes(nodes.widest, comm.size, nodes.eager_bytes, nodes.half_bytes):
         return in_rounds(comm, call, size_bytes, _put_whole, gather, _fold_whole)
     if nodes.chain != 0 and (is_pair(comm) or _chain_pays(comm)):

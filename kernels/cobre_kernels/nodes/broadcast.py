@@ -6,7 +6,7 @@ the buffers of each node are one memory, a region (``outputs.py``).
 
 from cobre_kernels.collective.calls import Broadcast
 from cobre_kernels.collective.comm import COMM
-from cobre_kernels.collective.regions import NOWHERE, Output
+from cobre_kernels.collective.regions import NOWHERE, OutputMemory
 from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.copy import copy_out, is_large, move, store_fence
 from cobre_kernels.machine.kernel import kernel, run
@@ -24,7 +24,7 @@ def broadcast_body(comm, call):
     """Move chunk after chunk; an empty broadcast has one round too."""
     choose_lanes(comm, call.size_bytes)
     send = call.buffer if call.size_bytes <= PIECE_BYTES else NOWHERE
-    note_output(comm, Output(call.buffer, call.size_bytes, send, 0), call.root)
+    note_output(comm, OutputMemory(call.buffer, call.size_bytes, send, 0), call.root)
     return in_rounds(comm, call, call.size_bytes, _put, _cast, _take)
 
 

@@ -10,7 +10,7 @@ from cobre_kernels.collective.calls import Gatherv
 from cobre_kernels.collective.checks import block_of, largest_block_bytes
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.gather import agreement, expectation, note_count, with_counts
-from cobre_kernels.collective.regions import NOWHERE, Output
+from cobre_kernels.collective.regions import NOWHERE, OutputMemory
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.atomics import peek, poke
 from cobre_kernels.machine.compiled import routine
@@ -46,7 +46,7 @@ TOLD_BYTES = 2 * WORD_BYTES  # how many elements a rank sends, and what the root
 def gatherv_body(comm, call):
     """Learn the counts in a round of their own, then move chunk after chunk."""
     output_bytes = call.recv_count * call.itemsize if comm.rank == call.root else 0
-    note_output(comm, Output(call.recv, output_bytes, NOWHERE, 0), call.root)
+    note_output(comm, OutputMemory(call.recv, output_bytes, NOWHERE, 0), call.root)
     outcome = _agree(comm, call)
     if outcome != OK:
         return outcome

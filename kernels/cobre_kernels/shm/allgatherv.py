@@ -14,7 +14,7 @@ from cobre_kernels.collective.checks import (
     reach_bytes,
 )
 from cobre_kernels.collective.comm import COMM
-from cobre_kernels.collective.regions import Output
+from cobre_kernels.collective.regions import OutputMemory
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.copy import copy_far, copy_out, copy_two, is_large, move, store_fence
@@ -32,7 +32,7 @@ BY_TURNS_BYTES = 2**20  # of recv: with more, a second-level cache has no room f
 def allgatherv_body(comm, call):
     """Copy to one ``recv`` of all ranks, or move all blocks through slots."""
     send_bytes = bytes_of(call, comm.rank)
-    output = Output(call.recv, reach_bytes(comm, call), call.send, send_bytes)
+    output = OutputMemory(call.recv, reach_bytes(comm, call), call.send, send_bytes)
     return receive(comm, call, output, _into_region, _by_slots)
 
 

@@ -12,7 +12,7 @@ results (``region.py``). While a rank folds into ``recv``, no other rank may.
 from cobre_kernels.collective.calls import Allreduce, called, contribution_bytes
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.reduction.fold import FOLD_BLOCK_BYTES, fold
-from cobre_kernels.collective.regions import NO_REGION, NOWHERE, Output
+from cobre_kernels.collective.regions import NO_REGION, NOWHERE, OutputMemory
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.copy import FAR_BYTES, move
@@ -42,7 +42,7 @@ def allreduce_body(comm, call):
     size_bytes = contribution_bytes(call)
     # What is sent in place is overwritten while others would read it.
     send = call.send if call.send != call.recv else NOWHERE
-    output = Output(call.recv, size_bytes, send, size_bytes)
+    output = OutputMemory(call.recv, size_bytes, send, size_bytes)
     return receive(comm, call, output, _into_region, _by_slots)
 
 

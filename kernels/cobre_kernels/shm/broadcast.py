@@ -8,7 +8,7 @@ large private ``buf`` is read from the root's memory (``reading.py``).
 
 from cobre_kernels.collective.calls import Broadcast, called
 from cobre_kernels.collective.comm import COMM
-from cobre_kernels.collective.regions import Output
+from cobre_kernels.collective.regions import OutputMemory
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.copy import is_large, move, store_fence
@@ -30,7 +30,7 @@ from cobre_kernels.shm.wait import cell_of
 @kernel(COMM, Broadcast)
 def broadcast_body(comm, call):
     """Find the root's bytes in one ``buf`` of all ranks, or move them."""
-    output = Output(call.buffer, call.size_bytes, call.buffer, call.size_bytes)
+    output = OutputMemory(call.buffer, call.size_bytes, call.buffer, call.size_bytes)
     return receive(comm, call, output, _into_region, _by_slots)
 
 

@@ -22,7 +22,7 @@ in the new communicator, whose next collective says so.
 A call is the last one, and every survivor raises the same error, if a member lives and does not
 answer within the timeout, or if the network has fallen into parts and this part is too small
 (:func:`may_go_on`). A medium is one class: ``shm/council.py`` calls the roll in the old segment,
-``tcp/council.py`` over sockets. Each has its rows; ``docs/design/shrink.md`` tells of both.
+``tcp/council.py`` over sockets. Each has its rows; ``docs/design/shrink.md`` is about both.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import collections
+import functools
+import operator
 import os
 import secrets
 import threading
@@ -34,13 +37,20 @@ class RegionTable:
         self._lock = threading.Lock()
 
     def add(self, number: int, begin: int, nbytes: int) -> Callable[[], None]:
-        """List a region; return the function that strikes it off, to be called before unmapping."""
-        store: Callable[..., int] = access.store_word_kernel.call  # loaded now: may run at exit
-        regions, rows, no_region = self._regions, ROWS, NO_REGION  # likewise
+        """List a region; return the function that strikes it off, to be called before unmapping.
+
+        The function is in C throughout. It takes no lock: the collector may run it within this
+        method.
+        """
+        store: Callable[..., int] = access.store_word_kernel.call
+        regions = self._regions
+        steps: list[Callable[[], object]]
+        results = collections.deque[object](maxlen=0)
         with self._lock:
             row = self._free.pop() if self._free else ROWS
             if row == ROWS:
                 self._unlisted.add(number)
+                steps = [functools.partial(self._unlisted.discard, number)]
             else:
                 region = regions.rows[row]
                 # Releases: pair with the loads in regions.locate. A thread does not believe bounds
@@ -49,19 +59,14 @@ class RegionTable:
                 store(region.end, begin + nbytes)
                 store(region.number, number)
                 self._used = max(self._used, row + 1)
+                steps = [
+                    functools.partial(store, region.number, NO_REGION),
+                    functools.partial(self._free.append, row),
+                ]
             # Releases: pair with the loads in regions.may_be_shared and regions.locate.
             store(regions.unlisted, int(bool(self._unlisted)))
             store(regions.used, self._used)
-
-        def strike_off() -> None:
-            """Take no lock: the collector may run this within :meth:`add`."""
-            if row == rows:
-                self._unlisted.discard(number)
-            else:
-                store(region.number, no_region)
-                self._free.append(row)
-
-        return strike_off
+        return functools.partial(results.extend, map(operator.call, steps))
 
 
 REGION_TABLE = RegionTable()

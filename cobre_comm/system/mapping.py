@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import mmap
+import operator
 import os
 from collections.abc import Callable
 
@@ -33,13 +34,15 @@ class Mapping(mmap.mmap):
 
 
 class Listing:
-    """Strikes a region off its table when it goes, so that no row outlives the pages it names."""
+    """Strikes a region off its table when it goes, so that no row outlives the pages it names.
+
+    ``strike_off`` is a call in C, as what a handler raises within Python would be lost here too.
+    """
 
     def __init__(self, strike_off: Callable[[], None]) -> None:
         self._strike_off = strike_off
 
-    def __del__(self) -> None:
-        self._strike_off()
+    __del__ = property(operator.attrgetter("_strike_off"))
 
 
 @functools.cache

@@ -8,9 +8,12 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
+from cobre_kernels.collective.regions import NO_REGION, REGIONS
+from cobre_kernels.machine.access import load_word_kernel
 
+from cobre_comm.backends.region_table import RegionTable
 from cobre_comm.system.descriptor import Descriptor
-from cobre_comm.system.mapping import map_file
+from cobre_comm.system.mapping import Listing, map_file, mapping_of
 from tests.grid import EVERY_RANK_ALONE, slow
 
 GIB = 2**30
@@ -96,6 +99,20 @@ def test_an_interrupt_is_not_lost_in_a_mapping_that_goes(tmp_path):
     assert names_of_calls_while(held.clear) == []
     if sys.platform == "linux":
         assert f"{address:x}-" not in Path("/proc/self/maps").read_text()
+
+
+def test_nor_in_a_region_that_goes(tmp_path):
+    table, number = RegionTable(), 7
+    with (tmp_path / "file").open("wb+") as file:
+        file.truncate(mmap.PAGESIZE)
+        held = [map_file(file.fileno(), mmap.PAGESIZE)]
+    strike_off = table.add(number, held[0].ctypes.data, mmap.PAGESIZE)
+    mapping_of(held[0]).listing = Listing(strike_off)
+    del strike_off
+    row = REGIONS.at(table.address).rows[0]
+    assert load_word_kernel.call(row.number) == number
+    assert names_of_calls_while(held.clear) == []
+    assert load_word_kernel.call(row.number) == NO_REGION
 
 
 def test_nor_in_a_descriptor_that_goes():

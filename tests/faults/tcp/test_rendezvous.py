@@ -9,7 +9,7 @@ import pytest
 
 from cobre_comm import TcpBackend
 from cobre_comm.backends.tcp.links import Links
-from cobre_comm.backends.tcp.rendezvous import Participant, participant
+from cobre_comm.backends.tcp.rendezvous import Participant, handshake, participant
 from cobre_comm.backends.tcp.rendezvous.coordinator import EAGER_BYTES, FAR_EAGER_BYTES
 from cobre_comm.config import TcpConfig
 from cobre_comm.testing.cases.waiting import wait_until
@@ -35,9 +35,10 @@ def test_every_link_leads_where_it_should(new_job, size):
 
 
 def test_ranks_on_several_machines(new_job, monkeypatch):
-    monkeypatch.setattr(
-        "cobre_comm.backends.tcp.rendezvous.worker.this_process", lambda: b"another".ljust(52)
-    )
+    def introduce(*told):
+        return handshake.introduce(*told)._replace(process=b"another".ljust(52))
+
+    monkeypatch.setattr("cobre_comm.backends.tcp.rendezvous.worker.introduce", introduce)
     results = new_job(3, eager_bytes=None).start_all().wait()
     assert [results[rank].ranks_here for rank in range(3)] == [1, 2, 2]
     assert {links.eager_bytes for links in results.values()} == {FAR_EAGER_BYTES}

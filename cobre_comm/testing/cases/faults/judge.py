@@ -108,8 +108,9 @@ class Judge:
 
     def interrupted(self):
         victim = self.fault.victim
-        caught = self.accounts[victim].get("caught", {})
-        if self.must(caught.get("error") == self.kind.meets, f"the victim met {caught}"):
+        account = self.accounts[victim]
+        caught = account.get("caught", {})
+        if self.must(caught.get("error") == self.kind.meets, f"the victim met {caught}: {account}"):
             self.in_time(victim, caught, max(self.struck or 0.0, caught["entered"]))
         for rank in self.everyone:
             self.must_end(rank, 0)

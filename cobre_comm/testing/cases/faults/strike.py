@@ -135,6 +135,8 @@ class Victim:
                 handler(number, frame)
 
         signal.signal(number, later_if_compiling)
+        # Python ignores what a handler raises while an object goes, and tells only this function.
+        sys.unraisablehook = lambda ignored: self.ledger.tell(ignored_in=repr(ignored.object))
         self.send(number)
 
     def on_alarm(self, handler, every_s=0.0):

@@ -42,6 +42,7 @@ def author(tmp_path):
 
 def run_pytest(author, *arguments):
     words = "-m", "pytest", "-p", "no:cacheprovider", "-rs", *arguments
+    (author / "pytest.ini").touch()  # else a configuration in a folder above counts
     return python(*words, code=None, cwd=author, env={**os.environ, "PYTHONPATH": str(author)})
 
 

@@ -53,6 +53,7 @@ def run_pytest(folder, *arguments):
     """Run pytest in two processes of xdist; return its tests by name and its output."""
     words = "-m", "pytest", "-n2", "--dist=loadfile", "-p", "no:cacheprovider"
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
+    (folder / "pytest.ini").touch()  # else a configuration in a folder above counts
     done = python(
         *words, "--junitxml=report", "--continue-on-collection-errors", *arguments,
         code=None, within_s=200, cwd=folder, env=environment,

@@ -197,8 +197,9 @@ class Victim:
 
     def fork_in_handler(self, fork):
         """Fork in a signal handler; the child goes on in the kernel until ``work`` ends it."""
-        self.stacks = pathlib.Path(self.folder, "stacks").open("w")  # noqa: SIM115  # for children
-        faulthandler.register(signal.SIGUSR1, self.stacks)
+        stacks = self.taken.enter_context(pathlib.Path(self.folder, "stacks").open("w"))  # noqa: SIM115
+        faulthandler.register(signal.SIGUSR1, stacks)  # of a child, which keeps its own
+        self.taken.callback(faulthandler.unregister, signal.SIGUSR1)
 
         def handler(_, frame):
             if _is_compiling(frame) or _would_hang(fork):

@@ -136,6 +136,7 @@ class Victim:
 
         signal.signal(number, later_if_compiling)
         # Python ignores what a handler raises while an object goes, and tells only this function.
+        self.taken.callback(setattr, sys, "unraisablehook", sys.unraisablehook)
         sys.unraisablehook = lambda ignored: self.ledger.tell(ignored_in=repr(ignored.object))
         self.send(number)
 

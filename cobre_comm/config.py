@@ -272,8 +272,8 @@ class TcpConfig:
     token : str or None
         Shared secret of the job; never shown.
     spin_us : float or None
-        How long a wait spins before it yields and blocks, in microseconds. None: 30 among
-        the ranks of a node and 50 between nodes if each rank has a core, else 0.
+        How long a wait spins before it yields and blocks, in microseconds. None: 30 if each rank
+        has a core, else 0; and 50 where every rank is a node of its own.
     eager_bytes : int or None
         Largest payload of a node, in bytes, that travels behind its header; a larger one follows.
         Rank 0's value holds; with None it takes 65536 on one machine, else 8192.

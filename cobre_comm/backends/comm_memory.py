@@ -48,7 +48,7 @@ def comm_words(size: int) -> NDArray[np.int64]:
     return words
 
 
-def give_way(comm: View, among: int, block: Kernel, look_around: Kernel) -> View:
+def describe_way(comm: View, among: int, block: Kernel, look_around: Kernel) -> View:
     """Let the waits among RANKS, or among LEADERS, block and poll by these kernels.
 
     Return the record of this way of waiting; the caller sets its times.

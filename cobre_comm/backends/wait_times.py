@@ -14,7 +14,7 @@ from cobre_kernels.machine import libc
 from cobre_kernels.machine.record import View
 from cobre_kernels.shm import wait
 
-from cobre_comm.backends.comm_memory import give_way
+from cobre_comm.backends.comm_memory import describe_way
 from cobre_comm.system.cores import spin_us
 
 YIELD_US = 200.0  # after the spin, before the first futex
@@ -30,7 +30,7 @@ def wait_for_ranks(comm: View, ranks: int, timeout_s: float, chosen_us: float | 
     0 is no limit. ``chosen_us`` is for how many microseconds the user wants a wait to spin.
     """
     comm.timeout_ns = int(timeout_s * libc.NS_PER_S)
-    way = give_way(comm, RANKS, wait.block_kernel, wait.look_around_kernel)
+    way = describe_way(comm, RANKS, wait.block_kernel, wait.look_around_kernel)
     way.spin_ns = int(spin_us(ranks, chosen_us) * 1000)
     way.yield_ns = int(YIELD_US * 1000)
     portable = os.environ.get(PORTABLE_VARIABLE, "0") not in ("", "0")

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, NamedTuple
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.regions import REGION_STATE
 from cobre_kernels.collective.work import WORK
-from cobre_kernels.machine.hashing import hash_of, kernel_sources
+from cobre_kernels.machine.version import hash_of, kernel_sources
 from cobre_kernels.machine.record_types import RecordType
 from numba import types
 

@@ -10,7 +10,7 @@ import sys
 import cobre_kernels
 import numpy as np
 import pytest
-from cobre_kernels.machine import hashing, record_types
+from cobre_kernels.machine import record_types, version
 from numba import TypingError, guvectorize, njit, prange, types, vectorize
 
 from cobre_comm import CollectiveFailed, InvalidCommunicator, InvalidRoot, LocalBackend
@@ -82,14 +82,14 @@ def test_a_change_of_any_source_that_reaches_a_user_s_code_is_another_version(mo
     sources = {pathlib.Path(name) for name in python("-c", IMPORTED).stdout.split()}
     kernels = set(pathlib.Path(cobre_kernels.__file__).parent.rglob("*.py"))
     assert {"checks.py", "slow_path.py", "reduce_op.py"} <= {path.name for path in sources}
-    read, kernels_now = functools.cache(pathlib.Path.read_bytes), hashing.source_hash()
+    read, kernels_now = functools.cache(pathlib.Path.read_bytes), version.source_hash()
     tags = {None: jit_types.version_tag()}
     for changed in sources | kernels:
         monkeypatch.setattr(
             pathlib.Path, "read_bytes", lambda p, c=changed: read(p) + b"#" * (p == c)
         )
         tags[changed] = jit_types.version_tag.__wrapped__()
-        assert (hashing.source_hash.__wrapped__() != kernels_now) == (changed in kernels)
+        assert (version.source_hash.__wrapped__() != kernels_now) == (changed in kernels)
     assert len(set(tags.values())) == len(tags)
 
 

@@ -15,7 +15,7 @@ from cobre_kernels.shm.step import node_step_kernel
 from numpy.typing import NDArray
 
 from cobre_comm.backends.bodies import Bodies
-from cobre_comm.backends.comm_memory import give_way
+from cobre_comm.backends.comm_memory import describe_way
 from cobre_comm.backends.nodes.node_order import NodeOrder
 
 LARGEST_HALF_BYTES = 2**30  # MPI counts it in a C int
@@ -70,7 +70,7 @@ class NodesMemory:
         nodes.broadcast = verbs.broadcast.address
         nodes.chain = verbs.chain.address if verbs.chain else 0
         nodes.can_leave, nodes.reach_bytes, nodes.sees_bytes = True, reach_bytes, verbs.sees_bytes
-        give_way(comm, LEADERS, verbs.block, waiting.look_around_kernel)
+        describe_way(comm, LEADERS, verbs.block, waiting.look_around_kernel)
         self._describe(node_order)
 
     def record(self, record: Record, rows: int = 0) -> View:

@@ -2,8 +2,8 @@
 
 Pages are reserved before a rank writes to them, so a full /dev/shm is an error here and never a
 SIGBUS later. On Linux that is ``posix_fallocate``; macOS has no such call and no such file system.
-The name of a segment goes when all ranks have met (``rendezvous.py``), else by the launcher, or by
-the next job of that name (``ownership.py``).
+The name of a segment goes when all ranks have met (``rendezvous.py``), else by the launcher or its
+guardian (``processes/guardian.py``), or by the next job of that name (``ownership.py``).
 
 Sources: shm_overview(7), posix_fallocate(3), fcntl(2) on record locks, mbind(2).
 """

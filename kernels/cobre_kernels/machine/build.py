@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 
-from cobre_kernels.machine.hashing import source_hash
+from cobre_kernels.machine.version import source_hash
 from cobre_kernels.machine.target import LEVELS, file_name, levels, machine, system
 
 PARTS = ("node", "nodes")

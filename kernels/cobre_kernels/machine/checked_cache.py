@@ -7,6 +7,7 @@ for an array of int64, the code for float64. So the types are compared at each l
 
 If a function was called with a jitted one, its index contains that one, and numba compiles it as it
 reads the index. For types of another version this is an error; the index then counts as empty.
+How a type gets its version is in ``cobre_comm/jit/types.py``.
 """
 
 import functools

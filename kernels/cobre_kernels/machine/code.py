@@ -1,4 +1,4 @@
-"""The machine code of the kernels, from the file of ``made.py``: loaded by LLVM, without numba."""
+"""The machine code of the kernels, from the file that ``made.py`` chooses: loaded without numba."""
 
 import ctypes
 import functools

@@ -20,7 +20,7 @@ import sys
 import time
 
 from cobre_kernels.machine.compiled import NOTHING_IS_COMPILED
-from cobre_kernels.machine.hashing import hash_of, source_hash
+from cobre_kernels.machine.version import hash_of, source_hash
 from cobre_kernels.machine.places import danger, own_folder
 from cobre_kernels.machine.target import file_name, levels, system
 

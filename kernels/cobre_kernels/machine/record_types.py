@@ -13,7 +13,7 @@ from numba.extending import (
     register_model,
 )
 
-from cobre_kernels.machine.hashing import source_hash
+from cobre_kernels.machine.version import source_hash
 from cobre_kernels.machine.numba_internals import (
     AbstractTemplate,
     AttributeTemplate,

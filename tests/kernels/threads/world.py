@@ -16,7 +16,7 @@ from cobre_kernels.collective.stop import STOP_FLAG  # isort: skip
 from cobre_kernels.machine.kernel import kernel  # isort: skip
 from cobre_kernels.machine.record import poke_now  # isort: skip
 from cobre_kernels.shm import control, wait  # isort: skip
-from cobre_comm.backends.comm_memory import give_way  # isort: skip
+from cobre_comm.backends.comm_memory import describe_way  # isort: skip
 from cobre_comm.backends.journals import Journals  # isort: skip
 from cobre_comm.backends.region_table import RegionTable  # isort: skip
 from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES  # isort: skip
@@ -78,7 +78,7 @@ class World:
             node.cast_bytes = node.chunk_bytes * (CAST_SLOTS if size > CAST_SLOTS else 1)
             node.reading.pid, node.reading.token = os.getpid(), 1 + rank
             comm.timeout_ns = int(timeout_s * 1e9)
-            give_way(comm, RANKS, wait.block_kernel, wait.look_around_kernel)
+            describe_way(comm, RANKS, wait.block_kernel, wait.look_around_kernel)
             comm.late_ns, comm.late = 1, self.late.ctypes.data  # each look around tells
             node.slot_fills.to_stream = node.region_fills.to_stream = rank
             comm.regions = self.regions.address

@@ -116,12 +116,12 @@ class SharedMemoryProvider(abc.ABC):
 
     @abc.abstractmethod
     def split_local(self) -> Communicator:
-        """Make a communicator of the ranks that share memory with this one; collective.
+        """Make a communicator of the ranks that share memory with this rank; collective.
 
         Returns
         -------
         Communicator
-            The ranks of this node, in their order here; on ``local`` this rank alone.
+            The ranks of this node, in the same order; on ``local`` this rank alone.
 
         Raises
         ------
@@ -961,7 +961,7 @@ class Communicator(Closing, SharedMemoryProvider):
         return 0  # of a backend that counts no phases
 
     def enter(self, number: int) -> int:
-        """Enter a phase, and return the number of the one before, so that you can go back to it.
+        """Enter a phase, and return the number of the phase before, to enter that one again.
 
         This is no collective. In ``@njit`` code it takes some 20 ns.
 

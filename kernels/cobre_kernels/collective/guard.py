@@ -65,7 +65,7 @@ def is_forked(comm):
 
 @routine
 def release(comm):
-    """Give the communicator free."""
+    """Make the communicator available again."""
     # Release: pairs with the exchange in acquire; the next thread sees the record as it is now.
     store_release(comm.guard, states.IDLE)
 

@@ -291,9 +291,9 @@ def nap(comm, longest_ns):
 def _run_handlers(comm):
     """Run Python's signal handlers; keep the exception that one raises, until the kernel returns.
 
-    Return OK to go on waiting. No other Python code runs inside a kernel. So a child that a handler
-    forks goes on from here: it must leave, and touch nothing that it shares with the ranks. The
-    interrupted wait is noted under the GIL, because a handler may wait, and be interrupted too.
+    Return OK to continue the wait. Only here Python code runs inside a kernel, so a child that a
+    handler forks continues here: it must leave, and touch nothing that it shares with the ranks.
+    The interrupted wait is noted under the GIL: a handler may wait, and be interrupted too.
     """
     ensured = libc.gil_ensure()
     before = comm.stop.interrupted

@@ -961,7 +961,7 @@ class Communicator(Closing, SharedMemoryProvider):
         return 0  # of a backend that counts no phases
 
     def enter(self, number: int) -> int:
-        """Enter a phase, and return the number of the phase before, to enter that one again.
+        """Enter a phase; return the number of the phase before, which you can enter again.
 
         This is no collective. In ``@njit`` code it takes some 20 ns.
 
@@ -1001,7 +1001,7 @@ class Communicator(Closing, SharedMemoryProvider):
         return 0  # of a backend that counts no phases
 
     def _resume(self, number: int) -> int:
-        """Go back to a phase at the end of a ``with`` block."""
+        """Enter a phase again at the end of a ``with`` block."""
         return self.enter(number)
 
     def topology(self) -> Topology:

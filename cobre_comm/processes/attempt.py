@@ -9,9 +9,9 @@ is starting ``mpiexec`` has started its shim  the shim gets its descriptors; oth
                                               such state
 runs        its process exists                the guardian watches it, the loop hears its report
                                               pipe: progress, values, how it failed, whom it lost
-has ended   it is a zombie, or has reported   the escalation plans which signals the others get: at
-            its value or failure              once if the failure is primary; after a wait for the
-                                              rank that was lost if it is secondary
+has ended   it is a zombie, or has reported   the escalation plans which signals the others get: for
+            its value or failure              a primary failure at once; for a secondary failure
+                                              after a wait for the rank that was lost
 is killed   the last signal was sent          what it has left in its process group is ended:
                                               SIGTERM, a moment for the group to empty, SIGKILL
 is reaped   all have ended                    names are removed, the guardian is let go

@@ -98,7 +98,7 @@ def _add_few(digits, values, count):
 def _fill(buckets, digits, values, count):
     """Add values to the buckets of their sign and exponent: low 32 bits, and the 21 above.
 
-    Zeros and subnormal numbers, which have no hidden bit, and what is not finite go to the digits.
+    Subnormal numbers, which have no hidden bit, and what is not finite go to the digits at once.
     """
     words = table_at(values)
     for i in range(count):

@@ -85,7 +85,7 @@ def begin_wait(comm, among):
 
 @routine
 def begin_anew(comm):
-    """Let a wait spin again, and its timeout count anew, at its begin or when bytes have moved."""
+    """Let a wait spin again and its timeout start anew: when it begins, or bytes have moved."""
     wait = comm.wait
     wait.began_ns = 0
     wait.queried_ns = 0
@@ -100,7 +100,7 @@ def _way(comm):
 
 @routine
 def spin_again(comm):
-    """Let a wait spin again; its timeout goes on."""
+    """Let a wait spin again; its timeout continues."""
     wait = comm.wait
     wait.act = SPIN if _way(comm).spin_ns > 0 else YIELD
     wait.looks = 0

@@ -54,7 +54,7 @@ class RegionTable:
             else:
                 region = regions.rows[row]
                 # Releases: pair with the loads in regions.locate. A thread that reads bounds while
-                # they change finds another number after them, and drops what it has read.
+                # they change finds another number afterwards, and drops these bounds.
                 store(region.begin, begin)
                 store(region.end, begin + nbytes)
                 store(region.number, number)

@@ -108,7 +108,7 @@ class Attempt(Closing):
 
     @property
     def decisive(self) -> list[Ending]:
-        """The endings that decide how the job has ended: those of survivors, where there are."""
+        """The endings that decide how the job has ended: those of survivors, if there are any."""
         goes_on = self.escalation.survive and self.have_met
         return of_survivors(self.endings) if goes_on else self.endings
 

@@ -252,7 +252,7 @@ def _main(words: Sequence[str]) -> int:
 
             return run_on_machines(job, everything, options, restarts)
         return run_job(job, everything, options, restarts, mpiexec)
-    except KeyboardInterrupt:  # before or after the ranks; while they run, it is theirs
+    except KeyboardInterrupt:  # before or after the ranks; while ranks run, Ctrl-C is theirs
         return 130
     except ImportError as error:  # there is no machine code, and none can be made
         write_error(f"cobre-comm run: error: {error}")

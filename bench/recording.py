@@ -38,9 +38,9 @@ def _set_clock(seconds: float) -> None:
 
 
 def record(benchmark, samples_s: Iterable[float], **told) -> None:
-    """Make measured seconds per call the rounds of this benchmark; all else goes to ``extra_info``.
+    """Note measured seconds per call as the rounds of this benchmark.
 
-    The command that repeats the measurement goes there too.
+    All else goes to ``extra_info``, with the command that repeats the measurement.
     """
     samples = [float(sample) for sample in samples_s]
     command = f"python -m pytest {shlex.quote(benchmark.fullname)}"

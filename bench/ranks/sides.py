@@ -105,7 +105,7 @@ class Mpi4py(Private):
 class Gloo(Private):
     """The same calls on torch.distributed's default group, on tensors over the arrays' memory.
 
-    gloo reduces in place: the copy of ``send`` that makes it the operation of the others is timed.
+    gloo reduces in place. The other sides keep ``send``, so its copy is timed as part of gloo.
     """
 
     in_rank_order = False

@@ -99,7 +99,7 @@ def lengths_ns(asked: Uneven, number: int) -> np.ndarray:
 
 
 def ways(asked: Uneven, comm, work, done: np.ndarray) -> dict[str, Callable]:
-    """Return the ways to do all items, in the order of a round: the last one knows their costs."""
+    """Return the ways to do all items, in the order of a round: the last way knows all costs."""
     share = sleep_share if asked.sleeps else spin_share
     claimed = sleep_claimed if asked.sleeps else spin_claimed
     begin, end = (ITEMS * rank // comm.size for rank in (comm.rank, comm.rank + 1))

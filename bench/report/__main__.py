@@ -3,9 +3,9 @@
     python -m pytest bench --benchmark-json=bench/results/essentials.json
     python -m bench.report bench/results/essentials.json
 
-The facts of a run that pages need are added to the record of its name in `bench/recorded`, which
-keeps five runs. The pages are made from there, and show the median over the runs and their span:
-REPORT.md of the files in `REPORTED`, and tables of the README and of docs of all files.
+The facts that pages need are added to the record in `bench/recorded` that has the name of the file;
+a record keeps five runs. Pages show the median over the runs of a record, and their span: REPORT.md
+shows the records in `REPORTED`, the tables of the README and of docs show all records.
 Without arguments the pages are written again.
 """
 

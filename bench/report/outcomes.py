@@ -102,7 +102,7 @@ class Target:
 class Growth:
     """A target on the ratio of two figures of ours.
 
-    Both are named by label and ranks; ``per_byte`` divides them by their bytes.
+    Each figure is named by label and ranks; ``per_byte`` divides it by its bytes.
     """
 
     row: str

@@ -69,10 +69,10 @@ def _written(parameter: inspect.Parameter) -> str:
 
 
 def tells_forms(owner: str, *, quick: Collection[str] = ()) -> Callable[[Class], Class]:
-    """Let errors of public methods speak of the call alone: its form, and the line of the user.
+    """Let errors of public methods show the call alone: its form, and the line of the user.
 
     Where the arguments do not fit, Python's own error would name a class that the user does not
-    know. The methods named ``quick`` take fewer nanoseconds, and see to the second by themselves.
+    know. A method in ``quick`` is left as it is, for speed, and shows the line of the user itself.
     """
 
     def decorate(cls: Class) -> Class:

@@ -11,7 +11,7 @@ _SMALL = "has no counterpart here: comm.allgatherv, if it is small"
 _GATHER = "is comm.gatherv(send, recv, counts, displs, root) here"
 _REDUCE = "is comm.allreduce(send, recv, op) here, which gives all ranks the result"
 
-# By name, the rest of a sentence that begins with the name.
+# By name: how the sentence continues that begins with the name.
 SAID = {
     "Get_rank": "is comm.rank here",
     "Get_size": "is comm.size here",

@@ -77,7 +77,7 @@ def describe_dtype(dtype: np.dtype[Any]) -> str:
 
 
 def dtype_word(dtype: np.dtype[Any]) -> int:
-    """Return the code of a dtype; where it has none, OTHER with a hash of its layout above it."""
+    """Return the code of a dtype; without a code, OTHER, and the layout's hash in higher bits."""
     code: int = dtypes.CODES.get(dtype, dtypes.OTHER)
     if code != dtypes.OTHER:
         return code

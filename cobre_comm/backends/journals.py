@@ -140,7 +140,7 @@ class Journals:
             write_error(table_of_ranks(title, ranks))
 
     def leave_segment(self) -> None:
-        """Let go of the segment, because no kernel uses it any more.
+        """Release the segment, because no kernel uses it any more.
 
         If a thread is reading journals to explain a failure, the segment stays as long as this
         object.

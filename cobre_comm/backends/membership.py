@@ -25,7 +25,7 @@ class NodeSegment(Protocol):
     """The segment of a node, to which this rank is attached."""
 
     def describe(self, comm: View) -> None:
-        """Write into a record the facts of the node and its segment that kernels read."""
+        """Write into a communicator's record what kernels read of the node and its segment."""
 
     def first_journal(self) -> int:
         """Return the address of the journal of the first of these ranks."""

@@ -53,8 +53,8 @@ class RegionTable:
                 steps = [functools.partial(self._unlisted.discard, number)]
             else:
                 region = regions.rows[row]
-                # Releases: pair with the loads in regions.locate. A thread does not believe bounds
-                # that changed while it read them, because the number has changed by then.
+                # Releases: pair with the loads in regions.locate. A thread that reads bounds while
+                # they change finds another number afterwards, and drops these bounds.
                 store(region.begin, begin)
                 store(region.end, begin + nbytes)
                 store(region.number, number)

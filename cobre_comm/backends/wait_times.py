@@ -1,8 +1,8 @@
 """How a rank waits for others: for how long at most, and whether it keeps its core meanwhile.
 
 The timeout of every backend and the times of its polls are written here, at the start of a
-communicator. Whether every rank of a machine has a core is decided in ``system/cores.py``. Where
-each has one, a wait spins; elsewhere a spin would keep another rank from running.
+communicator. Whether every rank of a machine has a core is decided in ``system/cores.py``. If so,
+a wait spins; on a machine with fewer cores a spin would keep another rank from running.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class Witness:
                 yield Check("sddp", name, partial(self._train, point, case))
 
     def _train(self, point: Point, case: str, pool: RankPool) -> None:
-        pool.close()  # its ranks have nothing more to do, and have memory
+        pool.close()  # frees the memory of its ranks, which have nothing more to do
         if case not in self._alone:
             self._alone[case] = sddp.train(ALONE.backend, ALONE.ranks, case, CASES[case], None)
             if point == ALONE:

@@ -116,12 +116,12 @@ class SharedMemoryProvider(abc.ABC):
 
     @abc.abstractmethod
     def split_local(self) -> Communicator:
-        """Make a communicator of the ranks that share memory with this one; collective.
+        """Make a communicator of the ranks that share memory with this rank; collective.
 
         Returns
         -------
         Communicator
-            The ranks of this node, in their order here; on ``local`` this rank alone.
+            The ranks of this node, in the same order; on ``local`` this rank alone.
 
         Raises
         ------
@@ -961,7 +961,7 @@ class Communicator(Closing, SharedMemoryProvider):
         return 0  # of a backend that counts no phases
 
     def enter(self, number: int) -> int:
-        """Enter a phase, and return the number of the one before, so that you can go back to it.
+        """Enter a phase; return the number of the phase before, which you can enter again.
 
         This is no collective. In ``@njit`` code it takes some 20 ns.
 
@@ -1001,7 +1001,7 @@ class Communicator(Closing, SharedMemoryProvider):
         return 0  # of a backend that counts no phases
 
     def _resume(self, number: int) -> int:
-        """Go back to a phase at the end of a ``with`` block."""
+        """Enter a phase again at the end of a ``with`` block."""
         return self.enter(number)
 
     def topology(self) -> Topology:

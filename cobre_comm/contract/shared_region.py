@@ -198,10 +198,10 @@ class SharedRegion(Closing):
 
     @abc.abstractmethod
     def fence(self) -> None:
-        """Make writes of the node's ranks before it visible to all of them after it; collective.
+        """Make writes before the fence visible to all ranks of the node after it; collective.
 
-        All ranks of the node call it, between writing and reading, and once more before they write
-        to what others may still read.
+        All ranks of the node call it between writing and reading, and once more before they write
+        to what other ranks may still read.
 
         Raises
         ------

@@ -32,7 +32,7 @@ def give_type(kind: str, owner: Any, value: Any) -> Any:
     return owner._numba_type_
 
 
-@functools.cache  # numba asks before each call of a compiled function
+@functools.cache  # numba asks for the type before each call of a compiled function
 def _region_type(dtype: Any, ndim: int, synchronises: bool) -> RegionType:
     return RegionType(from_dtype(dtype), ndim, synchronises)
 

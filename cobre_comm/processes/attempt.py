@@ -9,9 +9,9 @@ is starting ``mpiexec`` has started its shim  the shim gets its descriptors; oth
                                               such state
 runs        its process exists                the guardian watches it, the loop hears its report
                                               pipe: progress, values, how it failed, whom it lost
-has ended   it is a zombie, or has reported   the escalation plans which signals the others get: at
-            its value or failure              once if the failure is primary; after a wait for the
-                                              rank that was lost if it is secondary
+has ended   it is a zombie, or has reported   the escalation plans which signals the others get: for
+            its value or failure              a primary failure at once; for a secondary failure
+                                              after a wait for the rank that was lost
 is killed   the last signal was sent          what it has left in its process group is ended:
                                               SIGTERM, a moment for the group to empty, SIGKILL
 is reaped   all have ended                    names are removed, the guardian is let go
@@ -108,7 +108,7 @@ class Attempt(Closing):
 
     @property
     def decisive(self) -> list[Ending]:
-        """The endings that decide how the job has ended: those of survivors, where there are."""
+        """The endings that decide how the job has ended: those of survivors, if there are any."""
         goes_on = self.escalation.survive and self.have_met
         return of_survivors(self.endings) if goes_on else self.endings
 

@@ -252,7 +252,7 @@ def _main(words: Sequence[str]) -> int:
 
             return run_on_machines(job, everything, options, restarts)
         return run_job(job, everything, options, restarts, mpiexec)
-    except KeyboardInterrupt:  # before or after the ranks; while they run, it is theirs
+    except KeyboardInterrupt:  # before or after the ranks; while ranks run, Ctrl-C is theirs
         return 130
     except ImportError as error:  # there is no machine code, and none can be made
         write_error(f"cobre-comm run: error: {error}")
@@ -263,7 +263,7 @@ def _main(words: Sequence[str]) -> int:
 
 
 def _stand_in(backend: str) -> None:
-    """Let ``import mpi4py`` find cobre_comm.mpi4py in the ranks, and where ``-m`` looks for it."""
+    """Let ranks, and this process as it looks for ``-m``, import cobre_comm.mpi4py as mpi4py."""
     if backend == "mpi":
         raise ValueError("--as-mpi4py is for programs without an MPI: over mpi, leave it out")
     folder = str(pathlib.Path(__file__).parents[1] / "mpi4py" / "stand_in")

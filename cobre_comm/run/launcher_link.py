@@ -31,7 +31,7 @@ class Link:
     def send(self, **message: Any) -> None:
         """Send a message, which fits into the buffer of any socket."""
         data = json.dumps(message).encode()
-        with contextlib.suppress(OSError):  # then the next read finds the link lost
+        with contextlib.suppress(OSError):  # if the link is lost, the next read sees that
             self._socket.sendall(frames.header(data) + data)
 
     def take(self) -> list[dict[str, Any]]:

@@ -13,4 +13,4 @@ def start_time(pid: int) -> int:
         stat = pathlib.Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:
         return UNKNOWN
-    return int(stat.rpartition(b")")[2].split()[19])  # the name before it may have any bytes
+    return int(stat.rpartition(b")")[2].split()[19])  # the name before the ")" has any bytes

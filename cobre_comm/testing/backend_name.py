@@ -22,7 +22,7 @@ SOCKETS = {
 class BackendName:
     """The parts of ``KIND``, ``tcp[-flat][:NODES]``, or ``mpi[-LIBRARY[-net]][:NODES]``.
 
-    NODES are numbers with commas between them, and ``xLEADERS`` behind the last one, or nothing.
+    NODES are numbers with commas between them; behind the last number ``xLEADERS`` may stand.
 
     ``mpi`` alone is the MPI that mpi4py loads here; ``mpi-openmpi``, ``mpi-mpich`` and ``mpi-impi``
     choose one.

@@ -1,8 +1,8 @@
 """The conformance suite: tests that every backend passes, this project's and other distributions'.
 
-Most need ``ConformanceSuite`` and ``Grid`` alone; each file of ``cobre_comm.testing.cases`` is
-also a class of its own, as ``AllreduceTests``. They need pytest, and are loaded when they are first
-used.
+Most distributions need ``ConformanceSuite`` and ``Grid`` alone. Each file of
+``cobre_comm.testing.cases`` is also a class of its own, such as ``AllreduceTests``. A class is
+loaded when it is first used, because it needs pytest.
 """
 
 from __future__ import annotations

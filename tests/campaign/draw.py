@@ -1,4 +1,4 @@
-"""Draws the fault of a number from a seed; it is the same on every machine."""
+"""Draws from a seed the fault of a number: on every machine the same fault."""
 
 import random
 from dataclasses import replace

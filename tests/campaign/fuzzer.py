@@ -1,6 +1,6 @@
 """Throws connections at a port: noise, mutated handshakes, parts of valid handshakes.
 
-No job may accept any of them: a proven handshake has a wrong field, one with right fields no proof.
+No job may accept them: a proven handshake has a wrong field, a handshake of right fields no proof.
 """
 
 import random

@@ -199,7 +199,7 @@ def test_who_has_reported_says_no_goodbye(peer):
 
 @pytest.mark.parametrize("told", [None, GOODBYE])
 def test_a_process_that_has_ended_while_its_links_stand(peer, told):
-    """A child of it may still hold them. What it has sent before is read first."""
+    """A child may still hold the links. What the process has sent before is read first."""
     reader, writer = socket.socketpair()
     peer.sockets += [reader, writer]
     writer.sendall(b"ended")

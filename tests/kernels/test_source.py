@@ -125,5 +125,5 @@ def test_start_up_names_the_partner_of_what_it_publishes():
                 silent.append(ast.unparse(call.args[0]).rpartition(".")[2])
             else:
                 assert named.group(1) in {other.name for _, other in functions}
-    # The header: the store of published publishes it.
+    # Words of the header: the later store of ``published`` publishes these words.
     assert silent == ["version", "size", "buffer_bytes", "cast_bytes", "owner_pid"]

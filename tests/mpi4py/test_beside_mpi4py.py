@@ -10,7 +10,7 @@ from tests.grid import slow
 from tests.launch.command import cobre
 from tests.launch.mpi_libraries import RUN, needs
 
-QUIET = {"OMPI_MCA_osc": "^ucx"}  # Open MPI writes lines about windows that mean nothing
+QUIET = {"OMPI_MCA_osc": "^ucx"}  # else Open MPI writes meaningless lines about windows
 EVERYTHING = pathlib.Path(__file__).parent / "programs" / "everything.py"
 
 

@@ -34,7 +34,7 @@ def go_on(comm, caller):
 def cut_off(pool, hosts, caller):
     """Pull the cables of hosts while the ranks work; return the outcome of each rank."""
     pool.run(four_in_a_row, caller, timeout_s=DEADLINE_S)
-    # The communicator is there before the bytes count: a cut amid the rendezvous is no loss.
+    # Make the communicator before bytes are counted: a cut during the rendezvous is no loss.
     pool.run(four_in_a_row, caller, env=LIMIT, timeout_s=DEADLINE_S)
     with once_flowing(hosts[0], 20_000, *(host.unplug for host in hosts)):
         outcomes = pool.run_outcomes(go_on, caller, env=LIMIT, timeout_s=DEADLINE_S)

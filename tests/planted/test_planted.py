@@ -83,7 +83,7 @@ CATCHERS = {
     "written-gaps": [LAYOUTS],
     "wrong-last": ["TestStats::test_who_came_last"],
 }
-# What compiles into a user's function is wrong there alone; what is Python, for every caller.
+# A fault in compiled methods strikes callers in @njit alone; a fault in Python, every caller.
 PACKAGE_CATCHERS = {
     "block-copied": ["TestRegions::test_populate_by_block"],
     "block-unchecked": ["TestRegions::test_block_bounds"],

@@ -41,7 +41,7 @@ class Attachment:
         load_for_council()
 
     def describe(self, comm: View) -> None:
-        """Write into a record the facts of the node and its segment that kernels read."""
+        """Write into a communicator's record what kernels read of the node and its segment."""
         config, segment, node = self._config, self._segment, comm.node
         node.rank, node.size = config.rank, config.size
         node.control = segment.address

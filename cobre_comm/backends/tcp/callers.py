@@ -1,8 +1,8 @@
 """How the ranks of several nodes find each other once their communicator is broken.
 
-Every rank listens at a port of its own from the moment the ranks have met. It closes the port when
-it ends, closes its communicator, or has shrunk it. Nothing is read from that port before a shrink.
-So the port says whether its rank may still come. A machine that refuses the connection has no such
+Every rank listens at a port of its own from the moment the ranks have met. A rank that ends, closes
+its communicator or has shrunk it closes its port. Nothing is read from a port before a shrink. So
+the port says whether its rank may still come. A machine that refuses the connection has no such
 rank any more. A machine that does not answer may have the rank, beyond a network that has fallen
 into parts.
 """

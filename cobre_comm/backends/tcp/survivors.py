@@ -37,7 +37,7 @@ class Survivors(Council):
         super().__init__(config.rank, config.size, limit_s, TCP.timeout_variable)
         self.config, self.callers = config, callers
         self.loop = TaskLoop()
-        self.links: dict[int, socket.socket] = {}  # by rank: to the chair, or of the members
+        self.links: dict[int, socket.socket] = {}  # by rank: to a chair; of a chair, to members
         self.gone: set[int] = set()
         self.unreachable: set[int] = set()
         self.overdue: set[int] = set()  # chairs that have not decided in time

@@ -61,7 +61,7 @@ class MpiStart:
         self._loop = loop
         self._watch = watch
         self._links: dict[socket.socket, MpiRank | None] = {}
-        # In no file system, so nothing is left of it; peers are checked by both sides.
+        # An abstract name, in no file system, leaves nothing behind; both ends check their peer.
         self._name = f"cobre-comm-{secrets.token_hex(16)}"
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(f"\0{self._name}")

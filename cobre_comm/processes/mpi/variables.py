@@ -20,7 +20,7 @@ _BATCH_RANK = re.compile(
 
 
 def without_outer_job(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for an ``mpiexec`` on this machine, without those of an outer job."""
+    """Return the environment of a local ``mpiexec``, without the variables of an outer job."""
     return {
         name: value
         for name, value in environ.items()

@@ -102,7 +102,7 @@ class Output:
 
     @property
     def variables(self) -> dict[str, str]:
-        """The variables of a rank: with a relay, it leaves its traceback to the launcher."""
+        """The variables of a rank: with a relay, the rank leaves its traceback to the launcher."""
         return {} if self._is_direct else {report_pipe.HOLDS_VARIABLE: "1"}
 
     def record(self, rank: int, text: str) -> None:

@@ -21,8 +21,8 @@ PARTS: dict[str, type[Part]] = {
 class ConformanceSuite(Part):
     """All tests of the suite.
 
-    A class that derives from it and has a ``grid`` holds one class for each part, which pytest
-    collects as ``TestMine::TestAllgatherv::test_layouts[uneven-mine-2-python]``. One that should be
+    A subclass with a ``grid`` holds one class for each part, which pytest collects as
+    ``TestMine::TestAllgatherv::test_layouts[uneven-mine-2-python]``. A part that should be
     different is replaced: ``TestBarrier = None``, or a class of its own.
     """
 

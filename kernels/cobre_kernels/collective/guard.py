@@ -65,7 +65,7 @@ def is_forked(comm):
 
 @routine
 def release(comm):
-    """Give the communicator free."""
+    """Make the communicator available again."""
     # Release: pairs with the exchange in acquire; the next thread sees the record as it is now.
     store_release(comm.guard, states.IDLE)
 
@@ -74,8 +74,8 @@ def release(comm):
 def borrow(comm):
     """Take the communicator to note something, also a broken one; return what the guard held.
 
-    Unless that is IDLE or BROKEN, it is not taken. The exchanges pair with the stores in
-    :func:`release`, :func:`release_broken` and :func:`give_back`, as that in :func:`acquire` does.
+    If the guard held neither IDLE nor BROKEN, it is not taken. The exchanges pair with the stores
+    in :func:`release`, :func:`release_broken` and :func:`give_back`, as :func:`acquire` does.
     """
     found = compare_exchange(comm.guard, states.IDLE, states.BUSY)
     if found == states.BROKEN:

@@ -231,7 +231,7 @@ def _scatter(comm, source, target, chunk):
 
 @routine
 def _scatter_node(comm, source, target, stripe):
-    """Give each leader its stripe of all ranks of this node; the last ones may be padded."""
+    """Give each leader its stripe of all ranks of this node; the last stripes may be padded."""
     nodes, send_bytes = comm.nodes, comm.node.size * stripe
     for k in range(nodes.nodes):
         set_send(nodes, k, send_bytes, _stripe_of(nodes, k) * send_bytes)

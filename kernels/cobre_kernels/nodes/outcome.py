@@ -47,7 +47,7 @@ def hand_out_kernel(comm, call):
     if leads(comm):
         _show_outcome(comm, call.status)
     grace_ns = 0 if is_leader(comm) else PULSE_NS
-    mark = comm.signature & STOP  # which the leader may have heard of
+    mark = comm.signature & STOP  # a stop of which the leader may have learnt
     step = run(nodes.step_kernel, comm, NodeStep(mark, 0, 0, grace_ns))
     # If the leader gave up in this step, its outcome says which ranks were missing. The leader has
     # stored no outcome if it was interrupted.

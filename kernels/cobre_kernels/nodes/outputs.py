@@ -1,10 +1,9 @@
 """Outputs in regions: where ranks of a node receive into the same bytes, one of them copies.
 
-And no rank copies out where that holds on every node, and all data to send lie in the output
-already: then leaders move the whole result from output to output, in one verb. Ranks learn it when
-their first chunk is in the staging buffer. A leader that can do so tells
-it with its header (TAKES_WHOLE), and if all can, all do. A rank that is alone on its node can do so
-with any memory.
+If that holds on every node, and all data to send lie in the outputs already, no rank copies out:
+leaders move the whole result from output to output, in one verb. A leader that can do so tells the
+others with its header (TAKES_WHOLE), and if all leaders can, all do. Ranks learn it when their
+first chunk is in the staging buffer. A leader that is alone on its node can do so with any memory.
 
 As on one node (``shm/region.py``), a rank that finds its output in a region shows the location.
 Over several nodes it does so in the step by which its node enters the first round. Of the ranks

@@ -54,15 +54,15 @@ Why every wait ends, and none too early
 alone a verb that it cannot leave: if one is COMMITTED, all have begun the commit exchange. Then
 none gave up in the prepare exchange, no loss is fresh, and all become COMMITTED. If one leader gave
 up in the prepare exchange, the commit exchange completes nowhere, and its report releases all
-leaders that are PREPARED. A leader whose loss is not fresh has completed the verb. So this one
-completes it too, even if that leader has ended meanwhile.
+leaders that are PREPARED. A leader whose loss is not fresh has completed the verb. So every other
+leader completes the verb too, even if the lost leader has ended meanwhile.
 
 Time limits: while ENTERED or MOVING, a leader waits for ``timeout_ns`` from when a byte last moved,
 and then for answers. While PREPARED or COMMITTED it has no limit, and hears no signal. Followers
-have ``timeout_ns`` to fetch an outcome. If one does not, its leader names it, reports, and hands
-that out. A follower sees that its leader dies or gives up. The leader's pulse beats as long as it
-waits or bytes move, and a follower names a leader LATE whose pulse stops for ``timeout_ns``
-(``collective/waiting/pulse.py``).
+have ``timeout_ns`` to fetch an outcome. If a follower does not, its leader names the follower,
+reports, and hands that failure out. A follower sees when its leader dies or gives up. The leader's
+pulse beats as long as the leader waits or bytes move. If the pulse stops for ``timeout_ns``, the
+followers name the leader LATE (``collective/waiting/pulse.py``).
 
 The model of a table that is executed is ``_state.py`` of h11.
 """

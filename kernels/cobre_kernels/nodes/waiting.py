@@ -174,7 +174,7 @@ def _mark_node(comm, node):
 
 @routine
 def _failure_by_timeout(comm):
-    """Query the others, and later name the late ones; return OK while answers may still come."""
+    """Query the other leaders, later name the late ones; return OK while answers may arrive."""
     nodes, wait = comm.nodes, comm.wait
     if wait.queried_ns == 0:
         wait.queried_ns = _query_leaders(comm)

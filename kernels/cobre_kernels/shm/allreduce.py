@@ -152,7 +152,7 @@ def _chunk_of(comm, rank, own):
 def _fold_slots(comm, call, own, target, span):
     """Fold the bytes of all chunks in a span, in rank order, into ``target``.
 
-    Large chunks are folded block by block, at three distant places by turns. While the core folds
+    Large chunks are folded block by block, at three distant places in turn. While the core folds
     a block, its prefetchers fetch the next blocks of the two other places from other ranks' caches.
     """
     begin, length = span[0], span[1] - span[0]

@@ -93,7 +93,7 @@ def has_come(outcome):
 def await_all(comm, generation, shown):
     """Wait for every other rank, beginning with the next one, so that no cell is a hot spot.
 
-    Ranks that disagree are awaited all the same: each of them must learn of it.
+    Ranks that disagree are awaited all the same: each rank must learn that they disagree.
     """
     rank, size = comm.node.rank, comm.node.size
     worst = OK

@@ -109,5 +109,5 @@ def is_prefix(cursor, tag, payload_bytes):
 
 @routine
 def prefix_tag(cursor):
-    """Return the tag of the frame of bulk data that has begun to come."""
+    """Return the tag of the frame of bulk data that has begun to arrive."""
     return peek(cursor.prefix) >> 32 & 0xFF

@@ -132,7 +132,7 @@ def _most_bytes(comm, cursor):
 
 @routine
 def _count(cursor, moved):
-    """Go forward by the bytes that have moved; return MOVED, with MORE if others are to move."""
+    """Go forward by the bytes that have moved; return MOVED, with MORE if bytes are left."""
     cursor.offset += moved
     cursor.done += moved
     return MOVED | (MORE if cursor.done < cursor.total else NO_MORE)

@@ -111,7 +111,7 @@ def test_data_that_go_on_moving_slowly(leader, mpi, monkeypatch):
 
 
 def test_a_message_that_cannot_be_received(leader, mpi):
-    """The one before is not answered once more; the wait goes on, and takes the next one."""
+    """The message before is not answered again; the wait continues, and takes the next message."""
     mpi.tests_left = 2**60
     for kind in (QUERY, QUERY, REPORT):
         mpi.come(kind, reasons=(PRESENT, LEFT))

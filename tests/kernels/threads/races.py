@@ -91,7 +91,7 @@ class Races:
             self._clocks[thread][other] = max(self._clocks[thread][other], time)
 
     def _release(self, thread, address, clock):
-        # What other ranks read is ordered by its words. The caller reads all when the call ends.
+        # _access judges what other ranks read. A release outside the memory ends the own call.
         if self._streamed[thread] is not None and not self.is_shared(address):
             self._report(thread, address, "released before the fence after streamed stores")
         self._released[address] = list(clock)

@@ -1,4 +1,4 @@
-"""A rank's child looks for a report pipe, though it inherits all descriptors that it can."""
+"""A rank's child, which inherits all descriptors that it can, looks for a report pipe."""
 
 import subprocess
 import sys

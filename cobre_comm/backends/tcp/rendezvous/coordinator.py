@@ -70,14 +70,14 @@ class Coordinator(Participant):
         return found
 
     def exchange(self, part: bytes, *, last: bool = False) -> bytes:
-        """Receive the parts of all workers, then send them to all."""
+        """Receive the parts of all workers, then send all parts to all workers."""
         everything = self._gather(part)
         frame = messages.pack_checked(tags.PARTS, everything)
         self._say(dict.fromkeys(range(1, self.size), frame), last=last)
         return everything
 
     def _gather(self, part: bytes) -> bytes:
-        """Receive the parts of all workers, each as long as this one."""
+        """Receive the parts of all workers; raise unless each is as long as rank 0's ``part``."""
         others = self.size - 1  # counted, because this is asked whenever a part has arrived
         self._until(lambda: len(self._frames) == others, self._limit, self._why_not_ready)
         parts = [part, *(self._frames.pop(rank) for rank in range(1, self.size))]

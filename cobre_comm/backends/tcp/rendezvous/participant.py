@@ -118,7 +118,7 @@ class Participant(Group):
         self._limit += seconds
         began = running_s()
         yield
-        self.agree(0)  # the slowest rank has done it too
+        self.agree(0)  # returns when the slowest rank is done too
         self._limit += running_s() - began - seconds
 
     def close(self) -> None:

@@ -4,21 +4,21 @@ Rank 0 is the coordinator; every other rank is a worker. Four phases lead from n
 
 1. Attach: each worker opens a control link to rank 0 and tells at which port it listens.
 2. Tell: when all workers have attached, rank 0 sends JOB to each of them.
-3. Link: each worker asks by an empty PART, and rank 0 answers with PEERS, where the leaders
-   listen. The leader of each node opens its links to the leaders of lower rank. Where there are
-   several lanes (``nodes/lanes.py`` of the kernels), the leaders of each do so among themselves.
+3. Link: each worker asks by an empty PART, and rank 0 answers with PEERS: where the leaders listen.
+   The leader of each node opens its links to the leaders of lower rank. Where there are several
+   lanes (``nodes/lanes.py`` of the kernels), the leaders of each lane link among themselves.
 4. Start: an exchange, in which each worker that has all its links takes part.
 
-Before they link, the ranks exchange as often as they need to find their nodes
-(``nodes/sharing.py``). In an exchange every worker sends PART to rank 0, and rank 0 sends the PARTS
-of all to every worker. It is what makes all ranks take the same steps. Ranks of one node go from
-there to the start at once: they need no links. Followers need PEERS for later splits: a rank is
-found at the host of its leader. So a table has a row for each leader, not for each rank.
+Before ranks link, they exchange as often as they need to find their nodes (``nodes/sharing.py``).
+In an exchange every worker sends PART to rank 0, and rank 0 sends the PARTS of all ranks to every
+worker: so all ranks take the same steps. If all ranks are on one node, they skip the third phase.
+Followers need PEERS for later splits, in which a rank is found at the host of its leader. So PEERS
+has a row for each leader, not for each rank.
 
 Of two ranks the higher one connects and the lower one accepts. Nothing is read from a connection
-before its handshake. Each connection is a task of an event loop, so a silent one delays no other.
-After the start no rank listens at these ports. Each has opened another one, where survivors find it
-(``tcp/callers.py``).
+before its handshake. Each connection is a task of an event loop, so a silent peer delays no other.
+After the start no rank listens at these ports. Each rank of several nodes listens at another port,
+where survivors find that rank (``tcp/callers.py``).
 
 States of a connection at its accepting end (``acceptor.py``)
 
@@ -76,13 +76,13 @@ HANDSHAKE       connecting end              the fields of ``Handshake``, proof
 ACK             accepting end               size, its process, proof
 REFUSED         accepting end               proof, sentence
 JOB             rank 0, to every worker     eager bytes, ranks of that machine, job secret
-PART            a worker, to rank 0         what it gives, as many bytes as every rank
+PART            a worker, to rank 0         its part, as long as that of every other rank
 PEERS           rank 0, to every worker     time to link, address and port of every leader but
                                             rank 0
 PARTS           rank 0, to every worker     the part of each rank, in rank order
 REFUSED         a rank that gives up, on    sentence; the receiver raises it
                 its control link with rank 0
-(these five)                                and a CRC-32 of tag and payload; a frame that has
+(last five)                                 also a CRC-32 of tag and payload; a frame that has
                                             changed on its way ends the rendezvous
 =============== =========================== ====================================================
 

@@ -75,7 +75,7 @@ def all_in_turn(comm, rounds):
         region = child.create_shared_region(1 + 600 * (number % 3))
         region.block(0, 1)[:] = 1.0
         region.fence()
-        if is_local or comm.backend != "mpi":  # MPI_Finalize alone ends a broken one between nodes
+        if is_local or comm.backend != "mpi":  # over MPI a broken child lasts to MPI_Finalize
             fail(child)
         if number % 2:
             region.close()

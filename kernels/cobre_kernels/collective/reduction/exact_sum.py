@@ -46,7 +46,7 @@ LARGEST_SHIFT = 2045  # of a finite result: its lowest bit is worth 2**(2045 - 1
 ADDS_BEFORE_CARRY = 2046  # each adds less than 2**52 to a digit of less than 2**32
 BUCKETS = 4096  # of two words each, indexed by the 12 bits of sign and exponent
 ADDS_BEFORE_EMPTYING = 1 << 30  # each adds less than 2**32 to a word of 63 bits
-MANY = 8192  # values from which filling and emptying the buckets costs less than it saves
+MANY = 8192  # of so many values the buckets save more time than filling and emptying them costs
 SPAN = 4096  # float32 values that are widened at a time
 
 _load_float32, _store_float64 = element_access(np.float32)[0], element_access(np.float64)[1]
@@ -98,7 +98,7 @@ def _add_few(digits, values, count):
 def _fill(buckets, digits, values, count):
     """Add values to the buckets of their sign and exponent: low 32 bits, and the 21 above.
 
-    Zeros and subnormal numbers, which have no hidden bit, and what is not finite go to the digits.
+    Subnormal numbers, which have no hidden bit, and what is not finite go to the digits at once.
     """
     words = table_at(values)
     for i in range(count):

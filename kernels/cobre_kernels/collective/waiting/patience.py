@@ -85,7 +85,7 @@ def begin_wait(comm, among):
 
 @routine
 def begin_anew(comm):
-    """Let a wait spin again, and its timeout count anew, at its begin or when bytes have moved."""
+    """Let a wait spin again and its timeout start anew: when it begins, or bytes have moved."""
     wait = comm.wait
     wait.began_ns = 0
     wait.queried_ns = 0
@@ -100,7 +100,7 @@ def _way(comm):
 
 @routine
 def spin_again(comm):
-    """Let a wait spin again; its timeout goes on."""
+    """Let a wait spin again; its timeout continues."""
     wait = comm.wait
     wait.act = SPIN if _way(comm).spin_ns > 0 else YIELD
     wait.looks = 0
@@ -291,9 +291,9 @@ def nap(comm, longest_ns):
 def _run_handlers(comm):
     """Run Python's signal handlers; keep the exception that one raises, until the kernel returns.
 
-    Return OK to go on waiting. No other Python code runs inside a kernel. So a child that a handler
-    forks goes on from here: it must leave, and touch nothing that it shares with the ranks. The
-    interrupted wait is noted under the GIL, because a handler may wait, and be interrupted too.
+    Return OK to continue the wait. Only here Python code runs inside a kernel, so a child that a
+    handler forks continues here: it must leave, and touch nothing that it shares with the ranks.
+    The interrupted wait is noted under the GIL: a handler may wait, and be interrupted too.
     """
     ensured = libc.gil_ensure()
     before = comm.stop.interrupted

@@ -8,9 +8,9 @@ second one patches ``cobre_comm``, and of ``kernels`` what compiles into a user'
 third one any file of the repository, for `make quick`.
 
 Not among them is a fold that uses a fused multiply-add: a bare sum has no product to fuse, and
-``fma(x, 1.0, acc)`` rounds as ``acc + x`` does, so that mutant would be right. So would be one that
-adds float32 as float64 and rounds at each step. What contraction, an 80-bit register or a wider
-accumulator change is that a sum is not rounded at each step: ``sum-rounded-once``.
+``fma(x, 1.0, acc)`` rounds as ``acc + x`` does, so that fold would be right. A fold that adds
+float32 as float64 and rounds at each step would be right too. Contraction, an 80-bit register or a
+wider accumulator do harm because no step rounds the sum: ``sum-rounded-once``.
 """
 
 import pathlib

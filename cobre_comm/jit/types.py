@@ -22,8 +22,8 @@ from typing import Any, ClassVar, NamedTuple
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.regions import REGION_STATE
 from cobre_kernels.collective.work import WORK
-from cobre_kernels.machine.version import hash_of, kernel_sources
 from cobre_kernels.machine.record_types import RecordType
+from cobre_kernels.machine.version import hash_of, kernel_sources
 from numba import types
 
 from cobre_comm.arguments import mistakes

@@ -19,6 +19,7 @@ PYTHON_ONLY = ["f2", "g", "G", ">f8", ">i2", "V7"]  # numba has none of them on 
 OPS = list(ReduceOp)
 ARITHMETIC = {ReduceOp.SUM: np.add, ReduceOp.PROD: np.multiply}  # payloads of NaNs are open
 LOGIC = {ReduceOp.LAND: np.logical_and, ReduceOp.LOR: np.logical_or}
+ORDER = {ReduceOp.MIN: np.less_equal, ReduceOp.MAX: np.greater_equal}
 BITWISE = {ReduceOp.BAND: np.bitwise_and, ReduceOp.BOR: np.bitwise_or}
 
 
@@ -40,7 +41,7 @@ def fold(op, contributions):
             if op in ARITHMETIC:
                 accumulator = ARITHMETIC[op](accumulator, x)
                 continue
-            earlier_stays = accumulator <= x if op == ReduceOp.MIN else accumulator >= x
+            earlier_stays = ORDER[op](accumulator, x)
             is_nan = accumulator != accumulator
             accumulator = np.where(earlier_stays | is_nan, accumulator, x)
     return accumulator

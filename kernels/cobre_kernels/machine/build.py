@@ -23,8 +23,8 @@ import subprocess
 import sys
 import tempfile
 
-from cobre_kernels.machine.version import source_hash
 from cobre_kernels.machine.target import LEVELS, file_name, levels, machine, system
+from cobre_kernels.machine.version import source_hash
 
 PARTS = ("node", "nodes")
 BETWEEN_NODES = ("mpi", "nodes", "tcp")  # the packages of the second part

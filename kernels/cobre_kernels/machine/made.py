@@ -20,9 +20,9 @@ import sys
 import time
 
 from cobre_kernels.machine.compiled import NOTHING_IS_COMPILED
-from cobre_kernels.machine.version import hash_of, source_hash
 from cobre_kernels.machine.places import danger, own_folder
 from cobre_kernels.machine.target import file_name, levels, system
+from cobre_kernels.machine.version import hash_of, source_hash
 
 SHIPPED = pathlib.Path(__file__).parents[1] / "code"
 CHOSEN = "COBRE_COMM_KERNELS"  # a folder to look in first, for tests and benchmarks of a level

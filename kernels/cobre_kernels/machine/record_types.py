@@ -13,7 +13,6 @@ from numba.extending import (
     register_model,
 )
 
-from cobre_kernels.machine.version import source_hash
 from cobre_kernels.machine.numba_internals import (
     AbstractTemplate,
     AttributeTemplate,
@@ -22,6 +21,7 @@ from cobre_kernels.machine.numba_internals import (
     signature,
 )
 from cobre_kernels.machine.record import RECORDS, WORD_BYTES
+from cobre_kernels.machine.version import source_hash
 
 
 class _AddressType(types.Type):

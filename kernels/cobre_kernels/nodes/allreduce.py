@@ -51,7 +51,7 @@ GATHER_BYTES = 16384  # of one contribution; above, stripes and the chain cost l
 
 @kernel(COMM, Allreduce)
 def allreduce_body(comm, call):
-    """Choose one of the three ways."""
+    """Choose one of the three ways. Leaders fold, so they never move an output as a whole."""
     nodes, size_bytes = comm.nodes, contribution_bytes(call)
     choose_lanes(comm, size_bytes)
     note_output(comm, OutputMemory(call.recv, size_bytes, NOWHERE, 0), NO_ROOT)

@@ -50,8 +50,8 @@ def allreduce_body(comm, call):
 def _by_slots(comm, call, outputs):
     """Choose one of the ways.
 
-    By stripes a rank writes only results to ``recv``, so some ranks may have it in common. If there
-    are two ranks, each has an output of its own here.
+    By stripes a rank writes only results to ``recv``, so some ranks may have it in common. Of two
+    ranks each has an output of its own here, because every region is listed.
     """
     size_bytes = contribution_bytes(call)
     if outputs == MEETING and comm.size > 2:

@@ -64,7 +64,7 @@ def meet_in_region(comm):
     shown = ShownWords(comm.signature | IN_REGION, comm.compared, comm.count)
     outcome = synchronise(comm, shown)
     for rank in range(comm.size if outcome == OK else 0):
-        if comm.location.region == NO_REGION or not has_same_output(comm, rank):
+        if not has_same_output(comm, rank):
             outcome = USE_SLOTS
     return outcome
 
@@ -116,7 +116,7 @@ def compare_outputs(comm, size_bytes):
         if shows_location(comm, rank):
             shown = location_of(comm, rank)
             ascends = shown.region > region or (shown.region == region and shown.offset >= end)
-            if shown.region == NO_REGION or not ascends:
+            if not ascends:
                 return MEETING
             region, end = shown.region, shown.offset + size_bytes
     return APART

@@ -153,7 +153,7 @@ def of_rank(comm, where, counts, displs):
     return slice(begin, begin + count)
 
 
-def more_than_are_listed(comm, caller):
+def many_regions(comm, caller):
     """Forty regions live at once, ten of them made anew; each is right as an output."""
     regions = [comm.create_shared_region(600) for _ in range(40)]
     for region in regions[:10]:
@@ -189,5 +189,5 @@ CASES = [
             "length": [Together([600, 60_000])],
         },
     ),
-    case("more_than_are_listed", more_than_are_listed),
+    case("many_regions", many_regions),
 ]  # fmt: skip

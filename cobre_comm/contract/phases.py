@@ -27,7 +27,7 @@ class Phase:
     Parameters
     ----------
     comm : Communicator
-        Whose time it is.
+        The communicator that attributes the time.
     number : int
         What ``phase_number`` has returned.
     """

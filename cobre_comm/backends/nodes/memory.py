@@ -141,7 +141,7 @@ class NodesMemory:
     def say_goodbye(self) -> None:
         """As a leader, tell the other leaders of its lane that this one closes.
 
-        A follower tells no leader: its own one misses it in the next round.
+        A follower tells no leader: its own leader misses the follower in the next round.
         """
         if self._goodbye is not None:
             self._goodbye(self._comm.address)

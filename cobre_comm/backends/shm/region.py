@@ -47,7 +47,7 @@ def map_region(
         return np.zeros(shape, dtype=dtype)
     row_bytes = nbytes // shape[0]
     own_bytes = range(own.start * row_bytes, own.stop * row_bytes)
-    # Nodes draw together, and their leaders' ranks tell their regions apart.
+    # All nodes agree on one number; the ranks of their leaders, added to it, tell regions apart.
     number = group.agree(draw_number()) + leader
     segment = share_segment(
         group, nbytes, own_bytes, functools.partial(list_region, number), leader=leader,

@@ -31,7 +31,7 @@ said goodbye (``messages.py``), or its link has ended. A loss is *fresh* if that
 completed the verb in which this one waits. A loss that is not fresh has no effect on this verb.
 
 In every wait alike, a leader answers liveness queries, notes answers, keeps losses that are not
-fresh, and lets a line tell of late ranks. What else may happen depends on the state::
+fresh, and has a line name late ranks. What else may happen depends on the state::
 
     row        state                        event             what the leader does
     ENTER      OUTSIDE                      NODE_IS_IN        begins the prepare exchange

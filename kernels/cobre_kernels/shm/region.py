@@ -90,7 +90,7 @@ def location_of(comm, rank):
 @routine
 def shows_location(comm, rank):
     """Tell whether a rank's output may be in a region, by the step that all are in."""
-    # Relaxed: the flag that this rank has awaited was stored after it.
+    # Relaxed: the flag that this rank has awaited was stored after the signature.
     return load_relaxed(cell_of(comm, rank, comm.node.generation).signature) & IN_REGION != 0
 
 
@@ -108,8 +108,8 @@ def has_same_output(comm, rank):
 def compare_outputs(comm, size_bytes):
     """Return MEETING if two ranks may receive into the same bytes, by the step that all are in.
 
-    Else APART: that is so if their outputs ascend in the order of ranks. To compare each with each
-    may cost more than a step.
+    Return APART if the outputs ascend in the order of ranks. Any other order counts as MEETING,
+    because to compare each output with each may cost more than a step.
     """
     region, end = NO_REGION, 0
     for rank in range(comm.node.size):

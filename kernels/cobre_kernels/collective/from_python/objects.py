@@ -70,7 +70,7 @@ PYTHON = Record(
 
 @routine
 def plain_dtype(python, array, needed_flags):
-    """Return the code of the dtype, if it is exactly an ndarray with these flags; -1 if not.
+    """Return the code of an array's dtype; -1 unless it is exactly an ndarray with these flags.
 
     A dtype of another byte order, or without a code, is -1 too.
     """

@@ -184,7 +184,7 @@ class KernelBackend(Communicator):
             self._journals.move_to(attachment, attachment.first_journal(), here)
             return
         self._nodes = met.transport.begin(comm, self.__words, attachment)
-        if len(here) > 1:  # a journal of its own is found by ranks that have only links to this one
+        if len(here) > 1:  # a journal of its own is found by ranks with only links to this rank
             self._journals.move_to(attachment, attachment.first_journal(), here)
         self._journals.find(met.transport.pids)
         comm.gives_gil = 1
@@ -513,7 +513,7 @@ class KernelBackend(Communicator):
         return ""
 
     def close(self) -> None:
-        """Leave the group; idempotent. Ranks that wait for this one learn that it has left."""
+        """Leave the group; idempotent. Ranks that wait for this rank learn that it has left."""
         found, met = self._end(), self._membership
         if met.attachment is not None and found not in _ENDED:
             if found != states.BROKEN:  # a broken one has said so already
@@ -526,7 +526,7 @@ class KernelBackend(Communicator):
             met.transport.let_go(found)
 
     def _say_goodbye(self) -> None:
-        """Tell the ranks that may wait for this one that it closes."""
+        """Tell the ranks that may wait for this rank that it closes."""
         attachment = self._membership.attachment
         if attachment is not None and self._comm.node.control.address:
             attachment.say_goodbye(self._comm)

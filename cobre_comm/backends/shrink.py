@@ -1,4 +1,4 @@
-"""Go on after a rank is lost: theory of operation.
+"""Continue after a rank is lost: theory of operation.
 
 The collectives of a broken communicator serve nobody any more, so its survivors talk by *roll
 calls*. In a call every member gives one row of bytes, and waits until each other member has

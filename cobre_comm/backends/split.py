@@ -2,7 +2,7 @@
 
 The ranks of the parent tell each other their colors and keys; the ranks of one color are a *part*.
 A backend makes the communicators of all parts at once. Meanwhile the ranks of the parent stay in
-step: they agree again and again, so that each hears soon of a rank that is lost, interrupted, or
+step: they agree again and again, so that each learns soon of a rank that is lost, interrupted, or
 cannot continue. No rank leaves the split before all parts are made.
 
 ========== ============================================ ========================================

@@ -1036,11 +1036,11 @@ class Communicator(Closing, SharedMemoryProvider):
         Call it after an error with which no rank can continue. Nothing is cleaned up: no
         ``finally``, no ``with`` block and no exit handler of the program runs.
 
-        A rank that waits for this one, or calls a collective later, ends with the same code. A rank
-        that computes is ended by the launcher: ``cobre-comm run``, ``launch``, ``mpiexec`` or
-        ``torchrun``. Under ``srun`` without ``--kill-on-bad-exit``, or without a launcher, it ends
-        at its next collective. Over ``mpi`` this is MPI_Abort. The one rank of ``launch(fn, 1)`` is
-        the calling program itself, so that ends.
+        A rank that waits for this rank, or calls a collective later, ends with the same code. The
+        launcher ends a rank that computes: ``cobre-comm run``, ``launch``, ``mpiexec`` or
+        ``torchrun``. Under ``srun`` without ``--kill-on-bad-exit``, or without a launcher, such a
+        rank ends at its next collective. Over ``mpi`` this is MPI_Abort. The one rank of
+        ``launch(fn, 1)`` is the calling program itself, so the program ends.
 
         Parameters
         ----------

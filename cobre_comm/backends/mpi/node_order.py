@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def split_by_node(world: MPI.Intracomm, config: MpiConfig) -> tuple[MPI.Intracomm, MpiConfig]:
-    """Return the communicator of the ranks that share memory with this one, in rank order.
+    """Return the communicator of the ranks that share memory with this rank, in rank order.
 
     The configuration that is returned says for how long a wait of these ranks spins.
     """

@@ -19,8 +19,8 @@ from typing import NamedTuple
 from cobre_comm.backends.tcp.token_file import PREFIX, SUFFIX, told_by_file
 from cobre_comm.config import TcpConfig
 
-# How long ranks that are not started together wait for each other: the launcher of the last one may
-# be started by hand, and each rank may have to compile first.
+# How long ranks that are not started together wait for each other: the last launcher may be started
+# by hand, and each rank may have to compile first.
 CONNECT_TIMEOUT_MS = "300000"
 FIRST_PORT, PORTS = 20000, 10000  # below the ports that Linux gives to connections
 _STEP = ("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_STEP_NODELIST")

@@ -6,7 +6,7 @@ every other rank, or that of a leader who has seen those of its node. So when th
 all ranks have the mark, or none has. A rank keeps the mark. Comparing signatures costs nothing more
 until a rank has the mark.
 
-A fence is a matter of one node, so a rank shows only a mark there that all ranks know already.
+A fence is a matter of one node, so it carries only a mark that all ranks know already.
 """
 
 from cobre_kernels.collective.calls import FENCE, STOP

@@ -102,7 +102,7 @@ def claim(work):
 
 @routine
 def _refusal(number):
-    """Return the status of a claim that meets a round which is not open, or another one."""
+    """Return the status of a claim that meets a round which is not open, or another round."""
     return WORK_IS_CLOSED if number == CLOSED else WORK_IS_RESET
 
 

@@ -25,7 +25,7 @@ def machine():
 
 
 def system():
-    """Return instruction set and operating system: machine code of another one is never run."""
+    """Return instruction set and operating system: machine code for any other is never run."""
     return f"{machine()}-{sys.platform}"
 
 

@@ -91,7 +91,7 @@ def clear_failures(comm):
 
 @routine
 def miss(comm, other):
-    """Name one rank alone, which has given this one up; return LOST_PEER."""
+    """Name one rank alone, which has given this rank up; return LOST_PEER."""
     clear_failures(comm)
     comm.failures[other].reason = GAVE_UP
     return LOST_PEER
@@ -128,7 +128,7 @@ def take_failures(comm, rows):
 
 @kernel(COMM, BodyStatus)
 def abandon_body(comm, call):
-    """Tell the ranks of this node that this one has failed; mostly the round has told other nodes.
+    """Tell the ranks of this node that this rank failed; mostly the round has told other nodes.
 
     A call that was refused before it could begin a round is reported here. After a disagreement a
     leader says goodbye, because its program may end while others still learn of the disagreement.

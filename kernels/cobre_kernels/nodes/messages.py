@@ -14,9 +14,9 @@ GOODBYE   verbs completed  none               its sender closes
 ========  ===============  =================  ====================================================
 
 A rank sends REPORT or GOODBYE once. A leader also reports losses that it has adopted from another
-report. Otherwise a leader that learns of its end first, and then reads that other report, would
-take it for the lost rank. A leader says goodbye at once after a disagreement, because its program
-may end while others still learn of the disagreement.
+report. Otherwise other leaders could learn of the end of that leader before they read that report,
+and would take the leader for the lost rank. A leader says goodbye at once after a disagreement,
+because its program may end while others still learn of the disagreement.
 
 A transport carries messages (``verbs.py``); it calls :func:`take_in` for each that arrives, and
 :func:`note_end` where a link has ended.
@@ -99,13 +99,13 @@ def goodbye_kernel(comm):
 
 @routine
 def say_goodbye(comm):
-    """Tell the other leaders that this one takes no further part."""
+    """Tell the other leaders that this leader takes no further part."""
     _send_last(comm, GOODBYE)
 
 
 @routine
 def _send_last(comm, kind):
-    """Tell by which exceptions ranks have ended; then, once, that this one takes part no more."""
+    """Tell by which exceptions ranks have ended; then, once, that this rank takes part no more."""
     nodes = comm.nodes
     for row in range(nodes.raised_told, RAISED_ROWS):
         rank = take_raised(comm.journal, row, nodes.raised_words)

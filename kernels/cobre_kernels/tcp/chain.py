@@ -217,7 +217,7 @@ def _has_room(comm):
 
 @routine
 def _finish_frame(comm, call):
-    """Count a chunk that has arrived; if it is a partial fold, fold this node's ranks into it."""
+    """Count a chunk that has arrived; fold this node's contributions into a partial fold."""
     cursor = comm.links.incoming
     if cursor.is_result:
         cursor.results += 1

@@ -199,7 +199,7 @@ def _total(parameters, most, count, names):
 
 @routine
 def _integer(value, expected_type):
-    """Return an integer of exactly this type; -1 if it is of another one, too large or negative."""
+    """Return an integer of exactly this type; -1 if of another type, too large or negative."""
     if value.type != expected_type:
         return -1
     number = libc.integer_of(value.address)

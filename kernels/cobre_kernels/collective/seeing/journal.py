@@ -287,7 +287,7 @@ def _count_wait(comm, operation, row, waited):
 
 @routine
 def note_arrival(comm, rank):
-    """Note, in the first step of a call, that a rank has arrived which this one has awaited."""
+    """Note, in the first step of a call, that a rank has arrived which this rank has awaited."""
     if comm.node.generation == comm.first_step:
         comm.came = ticks()
         comm.last = rank
@@ -295,7 +295,7 @@ def note_arrival(comm, rank):
 
 @routine
 def note_slow_wait(comm, rank):
-    """Show which rank this one waits for.
+    """Show for which rank this rank waits.
 
     The releases pair with the loads in copy_journal_kernel.
     """

@@ -84,7 +84,7 @@ def take_end_of_process(comm, node):
 
 @routine
 def is_awaited(comm, node):
-    """Tell whether this leader itself waits for that one; others may have completed the verb."""
+    """Tell whether this leader itself waits for a leader; others may have completed the verb."""
     if node == comm.links.awaited_in or node == comm.links.awaited_out:
         return True
     peer = comm.links.peers[node]

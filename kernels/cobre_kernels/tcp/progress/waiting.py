@@ -43,7 +43,7 @@ def pause(comm):
 
 @routine
 def _first_awaited(comm):
-    """Return the first leader that this one waits for, or NOBODY."""
+    """Return the first leader that this leader waits for, or NOBODY."""
     first = NOBODY
     for node in range(comm.nodes.nodes - 1, -1, -1):
         if is_awaited(comm, node):

@@ -197,7 +197,7 @@ def launch(
         Whether the other ranks continue once a rank is lost. A lost rank has ended by a signal, or
         has raised an exception that does not follow from another loss. The others get
         CollectiveFailed, and call ``comm.shrink()``. Each loss is a WARNING of the logger
-        ``cobre_comm``. An attempt fails if no rank is left, or one fails because of the loss.
+        ``cobre_comm``. An attempt fails if no rank is left, or if another fails because of a loss.
 
     Returns
     -------

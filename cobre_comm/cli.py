@@ -42,7 +42,7 @@ examples:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status.
 
-    If nobody reads its output any more, as with ``| head``, it ends quietly, as other programs do.
+    If nobody reads the output any more, as with ``| head``, the command ends quietly.
     """
     try:
         status = _main(list(sys.argv[1:] if arguments is None else arguments))

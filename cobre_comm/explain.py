@@ -82,7 +82,7 @@ def main(words: Sequence[str]) -> int:
             titles = textwrap.indent("\n".join(naming), "  ")
             print(f"no title has the word {name!r}; it stands in the text of:\n{titles}")
             return 0
-        # The names of errors come last, and so are told as they are written.
+        # The names of errors come last, so that a suggestion has their capitals.
         names = [*sorted(_words(*known, *known.values())), *re.findall(r"\w+", " ".join(errors))]
         meant = did_you_mean(wanted, names)
         parser.error(

@@ -91,9 +91,9 @@ def create_communicator(
     MissingConfiguration
         If variables that the backend needs are not set.
     InitializationFailed
-        If the backend cannot start, for example because a rank does not come; or if a launcher has
-        announced several ranks, and no backend here can connect them; or if a rank has started this
-        process, which cannot be that rank too. Without ``kind`` such a process works alone.
+        If the backend cannot start, for example because a rank does not arrive; or if a launcher
+        has announced several ranks, and no backend here can connect them; or if a rank has started
+        this process, which cannot be that rank too. Without ``kind`` such a process works alone.
     ValueError
         If ``graceful`` names a signal that cannot ask to stop, or if the backend takes no signals.
     TypeError
@@ -155,7 +155,7 @@ def _create_any(kind: BackendKind | Config | str | None) -> Communicator:
 
 
 def _is_of_environment(config: Config) -> bool:
-    """Whether a configuration tells the seat that the environment tells too."""
+    """Whether a configuration names the same seat as the environment."""
     try:
         told = type(config).from_env()
     except BackendError:
@@ -188,7 +188,7 @@ def _detect(environ: Mapping[str, str]) -> tuple[str, str]:
     for spec in reversed(SPECS):
         variable = spec.detect(environ)
         if variable == "SLURM_PROCID" and job is not None and not job.has_pmi:
-            continue  # an MPI would find each task alone
+            continue  # without a PMI, each task of an MPI would be alone
         if variable and spec.is_available():
             return spec.name, f"{variable} is set"
     if job is not None and BY_NAME["tcp"].is_available():

@@ -78,7 +78,7 @@ class _Worded(NamedTuple):
 
 
 class Failure(Exception):  # numba raises no other
-    """The exception that @njit code raises; instantiating it gives the true exception.
+    """The exception that @njit code raises; instantiating it gives the real exception.
 
     Compiled code calls :func:`explain` and then raises ``Failure`` without arguments. numba
     instantiates it, twice, in the same thread when it leaves compiled code. That gives, for
@@ -169,7 +169,7 @@ def _word(address: int, operation: int, outcome: int, call: Any) -> _Worded:
     if outcome >= status.FIRST_BREAKING:
         failure = _collective_failure(comm, outcome)
         lost = getattr(failure, "ranks", ())
-        they_run = outcome == status.DISAGREE or all(  # who disagrees gets the error as well
+        they_run = outcome == status.DISAGREE or all(  # ranks that disagree still run
             comm.failures[r].reason in (states.LEFT, states.GAVE_UP) for r in lost
         )
         for rank in lost:
@@ -275,7 +275,7 @@ _OF_TABLES = (status.SEND_NOT_COUNT, status.NEGATIVE, status.BLOCK_OUTSIDE)
 
 
 def _table_error(comm: View, name: str, outcome: int, call: Any) -> InvalidBufferSize:
-    """Return the error of an entry of ``counts`` or ``displs``; each has one for each rank."""
+    """Return the error of an entry of ``counts`` or ``displs``; each rank has one in both."""
     counts, displs = (_words_at(table, comm.size) for table in (call.counts, call.displs))
     if outcome == status.SEND_NOT_COUNT:
         return InvalidBufferSize(name, counts[comm.rank], call.send_count, _HINTS[outcome])
@@ -368,7 +368,7 @@ def _disagreement(comm: View, operation: str) -> CollectiveFailed:
     described = {rank: _describe_call(*call) for rank, call in calls.items()}
     as_usual = {words for r, words in described.items() if calls[r][:2] == usual}
     for rank, words in described.items():
-        if words in as_usual and calls[rank][:2] != usual:  # a hash tells them apart, in no words
+        if words in as_usual and calls[rank][:2] != usual:  # only a hash differs
             described[rank] = f"{words} otherwise"
     told = "; ".join(f"{_ranks(ranks)} {what}" for ranks, what in alike(described))
     is_one_signature = len({call[0] for call in calls.values()}) == 1
@@ -388,7 +388,7 @@ def _describe_call(signature: int, compared: int, count: int) -> str:
     operation, dtype, argument = describe(signature)
     number = signature & 0xFF
     if not dtype:
-        # That of an exact sum says nothing, nor does a hash.
+        # What an exact sum compares says nothing to a user, nor does a hash.
         has_amount = compared and number not in DATA_CALLS and number != RESET
         return f"called {operation}" + (f" of {compared}" if has_amount else "")
     nouns = "element" if count == 1 else "elements"

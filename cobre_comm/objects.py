@@ -148,7 +148,7 @@ def gather(comm: Communicator, obj: Any, root: int = 0) -> list[Any] | None:
     obj : object
         Picklable.
     root : int
-        The rank that wants them, the same on all ranks.
+        The rank that receives the objects, the same on all ranks.
 
     Returns
     -------

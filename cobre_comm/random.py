@@ -1,12 +1,12 @@
-"""Random numbers by name: which one it is decides what it is, and not who draws it.
+"""Random numbers by name: its names decide what a number is, and not the rank that draws it.
 
 A key stands for the names of what is drawn: a seed, an iteration, a scenario, a stage. With a key,
 number ``i`` of a distribution is a function of key and ``i``. There is no state, so ranks that
 share out scenarios in any way draw the same numbers, and a job that continues from a checkpoint
 draws those that it would have drawn.
 
-The functions are the same in Python and in ``@njit`` code, for one ``i`` or for an array of them,
-and give the same bits there, on every machine: one implementation is compiled for all callers,
+The functions are the same in Python and in ``@njit`` code, for one ``i`` or for an array of them.
+They give the same bits on every machine, because one implementation is compiled for all callers,
 without ``fastmath``, of operations that IEEE 754 rounds.
 
 A function that draws an inflow for each stage:

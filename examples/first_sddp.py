@@ -1,9 +1,9 @@
 """SDDP in one file: how much water to keep, on one process or on many.
 
 ``python examples/first_sddp.py`` trains a policy for four reservoirs in a cascade, and
-``cobre-comm run -n 4 examples/first_sddp.py`` does so on four ranks. The printed digits do not
-depend on the number of ranks, nor on where they run. Another case in ``examples/sddp/cases`` may
-follow.
+``cobre-comm run -n 4 examples/first_sddp.py`` trains it on four ranks. The printed digits do not
+depend on the number of ranks, nor on where they run. The path of another case, such as those in
+``examples/sddp/cases``, may follow.
 
 An iteration simulates the present policy on some trajectories, forward through the stages, and then
 adds a cut to each stage at each volume that it has met, backward. Ranks share out the trajectories.
@@ -109,8 +109,8 @@ def pivot(
     """Solve by the dual simplex method, from a basis whose reduced costs are right.
 
     Each row says that its basic column is minus the sum of the others. A basic column outside its
-    bounds leaves the basis to the nearer bound; the column enters whose reduced cost ends first.
-    Ties are broken by the columns' order, so equal problems are solved by equal steps on all ranks.
+    bounds leaves the basis for the nearer bound. The column with the least ratio of reduced cost to
+    entry enters. Ties are broken by the columns' order, so all ranks take equal steps.
     """
     for _ in range(MOST_PIVOTS):
         leaving, worst = -1, CLOSE

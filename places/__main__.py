@@ -23,7 +23,7 @@ PLACES = {
 
 
 def main():
-    """Run the named places; return 1 if a row failed, 3 if a place cannot be had here."""
+    """Run the named places; return 1 if a row failed, 3 if a place is not available here."""
     parser = argparse.ArgumentParser(prog="python -m places", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="PLACE", help=f"of {', '.join(PLACES)}; all")
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""The place: mpi-sppy without an MPI, beside Open MPI, by turns."""
+"""The place: mpi-sppy without an MPI and over Open MPI, in turn."""
 
 import json
 import statistics
@@ -93,7 +93,7 @@ def run_place(place, folder, stack):
 
 
 def _beside(solved, size, words):
-    """Solve by turns; return the differences of the hub's digits, and the median seconds."""
+    """Solve every way in turn; return the differences of the hub's digits, and median seconds."""
     results, seconds = {}, {}
     for _ in range(TURNS):
         for way in ("Open MPI", "shm", "tcp"):

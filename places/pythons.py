@@ -1,7 +1,7 @@
 """The place: every supported Python, of this machine or of a newer Debian, with two numbas.
 
-All take the machine code of one wheel. They share one cache folder, because what is compiled of
-one must never run in another.
+All take the machine code of one wheel. They share one cache folder, to show that what is
+compiled by one never runs in another.
 """
 
 import os

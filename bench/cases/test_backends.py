@@ -4,7 +4,7 @@
 rank is a node of its own, beside Open MPI in the same processes, restricted to its tcp transport.
 gloo has processes of its own. *Over MPI*: mpi beside mpi4py in the same processes. With a node for
 each rank, all our data go through MPI too; with two nodes of two ranks, only data between nodes do.
-The same with data that ranks write before each call, as a program does.
+Large payloads over MPI are also measured with data that ranks write before each call.
 """
 
 from bench.cases.grid import RANKS, figures_of, jobs_of, rows

@@ -1,8 +1,8 @@
 """Items that take different times: how long all of them take, beside the ideal.
 
 An ideal program ends when each rank has had the same seconds of work, or the largest item has
-ended. The items are lognormal, and each round draws others. It does them in three ways, of which
-the last one is ours:
+ended. The items are lognormal, and each round draws others. A round does its items in three ways,
+of which the last one is ours:
 
 - *equal shares*: a rank has a block of the items, as many as any other rank;
 - *one by one*: ranks claim them by `create_work`, as they are numbered;

@@ -1,4 +1,4 @@
-"""Train the same cases by the SDDP example and by Cobre, by turns, and write what they took.
+"""Train the same cases by the SDDP example and by Cobre, in turn, and write what they took.
 
     python -m bench.cobre --python .venv-cobre/bin/python --out bench/results/cobre.json
 
@@ -102,7 +102,7 @@ def run(*words: object) -> int:
 
 
 def measure(size: Size, ranks: int, rounds: int, python: Path) -> dict:
-    """Train one case in every way, by turns, each round with another seed; return all runs."""
+    """Train one case in every way, in turn, each round with another seed; return all runs."""
     shape = Shape(size.hydros, max(3, size.hydros * 5 // 8), size.stages, size.openings)
     data = json.dumps(generate(shape, SEED)).encode()
     with tempfile.TemporaryDirectory() as name:

@@ -2,7 +2,7 @@
 
     .venv-cobre/bin/python bench/cobre/run_cobre.py FOLDER THREADS OUT.json
 
-It imports nothing of this repository, whose packages that Python does not have.
+This script imports nothing of this repository, because that Python lacks our packages.
 """
 
 import json

@@ -27,7 +27,7 @@ MOST_RUNS = 5  # of a record: the newest
 
 @dataclass(frozen=True)
 class Ratio:
-    """Ours / a peer's, of medians: in one run, with the quartiles of that of neighbouring blocks.
+    """Ours / a peer's, of medians: in one run, with quartiles over neighbouring blocks.
 
     Over several runs: the median ratio, and the lowest and the highest one.
     """
@@ -57,8 +57,8 @@ class Record:
     value: float | None = None
     unit: str = ""
     command: str = ""
-    blocks: int | None = None  # of whose times the percentiles are
-    calls: int | None = None  # in all blocks; None of what is no block of calls, such as a start
+    blocks: int | None = None  # the number of blocks behind the percentiles
+    calls: int | None = None  # in all blocks; None without blocks of calls, as for a start
     by_run: dict[str, float] = field(default_factory=dict)  # p50_s or value, by the run's time
 
     @property

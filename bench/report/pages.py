@@ -86,7 +86,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of the same rows, which come in the order of the figures; ``njit`` chooses rows."""
+    """Columns of the same rows, which are in the order of the figures; ``njit`` chooses rows."""
 
     columns: tuple[Column, ...]
     unit: str = "µs"

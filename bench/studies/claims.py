@@ -2,7 +2,7 @@
 
     python -m bench.studies claims [RANKS]
 
-Beside it stands a loop in C that does nothing but add one to a word of the same kind of memory:
+Beside a claim stands a loop in C that only adds one to a word of the same kind of memory:
 `__atomic_fetch_add`, by the compiler `cc`. Ranks over shared memory begin each round together, and
 claim until nothing is left. A round in which one rank got much less than its share is left out: the
 other was alone for a while. Prints medians over rounds, of rank 0.

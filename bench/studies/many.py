@@ -5,8 +5,8 @@
 Our ranks and those of MPI libraries outnumber the cores of this machine by far. Collectives are
 timed in jobs that hold our communicator and that of the library, which take turns block by block.
 Start and end are timed in jobs of their own, as a user starts them: `cobre-comm run`, or the
-library's `mpiexec` and mpi4py. There, a rank is killed by SIGKILL, or Ctrl-C comes, while all ranks
-reduce without a pause. With --write the tables go to docs/benchmarks/many.md.
+library's `mpiexec` and mpi4py. There, a rank is killed by SIGKILL, or Ctrl-C is sent, while all
+ranks reduce without a pause. With --write the tables go to docs/benchmarks/many.md.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _mine(wanted: str, text: str, kind: str, name: str) -> str | None:
 
 
 def collectives(ranks: int) -> str:
-    """Return the table of collectives: ours and the library's in one job, by turns."""
+    """Return the table of collectives: ours and the library's in one job, in turn."""
     columns = [samples_beside(peer, ranks) for peer in PEERS]
     rows = []
     for case in CASES:

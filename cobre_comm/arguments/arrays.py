@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from cobre_comm.arguments.mistakes import LIST, REGION, SUBCLASS, explained
 from cobre_comm.arguments.numbers import describe
 
-# An element of these classes means what the same element of an ndarray means. Of any other class
-# that is not known: a mask, a unit or labels would be lost.
+# Elements of these classes mean what elements of an ndarray mean. Another class may have a mask, a
+# unit or labels, which would be lost.
 PLAIN = (np.ndarray, np.memmap, np.recarray, np.matrix)
 
 OF_REGION = "region.as_slice() reads it, and region.block(start, stop) writes to a part of it"
@@ -70,7 +70,7 @@ def _remedy(operation: str, value: object) -> str:
 
 
 def _has_memory(value: Any) -> bool:
-    """Tell whether NumPy can make an array of the memory of a value; a scalar has none to keep."""
+    """Tell whether NumPy can make an array of the memory of a value; a scalar has none."""
     if isinstance(value, np.generic):
         return False
     if hasattr(value, "__array__") or hasattr(value, "__array_interface__"):

@@ -1,7 +1,7 @@
 """Errors of wrong arguments that name their section of the page of common mistakes.
 
-``TypeError`` and ``ValueError`` are Python's own, so the class of the error has no section, as
-those of this package have. A word of a title leads to it: ``cobre-comm explain list``.
+``TypeError`` and ``ValueError`` are Python's own, so these classes have no section of their own, as
+the errors of this package have. A word of its title finds a section: ``cobre-comm explain list``.
 """
 
 from __future__ import annotations

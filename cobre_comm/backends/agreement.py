@@ -37,7 +37,7 @@ class Group(abc.ABC):
 def attempt(make: Callable[[], T]) -> tuple[T | None, str]:
     """Return the result of a function and "", or None and the reason of its exception.
 
-    Every exception is a reason, because the other ranks wait to hear whether this rank could.
+    Every exception is a reason, because the other ranks wait to learn whether this rank has one.
     """
     try:
         return make(), ""
@@ -59,7 +59,7 @@ def first_problem(group: Group, problem: str) -> str:
         return ""
     if not 0 <= first < group.size:
         return "the ranks do not agree on which of them could not do its part"
-    # The ranks of a node, or of a part, may have agreed before, by numbers of their own.
+    # If ranks of a node or a part have agreed before, the problem names a rank by its number there.
     problem = re.sub(r"^(?=rank \d+: )", "on its node or in its part, ", problem)
     words = f"rank {group.rank}: {problem}".encode()[:REASON_BYTES].ljust(REASON_BYTES, b"\0")
     text: bytes = group.gather_rows(np.frombuffer(words, dtype=np.uint8))[first].tobytes()

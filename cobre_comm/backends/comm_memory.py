@@ -1,6 +1,6 @@
 """The memory of a communicator's record, in which every fork leaves its mark.
 
-The words of the record are written elsewhere: limits and spins in ``wait_times.py``, the addresses
+Most words of the record are written elsewhere: limits and spins in ``wait_times.py``, the addresses
 of kernels in ``kernel_backend.py``.
 
 The guard is the record's first word, and ends a page of its own. Linux gives this page to the child

@@ -1,7 +1,7 @@
 """The memory of the journals of a communicator's ranks, as far as this process can read them.
 
-A rank that shares memory has its journal in the segment of its node. Any other has it in memory of
-its own, which it shows (``journal/shown.py``).
+A rank that shares memory has its journal in the segment of its node. Any other rank has its journal
+in memory of its own, which other processes can read (``journal/shown.py``).
 """
 
 from __future__ import annotations
@@ -128,8 +128,8 @@ class Journals:
     def print_table(self) -> None:
         """Print the statistics of all ranks that can be read here, if this is the first of them.
 
-        So rank 0 prints the table of its machine, and the first rank of each other machine prints
-        its own. This rank waits for no other, so a dead rank delays nothing.
+        So the first rank of each machine prints the table of that machine. This rank waits for no
+        other, so a dead rank delays nothing.
         """
         seen = [Copied.at(int(at)) for at in self._addresses if at]
         ranks = [stats_of(copied) for copied in seen if copied is not None]

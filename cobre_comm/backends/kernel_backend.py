@@ -141,7 +141,7 @@ class KernelBackend(Communicator):
         self._nodes: NodesRecords | None = None
         self._regions = itertools.count()
         self._phases: dict[str, int] = {}
-        self._shrunk = ""  # once it has been: why it cannot be shrunk again
+        self._shrunk = ""  # once shrunk: why this communicator cannot be shrunk again
         self._stop_signals: tuple[int, ...] = ()
         self._give_back: Callable[[], None] = lambda: None
         self._sends = np.zeros(size, dtype=np.int64)
@@ -184,7 +184,7 @@ class KernelBackend(Communicator):
             self._journals.move_to(attachment, attachment.first_journal(), here)
             return
         self._nodes = met.transport.begin(comm, self.__words, attachment)
-        if len(here) > 1:  # a journal of its own is found by ranks that have only links to this one
+        if len(here) > 1:  # a journal of its own is found by ranks with only links to this rank
             self._journals.move_to(attachment, attachment.first_journal(), here)
         self._journals.find(met.transport.pids)
         comm.gives_gil = 1
@@ -287,7 +287,7 @@ class KernelBackend(Communicator):
         return self._phases[name]
 
     def enter(self, number: int) -> int:
-        """Enter a phase, and return the number of the one before, to which to go back."""
+        """Enter a phase; return the number of the phase before, which can be entered again."""
         number = as_integer("enter", "number", number)
         try:
             before: int = phases.enter_kernel.call(self._address, number)
@@ -418,7 +418,7 @@ class KernelBackend(Communicator):
         return shrink(self._convene(), self._make_part)
 
     def _begin_to_shrink(self) -> None:
-        """Break this communicator for good, for the ranks that still wait for this one."""
+        """Break this communicator for good, for the ranks that still wait for this rank."""
         self._check_open()
         if self._shrunk:
             raise InvalidCommunicator(self._shrunk)
@@ -436,8 +436,8 @@ class KernelBackend(Communicator):
     def _together(self, name: str) -> Iterator[None]:
         """Break the communicator if this rank is interrupted between steps that belong together.
 
-        Otherwise the other ranks would wait for its next step until the timeout. An error of ours
-        is agreed on by all ranks, or has broken the communicator already.
+        Otherwise the other ranks would wait for the next step of this rank until the timeout. An
+        error of ours is agreed on by all ranks, or has broken the communicator already.
         """
         try:
             with self._own_calls(name):
@@ -451,7 +451,7 @@ class KernelBackend(Communicator):
 
     @contextlib.contextmanager
     def _own_calls(self, name: str) -> Iterator[None]:
-        """Mark collectives as the library's own: it calls them to serve ``name``.
+        """Mark collectives as the library's own: the library calls them to serve ``name``.
 
         The time of the method is in a row of its own too, and in no phase of the program.
         """
@@ -513,7 +513,7 @@ class KernelBackend(Communicator):
         return ""
 
     def close(self) -> None:
-        """Leave the group; idempotent. Ranks that wait for this one learn that it has left."""
+        """Leave the group; idempotent. Ranks that wait for this rank learn that it has left."""
         found, met = self._end(), self._membership
         if met.attachment is not None and found not in _ENDED:
             if found != states.BROKEN:  # a broken one has said so already
@@ -526,7 +526,7 @@ class KernelBackend(Communicator):
             met.transport.let_go(found)
 
     def _say_goodbye(self) -> None:
-        """Tell the ranks that may wait for this one that it closes."""
+        """Tell the ranks that may wait for this rank that it closes."""
         attachment = self._membership.attachment
         if attachment is not None and self._comm.node.control.address:
             attachment.say_goodbye(self._comm)
@@ -538,7 +538,7 @@ class KernelBackend(Communicator):
             return  # closed at exit already, or the kernel drops locks and links in a moment
         # Half made, or inside a collective of another thread.
         with contextlib.suppress(AttributeError, InvalidCommunicator):
-            self._handled = id(sys.exception())  # it is dropped, and does not end by that
+            self._handled = id(sys.exception())  # dropped, and not ended by this exception
             self.close()
 
     def _end_by(self, error: BaseException | None) -> None:
@@ -561,7 +561,7 @@ class KernelBackend(Communicator):
         another thread, or waits while a signal handler calls this.
         """
         error = sys.exception()
-        if id(error) != self._handled:  # it was not raised before this communicator was made
+        if id(error) != self._handled:  # raised since this communicator was made
             self._tell_raised(error)
         found = int(self._shut(self._address))
         self._refuse_if_busy("close", found)
@@ -616,7 +616,7 @@ def serve_slowly(
 ) -> None:
     """Serve a call that the fast path has passed on, or raise the exception of its outcome.
 
-    A call that is refused for its arguments is refused again, by the method that tells them.
+    A call that is refused for its arguments is refused again, by the method, which explains why.
     """
     if outcome == status.BUSY_ELSEWHERE or outcome >= status.IS_BROKEN:
         raise comm._error(operation, outcome)

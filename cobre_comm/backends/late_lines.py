@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from cobre_comm.journal.telling import tell, tell_call
 from cobre_comm.journal.texts import runs_of
 
-TOLD_RANKS = 4  # of more late ranks, a line tells the calls of these
+TOLD_RANKS = 4  # a line reports the calls of so many late ranks at most
 
 _logger = logging.getLogger("cobre_comm")
 

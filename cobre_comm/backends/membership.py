@@ -45,17 +45,17 @@ class NodeSegment(Protocol):
         """
 
     def say_goodbye(self, comm: View) -> None:
-        """Tell the ranks of this node that this one closes."""
+        """Tell the ranks of this node that this rank closes."""
 
     def close(self) -> None:
-        """Let other ranks see that this one has gone; the memory goes with its last holder."""
+        """Let other ranks see that this rank has gone; the memory goes with its last holder."""
 
 
 class NodesRecords(Protocol):
     """The records by which kernels work on several nodes."""
 
     def say_goodbye(self) -> None:
-        """As a leader, tell the other leaders that this one closes."""
+        """As a leader, tell the other leaders that this leader closes."""
 
 
 class Transport(Protocol):

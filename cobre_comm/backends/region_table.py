@@ -20,16 +20,15 @@ def draw_number() -> int:
 
 
 class RegionTable:
-    """Lists regions in rows that the kernels read; a region without a free row is not found."""
+    """Lists regions in rows that the kernels read."""
 
     def __init__(self) -> None:
-        self._words = REGIONS.array(ROWS)
+        self._words = REGIONS.array(ROWS)  # zeros: the system gives pages to rows that are used
         self._regions = REGIONS.of(self._words)
         # Of the record of these rows, for the record of a communicator.
         self.address: int = self._regions.address
-        self._free = list(reversed(range(ROWS)))
+        self._free: list[int] = []  # rows before ``_used``
         self._used = 0
-        self._unlisted: set[int] = set()
         self.renew_lock()
 
     def renew_lock(self) -> None:
@@ -40,32 +39,27 @@ class RegionTable:
         """List a region; return the function that strikes it off, to be called before unmapping.
 
         The function is in C throughout. It takes no lock: the collector may run it within this
-        method.
+        method. Without a free row the region is refused with ``OSError``.
         """
         store: Callable[..., int] = access.store_word_kernel.call
         regions = self._regions
-        steps: list[Callable[[], object]]
-        results = collections.deque[object](maxlen=0)
         with self._lock:
-            row = self._free.pop() if self._free else ROWS
+            row = self._free.pop() if self._free else self._used
             if row == ROWS:
-                self._unlisted.add(number)
-                steps = [functools.partial(self._unlisted.discard, number)]
-            else:
-                region = regions.rows[row]
-                # Releases: pair with the loads in regions.locate. A thread that reads bounds while
-                # they change finds another number afterwards, and drops these bounds.
-                store(region.begin, begin)
-                store(region.end, begin + nbytes)
-                store(region.number, number)
-                self._used = max(self._used, row + 1)
-                steps = [
-                    functools.partial(store, region.number, NO_REGION),
-                    functools.partial(self._free.append, row),
-                ]
-            # Releases: pair with the loads in regions.may_be_shared and regions.locate.
-            store(regions.unlisted, int(bool(self._unlisted)))
+                raise OSError(f"a process cannot have more than {ROWS} regions")
+            region = regions.rows[row]
+            # Releases: pair with the loads in regions.locate. A thread that reads bounds while
+            # they change finds another number afterwards, and drops these bounds.
+            store(region.begin, begin)
+            store(region.end, begin + nbytes)
+            store(region.number, number)
+            self._used = max(self._used, row + 1)
             store(regions.used, self._used)
+        steps: list[Callable[[], object]] = [
+            functools.partial(store, region.number, NO_REGION),
+            functools.partial(self._free.append, row),
+        ]
+        results = collections.deque[object](maxlen=0)
         return functools.partial(results.extend, map(operator.call, steps))
 
 

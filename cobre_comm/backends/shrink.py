@@ -1,10 +1,10 @@
-"""Go on after a rank is lost: theory of operation.
+"""Continue after a rank is lost: theory of operation.
 
 The collectives of a broken communicator serve nobody any more, so its survivors talk by *roll
 calls*. In a call every member gives one row of bytes, and waits until each other member has
-answered, or can answer no more. One of them proposes the roll: who has answered. One proposal is
-decided, and all that live get the rows of that roll: never two survivors two different ones,
-whichever ranks die, and at any moment. A member that a roll lacks is a member no longer.
+answered, or can answer no more. One member proposes the roll: who has answered. One proposal is
+decided, and all members that live get the rows of that roll. No two survivors get different rolls,
+whichever ranks die, and at any moment. A member that is not in a roll is a member no longer.
 
 ========= =================================================== =====================================
 step      all members                                         a roll that lacks a member
@@ -22,7 +22,7 @@ in the new communicator, whose next collective says so.
 A call is the last one, and every survivor raises the same error, if a member lives and does not
 answer within the timeout, or if the network has fallen into parts and this part is too small
 (:func:`may_go_on`). A medium is one class: ``shm/council.py`` calls the roll in the old segment,
-``tcp/council.py`` over sockets. Each has its rows; ``docs/design/shrink.md`` is about both.
+``tcp/council.py`` over sockets. Each has its own table; ``docs/design/shrink.md`` is about both.
 """
 
 from __future__ import annotations

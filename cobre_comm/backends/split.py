@@ -2,15 +2,15 @@
 
 The ranks of the parent tell each other their colors and keys; the ranks of one color are a *part*.
 A backend makes the communicators of all parts at once. Meanwhile the ranks of the parent stay in
-step: they agree again and again, so that each hears soon of a rank that is lost, interrupted, or
-cannot go on. No rank leaves the split before all parts are made.
+step: they agree again and again, so that each learns soon of a rank that is lost, interrupted, or
+cannot continue. No rank leaves the split before all parts are made.
 
 ========== ============================================ ========================================
 a rank is  while                                        and tells
 ========== ============================================ ========================================
 PENDING    its part is being made                       PENDING, every ``LOOK_S``
 DONE       its part is made, or it takes no part        DONE, until no rank is PENDING
-FAILED     it could not: nor can any other              FAILED, once; then all agree on the reason
+FAILED     its part was not made, so no other part is   FAILED, once; then all agree on the reason
 ========== ============================================ ========================================
 """
 

@@ -122,7 +122,7 @@ def start_trace(comm: View, number: int, backend: str) -> Trace | None:
 
 
 def _name_in(folder: Path, rank: int) -> str:
-    """Return the name of this process's files in a folder; its ``.json`` belongs to it alone.
+    """Return the name of this process's files in a folder; no other process uses that name.
 
     Two jobs may have the same name, or none, and a rank may start other processes.
     """

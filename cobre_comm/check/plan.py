@@ -13,14 +13,14 @@ from cobre_comm.testing.cases import table
 from cobre_comm.testing.cases.case import BOTH, OURS, QUICK, WHOLE, Case, Cell, perform
 from cobre_comm.testing.pairwise import choose
 
-NODES = ":0,1"  # ranks behave as on two nodes in turn, and those of different ones speak over MPI
+NODES = ":0,1"  # even and odd ranks behave as on two nodes, between which bytes go over MPI
 
 
 def points(backends: Sequence[str], sizes: Iterable[int], *, quick: bool) -> list[Point]:
     """Return backends and numbers of ranks, in the order in which they are checked.
 
     ``local`` always has one rank. On one machine ``mpi`` shares memory as ``shm`` does. So that
-    bytes go over MPI too, it is also checked as on two nodes, unless in a quick check.
+    bytes go over MPI too, ``mpi`` is also checked as on two nodes, unless in a quick check.
     """
     several = sorted(set(sizes))
     found = []
@@ -59,8 +59,8 @@ def _is_for(case: Case, point: Point, *, quick: bool) -> bool:
     """Whether a case is tried at a point.
 
     Another distribution's backend may lack features, so only the cases that all backends pass are
-    tried; ``cobre_comm.testing.conformance`` is for the rest. Across nodes MPI does not tell of a
-    rank that has ended.
+    tried; ``cobre_comm.testing.conformance`` is for the rest. Across nodes MPI does not report
+    a rank that has ended.
     """
     if case.check not in ([QUICK] if quick else [QUICK, WHOLE]):
         return False
@@ -74,7 +74,7 @@ def _is_for(case: Case, point: Point, *, quick: bool) -> bool:
 def _by_caller(
     module: str, case: Case, callers: Sequence[str]
 ) -> Iterator[tuple[str, str, list[Cell]]]:
-    """Yield column, name and cells: pairs of values, and for each caller by itself."""
+    """Yield column, name and cells of each caller; its cells hold every pair of values."""
     cells = [cell for cell in case.cells(callers) if not cell.is_slow]
     for caller in dict.fromkeys(cell.caller for cell in cells):
         mine = [cell for cell in cells if cell.caller == caller]

@@ -17,7 +17,7 @@ from cobre_comm.testing.ranks.outcome import RanksFailed
 from cobre_comm.testing.ranks.pool import RankPool
 from cobre_comm.testing.ranks.surroundings import SHM_FOLDER, leftovers
 
-IN_A_ROW = 3  # checks that fail before the rest of that point is given up: each may take minutes
+IN_A_ROW = 3  # failed checks, after which the rest of a point is given up: each may take minutes
 NOT_TRIED = f"not tried, because {IN_A_ROW} in a row had failed"
 PLAIN = (AssertionError, RanksFailed, TrainingFailed)  # whose text says all, if there is any
 
@@ -63,7 +63,7 @@ def run_all(plan: Mapping[Point, Sequence[Check]], watch: Watch) -> list[Result]
         for point, checks in plan.items():
             _run(point, checks, watch, results)
     finally:
-        for name in leftovers():  # of ranks that were ended; those of others have ended too
+        for name in leftovers():  # of killed ranks; no other rank runs any more
             with contextlib.suppress(OSError):
                 (SHM_FOLDER / name).unlink()
     return results

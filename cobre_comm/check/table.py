@@ -8,7 +8,7 @@ from cobre_comm.check.document import points_of
 from cobre_comm.check.result import COLUMNS, Missing, Point, Result
 from cobre_comm.check.runner import NOT_TRIED
 
-HEAD, TAIL = 3, 12  # lines shown of what was wrong; the end of a traceback is what tells
+HEAD, TAIL = 3, 12  # lines shown of what was wrong; the end of a traceback says most
 GAP = "  "
 NUMBERS = {"ranks", "seconds"}  # columns of them
 

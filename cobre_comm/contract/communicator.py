@@ -85,9 +85,9 @@ class SharedMemoryProvider(abc.ABC):
             On which NUMA nodes the pages are, if a machine has several; the same on all ranks.
             With ``"owner"``, each rank has the pages of its share of the first axis on its own NUMA
             node; the shares are those of :meth:`Communicator.block` among the ranks of a node. With
-            ``"leader"``, all pages are on the leader's, for data that it alone uses. With
-            ``"interleave"``, pages are on all NUMA nodes in turn, for data that all ranks read
-            everywhere; ``COBRE_SHM_NUMA_INTERLEAVE=1`` does so for every region.
+            ``"leader"``, all pages are on the NUMA node of the leader, for data that the leader
+            alone uses. With ``"interleave"``, pages are on all NUMA nodes in turn, for data that
+            all ranks read everywhere; ``COBRE_SHM_NUMA_INTERLEAVE=1`` does so for every region.
 
         Returns
         -------
@@ -288,8 +288,7 @@ class Communicator(Closing, SharedMemoryProvider):
 
         Afterwards ``recv[displs[r]:displs[r] + counts[r]]`` of the root holds the ``send`` of rank
         r, for every r, and elements outside the blocks are untouched. Other ranks may return
-        earlier. The first ``gatherv`` of a process loads its kernels, which are compiled once for a
-        machine and a version.
+        earlier.
 
         Parameters
         ----------
@@ -340,11 +339,10 @@ class Communicator(Closing, SharedMemoryProvider):
         ----------
         send, recv : ndarray
             Same dtype (bool, int8..int64, uint8..uint64, float32, float64, complex64 or complex128;
-            not every one has every ``op``) and the same number of elements, at least one. They may
-            be the same array, but not overlap otherwise.
+            not every dtype has every ``op``) and the same number of elements, at least one. They
+            may be the same array, but not overlap otherwise.
         op : ReduceOp
-            For an operation other than SUM, MIN and MAX, a process loads a kernel when it first
-            needs it. The kernel is compiled once for a machine and a version.
+            The operation that folds two elements into one, the same on all ranks.
 
         Raises
         ------
@@ -753,8 +751,8 @@ class Communicator(Closing, SharedMemoryProvider):
         TypeError, ValueError
             For a color or a key that cannot be used, before anything is sent.
         AllocationFailed
-            On all ranks alike, if one of them cannot have the memory; it says which rank, and why.
-            This communicator stays usable.
+            On all ranks alike, if one of them cannot have the memory; the error says which rank,
+            and why. This communicator stays usable.
         InitializationFailed
             On all ranks alike, if the ranks of a color cannot connect (``tcp``, ``mpi``). This
             communicator stays usable.
@@ -789,9 +787,10 @@ class Communicator(Closing, SharedMemoryProvider):
         get the same members, or all an error.
 
         This communicator stays broken, and what it has made goes with it: no work of it can be
-        claimed, no region of it fenced. But its regions stay readable, so copy out of them what is
-        finished into regions of the new one, then close it. Which iteration is finished must follow
-        from data that all survivors agree on, for example the smallest number that one of them has.
+        claimed, no region of it fenced. But its regions stay readable. So copy what is finished
+        into regions of the new communicator, then close this one. Which iteration is finished must
+        follow from data that all survivors agree on, such as the smallest number that one of them
+        has.
 
         Returns
         -------
@@ -808,7 +807,7 @@ class Communicator(Closing, SharedMemoryProvider):
             On all survivors, if one of them cannot have the memory, or they cannot connect.
         InvalidCommunicator
             If this communicator is closed, or has been shrunk before; or if another thread of this
-            rank is inside one of its collectives. Then nothing has changed: call it again later.
+            rank is inside one of its collectives. Then nothing has changed: call ``shrink`` later.
 
         See Also
         --------
@@ -861,10 +860,10 @@ class Communicator(Closing, SharedMemoryProvider):
         Raises
         ------
         TypeError, ValueError
-            If ``n`` is no integer, or negative.
+            If ``n`` is no integer, or not from 0 to 2**48.
         AllocationFailed
-            On all ranks alike, if one of them cannot have the memory; it says which rank, and why.
-            The communicator stays usable.
+            On all ranks alike, if one of them cannot have the memory; the error says which rank,
+            and why. The communicator stays usable.
         CollectiveFailed
             If a rank is lost or late, or ranks disagree.
         InvalidCommunicator
@@ -892,9 +891,9 @@ class Communicator(Closing, SharedMemoryProvider):
         """Return a context manager that attributes the time of a ``with`` block to a phase.
 
         This is no collective: each rank has phases of its own, and statistics over ranks go by
-        their names. Phases nest: in a block within a block the inner phase gets the time, and the
-        outer phase continues at its end, even after an exception. In ``@njit`` code :meth:`enter`
-        does the same.
+        their names. Phases nest: in a block within a block the inner phase gets the time, and at
+        the end of the inner block the outer phase continues, even after an exception. In ``@njit``
+        code :meth:`enter` does the same.
 
         Statistics, traces and ``cobre-comm status`` show the seconds of computing, waiting and
         transferring in each phase. Time in collectives of another communicator counts as computing.
@@ -946,7 +945,7 @@ class Communicator(Closing, SharedMemoryProvider):
         TypeError
             If ``name`` is no str.
         ValueError
-            If it cannot be a name, or if 30 others have a number.
+            If ``name`` cannot be a name, or if 30 other names have a number.
         InvalidCommunicator
             If the communicator is closed, or another thread is inside a collective.
 
@@ -1037,11 +1036,11 @@ class Communicator(Closing, SharedMemoryProvider):
         Call it after an error with which no rank can continue. Nothing is cleaned up: no
         ``finally``, no ``with`` block and no exit handler of the program runs.
 
-        A rank that waits for this one, or calls a collective later, ends with the same code. A rank
-        that computes is ended by the launcher: ``cobre-comm run``, ``launch``, ``mpiexec`` or
-        ``torchrun``. Under ``srun`` without ``--kill-on-bad-exit``, or without a launcher, it ends
-        at its next collective. Over ``mpi`` this is MPI_Abort. The one rank of ``launch(fn, 1)`` is
-        the calling program itself, so that ends.
+        A rank that waits for this rank, or calls a collective later, ends with the same code. The
+        launcher ends a rank that computes: ``cobre-comm run``, ``launch``, ``mpiexec`` or
+        ``torchrun``. Under ``srun`` without ``--kill-on-bad-exit``, or without a launcher, such a
+        rank ends at its next collective. Over ``mpi`` this is MPI_Abort. The one rank of
+        ``launch(fn, 1)`` is the calling program itself, so the program ends.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Methods that every backend has, because they need only others of it (``communicator.py``)."""
+"""Methods that every backend has, because they call only other methods (``communicator.py``)."""
 
 from __future__ import annotations
 

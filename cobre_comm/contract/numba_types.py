@@ -1,10 +1,9 @@
-"""When numba meets our objects and functions: types are made then, and no sooner.
+"""The numba types of our objects and functions are made when numba meets them, and no sooner.
 
-numba asks an object for its type by the attribute ``_numba_type_``. It knows functions of ours that
-are registered, which ``cobre_comm.jit.register`` does for all. That module imports numba. So it is
-imported by what comes second: by numba, through the entry point ``numba_extensions``, when a
-program that has imported this package compiles; or by a module of ours that a program imports after
-numba.
+numba asks an object for its type by the attribute ``_numba_type_``. It knows our functions once
+``cobre_comm.jit.register`` has registered them, a module that imports numba. If a program imports
+numba after this package, numba imports that module before it compiles, through the entry point
+``numba_extensions``. Otherwise a module of this package imports it.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ class Entered(Protocol):
     """A communicator, as far as a phase uses it."""
 
     def enter(self, number: int) -> int:
-        """Enter a phase; return the number of the one before."""
+        """Enter a phase; return the number of the phase before."""
 
     def _resume(self, number: int) -> int:
         """Go back to a phase; raise nothing, also where the communicator is closed."""
@@ -27,7 +27,7 @@ class Phase:
     Parameters
     ----------
     comm : Communicator
-        Whose time it is.
+        The communicator that attributes the time.
     number : int
         What ``phase_number`` has returned.
     """

@@ -37,7 +37,7 @@ class RegionOwner(Protocol):
         """Raise ``InvalidCommunicator`` if no collective may begin any more."""
 
     def _fence_region(self, identity: int) -> None:
-        """Wait for the node's ranks at the fence of a region; it makes writes before it visible."""
+        """Wait for the ranks of the node at a fence, which makes all writes before it visible."""
 
 
 @tells_forms("region", quick=["as_slice"])

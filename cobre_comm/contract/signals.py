@@ -9,9 +9,9 @@ def check_signals() -> None:
     """Run the handlers of signals that have arrived; for long loops of ``@njit`` code.
 
     Python runs no handler while compiled code runs, so Ctrl-C would wait for the end of the loop.
-    Collectives look by themselves. A call takes some nanoseconds: without the GIL (``nogil=True``)
-    it reads the clock, and looks every 50 ms. In another thread than the main one it does nothing,
-    as Python runs handlers in the main one alone.
+    Collectives poll for signals by themselves. A call takes some nanoseconds: without the GIL
+    (``nogil=True``) it reads the clock, and polls every 50 ms. In another thread than the main
+    thread it does nothing, as Python runs handlers in the main thread alone.
 
     Raises
     ------

@@ -40,7 +40,7 @@ CLAIMS_WORDS = CLAIMS.size_bytes // WORD_BYTES
 
 
 class WorkOwner(Protocol):
-    """The communicator that made a work, as far as that uses it."""
+    """The communicator that made a work, as far as the work uses it."""
 
     _address: int
 
@@ -74,9 +74,9 @@ class WorkOwner(Protocol):
 class Work(Closing):
     """Items 0 to n - 1, which ranks claim one by one; made by ``create_work``.
 
-    On one node any rank may get any item. Between nodes the items are divided into blocks, in
-    proportion to the ranks of each node, or so that the costs that are passed to :meth:`reset` are.
-    Which rank gets an item changes from run to run. So let each item write to its own place, and
+    On one node any rank may get any item. Between nodes the items are divided into blocks: by their
+    number, or by the costs that :meth:`reset` gets, in proportion to the ranks of each node. Which
+    rank gets an item changes from run to run. So let each item write to its own place, and
     read the results after a collective; then they have the same bits as with equal shares.
 
     No item is claimed twice in a round. Several threads of a rank may claim at once, but none while
@@ -116,7 +116,7 @@ class Work(Closing):
         self._region, self._identity = region, region._identity
         self._nodes, self._node = nodes, node
         self.count = claimed.size
-        self._order: NDArray[np.int64] | None = None  # no new one: threads may be reading
+        self._order: NDArray[np.int64] | None = None  # made once: threads may be reading it
         self._claimed = claimed
         self._passed: int | None = None  # the round of which the main thread has seen the end
         self._has_warned = False
@@ -159,8 +159,8 @@ class Work(Closing):
     def _end_of_pass(self) -> Iterator[int]:
         """Note that the main thread has found nothing left; it gives no item.
 
-        Tasks of a pool of threads loop over the work one after the other, and later ones find
-        nothing.
+        Other threads do not count: tasks of a pool of threads loop over the work in turn, and the
+        later tasks find nothing.
         """
         if threading.current_thread() is threading.main_thread():
             self._passed = peek_now(self._state.round)
@@ -189,8 +189,8 @@ class Work(Closing):
         Raises
         ------
         TypeError, ValueError
-            For an ``order`` that is no permutation, or ``costs`` that are none, before anything is
-            sent.
+            For an ``order`` that is no permutation, or ``costs`` that cannot be used, before
+            anything is sent.
         CollectiveFailed
             If a rank is lost or late, or ranks disagree.
         InvalidCommunicator
@@ -236,7 +236,7 @@ class Work(Closing):
         return int(held)
 
     def _turn(self, held: int, following: int) -> int:
-        """Change the word of the round if it holds what it must; return what it held."""
+        """Set the word of the round to ``following`` if it holds ``held``; return what it held."""
         found: int = work.turn_kernel.call(self._address, held, following)
         return found
 

@@ -214,7 +214,7 @@ def refused(record, operation, outcome):
 
 
 def refusal(operation: int | None, problem: Problem) -> Any:
-    """Return the function that refuses a call for a type, ``operation`` if it is a collective's."""
+    """Return the function that refuses a wrong type; ``operation`` is a call's number, or None."""
     sentence, word, error = problem
     is_noted, number = operation is not None, operation or 0
 

@@ -78,15 +78,29 @@ def check_usable(record: Any) -> None:
 
 def entering(operation: int) -> Any:
     """Return the function that calls the entry of a collective, and raises if it fails."""
+    check = checking(operation)
 
     @register_jitable
     def enter(record: Any, call: Any) -> None:
-        outcome = run(record.collectives[operation].entry, record, call)
+        check(record, call, run(record.collectives[operation].entry, record, call))
+
+    return enter
+
+
+def checking(operation: int) -> Any:
+    """Return the function that raises if the entry of a collective has failed.
+
+    numba gives back no array of a function that an exception leaves. So a function with arrays of
+    its own calls the entry by itself, and checks the outcome after the last use of these arrays.
+    """
+
+    @register_jitable
+    def check(record: Any, call: Any, outcome: int) -> None:
         if outcome != OK:
             explain(record, operation, outcome, in_frame(call))
             raise Failure
 
-    return enter
+    return check
 
 
 def _explaining(context: Any, module: Any) -> Any:

@@ -80,7 +80,7 @@ def current_version(tag: str) -> CurrentVersion:
 
 
 def restored(name: str, class_name: str, *arguments: Any) -> Any:
-    """Return a pickled type; of another version, a type that equals no other.
+    """Return a pickled type; for another version's, a type that equals no other.
 
     numba keeps the types of a user's cached function in pickles. numba loads these types before it
     looks at their version, and writes types of older versions again. So a type is pickled with its
@@ -165,7 +165,7 @@ class Borrowed(types.Type):  # type: ignore[misc]  # numba is untyped
 
 
 def lend(this: Any) -> Any:
-    """Return a pickled ``Borrowed`` type; of another version, a type that equals no other."""
+    """Return a pickled ``Borrowed`` type; for another version's, a type that equals no other."""
     return this.borrowed if isinstance(this, ObjectType) else this
 
 

@@ -164,7 +164,7 @@ def _text(value):  # type: ignore[no-untyped-def]
 
 
 def _refuse_as_sequence(value: Any) -> None:
-    """Refuse an index, ``len`` or a ``for`` loop in one sentence, likewise."""
+    """Refuse an index, ``len`` or a ``for`` loop in one sentence, as ``_text`` does."""
     if isinstance(value, ObjectType) and value.no_sequence:
         sentence, word = value.no_sequence
         raise explained(TypeError(sentence), word)

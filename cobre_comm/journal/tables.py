@@ -113,7 +113,7 @@ def _of(ranks: Sequence[Stats]) -> str:
 def _straggler(
     each: Sequence[OperationStats], totals_s: Sequence[float], operation: str = "", phase: str = ""
 ) -> list[str]:
-    """Say which rank the others waited for longest, in the words of the one that waited most.
+    """Say which rank the others waited for longest, by the numbers of the rank that waited most.
 
     ``each`` has the statistics of every rank, for one operation or in one phase. The wait must be a
     noteworthy share of ``totals_s``, the seconds of each rank. One of ``operation`` and ``phase``

@@ -43,8 +43,8 @@ def tell_call(comm: View, rank: int) -> str:
 def raised_by(comm: View, rank: int) -> str:
     """Return type and first line of the exception that has ended a rank; "" if none is known.
 
-    The rank's own journal has the exception, where it can be read. Otherwise another journal may
-    have learned it: that of this rank, or of a further one.
+    The rank's own journal has the exception, where it can be read. Otherwise the journal of this
+    rank may have it, or that of a third rank.
     """
     token = object()
     _telling.append(token)

@@ -1,4 +1,4 @@
-"""An attempt of ``launch``: its ranks call the function, and send back what has come of the call.
+"""An attempt of ``launch``: its ranks call the function, and send back the outcome.
 
 The ranks are heard, ended and judged as those of every launcher (``processes/attempt.py``). They
 are new processes (``launched.py``), or workers of an executor (``executor/call.py``).
@@ -26,7 +26,7 @@ from cobre_comm.processes.rank import Rank
 from cobre_comm.processes.restarts import AttemptEnding
 
 INTERRUPT_S = 1.0  # from the launcher's Ctrl-C, passed on, to SIGTERM
-LOOK_S = 0.1  # a child that a rank forked keeps the rank's pipe open when it dies
+LOOK_S = 0.1  # a child that a rank has forked keeps the pipe open when the rank dies
 
 _logger = logging.getLogger("cobre_comm")
 
@@ -41,7 +41,7 @@ def warn(line: str) -> None:
 class FunctionRank(Rank):
     """A rank that calls the function."""
 
-    last_message: Done | Failed | None = None  # what has come of the call
+    last_message: Done | Failed | None = None  # the outcome of the call
 
     def take(self, data: bytes) -> ProgressReport | None:
         """Take one message; return a report of progress."""
@@ -84,7 +84,7 @@ class FunctionAttempt(abc.ABC, Generic[RankType]):
         self._why_final = ""  # why no further attempt is wanted
         self.ranks: list[RankType] = []
         self.failure: WorkerError | None = None  # the first one, once all ranks have ended
-        self.lost: dict[int, WorkerError] = {}  # by rank, while the others went on
+        self.lost: dict[int, WorkerError] = {}  # by rank, while the others continued
 
     @property
     def done(self) -> dict[int, Done]:

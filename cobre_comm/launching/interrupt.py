@@ -70,7 +70,7 @@ def outcome_of(make: Callable[[], Value]) -> tuple[Value | None, BaseException |
 def interrupted(size: int) -> KeyboardInterrupt:
     """Return the ``KeyboardInterrupt`` of ``launch``; if uncaught, Python prints one line for it.
 
-    A traceback would show the wait for the workers, and nothing of these. A program with an
+    A traceback would show the wait for the workers, and nothing of the workers. A program with an
     excepthook of its own, or a notebook, shows the exception in its own way.
     """
     error = KeyboardInterrupt(f"launch has ended its {size} ranks")

@@ -72,7 +72,7 @@ class LaunchResult(Generic[Value]):
     workers : list of WorkerInfo
         The workers that have returned, by rank.
     lost : list of WorkerError
-        The failures of the ranks that were lost while the others went on, by rank.
+        The failures of the ranks that were lost while the others continued, by rank.
 
     Examples
     --------
@@ -105,19 +105,19 @@ class LaunchResult(Generic[Value]):
 def report_progress(payload: Any) -> None:
     """Report how far a rank is: to the ``on_progress`` of :func:`launch`, and to ``cobre-comm``.
 
-    Of a mapping, the numbers with a name are noted as well, however the rank was started.
-    ``cobre-comm status`` shows the latest ones, and ``cobre-comm status --serve`` draws them over
-    time. Anything else goes to ``on_progress`` alone; without one, nothing comes of it.
+    If the payload is a mapping, its numbers with a name are noted too, however the rank was
+    started. ``cobre-comm status`` shows the latest ones, and ``cobre-comm status --serve`` draws
+    them over time. Anything else goes to ``on_progress`` alone, and nowhere without it.
 
-    Of several launches of one rank in one process, each gets the reports of its own function, and
+    One process may run several launches of one rank. Each gets the reports of its own function, and
     of threads that the function starts in a copy of its context. Another thread reports to the
     one launch that began before the thread did.
 
     Parameters
     ----------
     payload : object
-        For ``on_progress``: picklable, unless the one rank runs in the calling process. What is
-        shown: real numbers with a printable name of up to 48 bytes, which is cut if it is longer.
+        For ``on_progress``: picklable, unless the one rank runs in the calling process. Shown are
+        real numbers with a printable name of up to 48 bytes, which is cut if it is longer.
         The first 8 names of a process have a place, with their last 512 reports.
 
     Raises
@@ -178,33 +178,32 @@ def launch(
         whole may take longer.
     on_progress : callable, optional
         Called in this process with (rank, payload) for each :func:`report_progress`. Reports of one
-        rank come in their order. If it raises, the job ends and the exception propagates.
+        rank arrive in their order. If it raises, the job ends and the exception propagates.
     executor : dask.distributed.Client or concurrent.futures.Executor, optional
         Where the ranks run: one in each of ``size`` workers, on one machine or several. Workers
         must be processes, and free at the same time. The ranks meet over ``tcp``, and share memory
         where they can. Afterwards the workers take other tasks. The executor sends ``fn`` in its
         own way.
     max_restarts : int
-        How often all ranks are started again after one of them has failed, so that ``fn`` goes on
-        from its checkpoint. The variable ``COBRE_RESTART`` is 0 in the first attempt, then 1, 2 ...
+        How often all ranks are started again after one of them has failed, so that ``fn``
+        continues from its checkpoint. ``COBRE_RESTART`` is 0 in the first attempt, then 1, 2 ...
         Each restart is a WARNING of the logger ``cobre_comm``. A rank in this process is not
         started again.
     min_ranks : int, optional
-        With ``max_restarts``, ranks that SIGKILL has ended are left out as long as so many are
-        left, because the kernel sends that signal if memory is short. By default all ranks are
-        started again.
+        With ``max_restarts``, a restart leaves out ranks that SIGKILL has ended, as long as so many
+        remain: the kernel sends that signal if memory is short. By default all ranks are started
+        again.
     survive : bool
-        Whether the others go on once a rank is lost, which has ended by a signal, or has raised an
-        exception that does not follow from the loss of another one. They get CollectiveFailed, and
-        call ``comm.shrink()``. Each loss is a WARNING of the logger ``cobre_comm``. ``launch``
-        raises if no rank is left, or if one of the others fails because of the loss; that comes
-        before ``max_restarts``.
+        Whether the other ranks continue once a rank is lost. A lost rank has ended by a signal, or
+        has raised an exception that does not follow from another loss. The others get
+        CollectiveFailed, and call ``comm.shrink()``. Each loss is a WARNING of the logger
+        ``cobre_comm``. An attempt fails if no rank is left, or if another fails because of a loss.
 
     Returns
     -------
     LaunchResult
-        ``values`` has what ``fn`` returned, by rank; ``value`` is rank 0's; ``workers`` has one
-        :class:`WorkerInfo` for each rank.
+        ``values`` has what ``fn`` returned, by rank; ``value`` is the first of them; ``workers``
+        has one :class:`WorkerInfo` for each rank that returned.
 
     Raises
     ------
@@ -336,7 +335,7 @@ def _result(
     done: Mapping[int, Done],
     lost: Mapping[int, WorkerError] = MappingProxyType({}),
 ) -> LaunchResult[Any]:
-    """Return the result of workers; by rank, the last message, or how it was lost."""
+    """Return the result of workers, from the last message or the loss of each rank."""
     infos = [
         WorkerInfo(rank, said.pid, said.backend, said.wall_time_s) for rank, said in done.items()
     ]

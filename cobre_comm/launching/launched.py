@@ -47,7 +47,7 @@ def call_in_attempts(
 
 
 class LaunchedRank(FunctionRank, RankProcess):
-    """One such rank; its order comes through its stdin."""
+    """A rank in a new process; its order arrives through its stdin."""
 
     def __init__(self, job: Job, rank: int, order: Order, loop: LauncherLoop) -> None:
         self._outbox = Outbox(loop)
@@ -78,7 +78,7 @@ class LaunchedRank(FunctionRank, RankProcess):
 
 
 class LaunchedAttempt(FunctionAttempt[LaunchedRank]):
-    """One attempt of such ranks, which all get the same order."""
+    """One attempt of ranks in new processes, which all get the same order."""
 
     def __init__(self, job: Job, order: Order, on_progress: OnProgress | None) -> None:
         super().__init__(job, on_progress)

@@ -1,7 +1,7 @@
 """The order of a new worker: the state of the calling program, and the function to call.
 
 A worker is a new interpreter, which must import the definitions of the program. multiprocessing's
-*spawn* has functions for that; they are called here, but without its global start method.
+*spawn* has functions for that, which are called here without setting a global start method.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A process that a launcher has started, or a worker of an executor, is one rank: all its threads
 report to one launch. A program may also be in several launches of one rank at a time, each in a
-thread, and each function runs in the thread that called ``launch``. The function's context tells
+thread, and each function runs in the thread that called ``launch``. The function's context names
 its launch. A thread that the function starts has no such context before Python 3.14, unless it runs
 in a copy of the function's. Then the launch is the one that began before that thread did. If
 several did, the report is refused: nobody can tell where it belongs.

@@ -75,7 +75,7 @@ class Attempt(Closing):
         self.ranks: list[Rank] = []
         self.job_control = JobControl(self.ranks)
         self.starter: MpiStart | None = None  # the mpiexec that starts the ranks
-        self.lost: dict[int, Ending] = {}  # while the other ranks went on, or had ended well
+        self.lost: dict[int, Ending] = {}  # while the other ranks continued, or had ended well
         self.shown: set[int] = set()  # ranks that were asked where in their code they are
         self.killed: list[int] = []
         self._job = job
@@ -166,7 +166,7 @@ class Attempt(Closing):
             self._escalate()
 
     def _look_at(self, starter: MpiStart) -> None:
-        """Note that ``mpiexec`` has ended the job; and MPI's files, which ranks may leave then."""
+        """Note that ``mpiexec`` has ended the job, and the files that MPI may then leave."""
         if starter.ending is not None:
             self.end_because(starter.ending)
         if self.escalation.began != NEVER:
@@ -178,7 +178,7 @@ class Attempt(Closing):
             self._escalate(ending)
 
     def _escalate(self, *others: Ending) -> None:
-        """Give the escalation all endings, and those announced by ranks that lost a running one."""
+        """Give the escalation all endings, and those announced for the loss of a running rank."""
         running = {rank.rank for rank in self.running}
         announced = [rank.announced for rank in self.running if rank.announced is not None]
         announced = [ending for ending in announced if ending.lost & running]
@@ -186,7 +186,7 @@ class Attempt(Closing):
         self.escalation.ranks_ended(endings, running, time.monotonic(), have_met=self.have_met)
 
     def _tell_losses(self) -> None:
-        """Tell of each rank that is lost, once, if the others go on and there are any."""
+        """Report each lost rank once, if the other ranks continue, or had ended well."""
         if not self.escalation.survive or self.escalation.began != NEVER:
             return
         losses = {ending.rank: ending for ending in self.endings if ending.is_loss}
@@ -214,8 +214,8 @@ class Attempt(Closing):
     def lost_and_running(self) -> list[Rank]:
         """The ranks that run and have reported nothing, while another one has reported their loss.
 
-        A lost rank that reports the loss of all others is not believed. One that has closed or
-        given up is left out, because it is about to end.
+        A lost rank that reports the loss of all others is not believed. A rank that has closed
+        or given up is left out, because it is about to end.
         """
         told = {rank.rank: rank.reported for rank in self.ranks if rank.reported is not None}
         lost = {number for report in told.values() for number in report.lost}

@@ -35,7 +35,7 @@ class Ending:
 
     @property
     def is_loss(self) -> bool:
-        """Whether the rank is lost, by a cause of its own, so that others can go on without it."""
+        """Whether the rank is lost by a cause of its own; the others can continue without it."""
         return self.code != 0 and not (self.secondary or self.aborts)
 
     @property
@@ -47,7 +47,7 @@ class Ending:
 def first_failure(endings: Iterable[Ending]) -> Ending | None:
     """Return the ending that caused the others, or None if no rank failed."""
     failures = [ending for ending in endings if ending.code != 0]
-    # Of endings at the same moment, a signal comes first: it leaves no time for anything else.
+    # At the same moment, an ending by a signal counts first: it leaves no time for anything else.
     return min(failures, key=lambda end: (end.secondary, end.at, end.code >= 0), default=None)
 
 
@@ -70,7 +70,7 @@ def with_abort(endings: Sequence[Ending], starter: Ending) -> list[Ending]:
 def of_survivors(endings: Iterable[Ending]) -> list[Ending]:
     """Return the endings of the ranks that are not lost; of all ranks if none is left.
 
-    A rank that fails because it has lost another one is a survivor that could not go on.
+    A rank that fails because it has lost another one is a survivor that could not continue.
     """
     every = list(endings)
     return [ending for ending in every if not ending.is_loss] or every

@@ -30,9 +30,9 @@ class Escalation:
     """A schedule of signals, which is empty while the job goes well.
 
     Ranks may take ``grace_s`` seconds to end after a signal that the launcher has forwarded, and a
-    rank that others have lost ``culprit_s`` seconds. With ``survive`` the others go on once a rank
-    is lost. They end after the failure of a survivor, as they do otherwise after any failure; and
-    after a loss before the ranks have met, because they would wait for the lost rank.
+    rank that others have lost ``culprit_s`` seconds. With ``survive`` the others continue once a
+    rank is lost. They end after the failure of a survivor, or if a rank is lost before the ranks
+    have met, because they would wait for the lost rank.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Escalation:
     ) -> None:
         """Plan the end of the other ranks when one has failed; call it after each ending.
 
-        Also call it when the ranks have met: who has died just then counts as lost after all.
+        Also call it when the ranks have met: a rank that died just before counts as lost after all.
 
         Ranks get time for last words. As long as every failure follows from the loss of a rank
         that still runs, that rank gets more: its own exit code and last words tell the cause.

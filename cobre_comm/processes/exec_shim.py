@@ -1,7 +1,7 @@
 """The first program of a rank: it binds itself to its CPUs, so that the script begins there.
 
-It also has the kernel kill the rank when the launcher ends, lets signals come that its starter has
-blocked, and then becomes the script.
+It also has the kernel kill the rank when the launcher ends, unblocks the signals that its starter
+has blocked, and then becomes the script.
 
 It is run by path, isolated (``python -I -S exec_shim.py PARENT CPUS COMMAND...``), so it imports
 nothing of the script's world. ``exec`` then replaces it, and the script sees a plain interpreter.

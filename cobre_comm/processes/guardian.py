@@ -1,10 +1,10 @@
 """A small process that outlives a killed launcher for a moment and leaves nothing behind.
 
 A launcher that lives tidies up itself, also if all its ranks are killed (``attempt.py``).
-It reads a pipe whose other end only the launcher holds. If the pipe ends without a goodbye, the
-launcher was killed: the guardian then kills every rank, and ends what is left in their process
-groups, the ranks' own children included. It also removes the name in shared memory by which ranks
-meet. Regions have none.
+The guardian reads a pipe, and only the launcher holds its other end. If the pipe ends without a
+goodbye, the launcher was killed: the guardian then kills every rank, and ends what is left in their
+process groups, the ranks' own children included. It also removes the name in shared memory by which
+ranks meet. Regions have no name.
 The kernel's death signal (see ``exec_shim``) does the same for the ranks themselves, on Linux only,
 and sooner.
 
@@ -44,7 +44,7 @@ class Guardian:
         import subprocess
 
         # Its own session: a signal to the launcher's process group must not end the guardian.
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, WITNESSED)  # and it inherits that
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, WITNESSED)  # for the guardian to inherit
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", __file__, shm_name],
@@ -80,7 +80,7 @@ class Guardian:
 
     def _say(self, line: str) -> None:
         assert self._process.stdin is not None
-        with contextlib.suppress(OSError):  # somebody killed the guardian: the job goes on
+        with contextlib.suppress(OSError):  # somebody killed the guardian: the job continues
             self._process.stdin.write(line.encode() + b"\n")
             self._process.stdin.flush()
 

@@ -85,7 +85,7 @@ class JobControl(Closing):
         return True
 
     def stop(self, number: int) -> None:
-        """Stop the ranks, then this process by a signal; once it goes on, continue the ranks."""
+        """Stop the ranks, then this process by a signal; once it continues, continue the ranks."""
         reader = self._reader
         if reader is not None and number in READING and not _is_watched():
             for each in (signal.SIGHUP, signal.SIGCONT):  # as the kernel does

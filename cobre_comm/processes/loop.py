@@ -46,7 +46,7 @@ class Inbox:
         self._reader, self.writer = os.pipe()  # the rank's end is handed over
         os.set_blocking(self._reader, False)
         inode = os.fstat(self.writer).st_ino
-        # A rank finds its end by these, if it inherits it by the same number.
+        # A rank that inherits its end by the same number finds it by these variables.
         self.variables = {report_pipe.VARIABLE: f"{self.writer}:{inode}"}
         self._buffer = frames.Buffer()
         self._loop: LauncherLoop | None = None
@@ -64,7 +64,7 @@ class Inbox:
             self.writer = -1
 
     def _read(self) -> bool:
-        """Read at most a mebibyte, and pass on whole messages; return whether any byte had come."""
+        """Read at most a mebibyte, and pass on whole messages; return whether any byte was read."""
         try:
             data = os.read(self._reader, _READ_BYTES)
         except BlockingIOError:

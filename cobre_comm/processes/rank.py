@@ -103,7 +103,7 @@ class Rank(abc.ABC):
     def exit_code(self) -> int | None:
         """Return the exit code of the process, negative for a signal, or None while it runs.
 
-        A code that is lost counts as 1: only a rank that has said so has succeeded.
+        A code that is lost counts as 1: only a rank that has reported success has succeeded.
         """
         if not self.pid:
             return None
@@ -145,8 +145,8 @@ class RankProcess(Rank):
     It has a session of its own, so a Ctrl-C of the terminal reaches it only through the launcher.
     Where its stdin is the launcher's terminal, it has a process group alone (``job_control.py``).
     Its children are in its process group. Start it from the thread that waits for it, because
-    Linux ends it together with that thread. ``environment`` is its whole one, but for the report
-    pipe. Without ``cpus`` it is not bound.
+    Linux ends it together with that thread. ``environment`` has all variables of the rank, but for
+    that of its report pipe. Without ``cpus`` the rank is not bound.
     """
 
     def __init__(

@@ -2,7 +2,7 @@
 
 An attempt is one start of all ranks of a job, up to their end. A job has at most as many restarts
 as its user allows. It is given up earlier where a further attempt cannot help: it was asked to end,
-its arguments are wrong, or it has died at once in as many attempts in a row.
+its arguments are wrong, or so many attempts in a row as it has restarts have ended at once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class AttemptEnding(NamedTuple):
     killed: int = 0  # ranks that SIGKILL has ended, which the kernel sends when memory is short
     why_final: str = ""  # why no further attempt is wanted
     cause: str = ""  # a sentence on the first failure, where nobody has said it yet
-    is_lost: bool = False  # whether all its ranks are lost, each by a cause of its own
+    is_lost: bool = False  # whether its ranks had met, and each is lost by a cause of its own
 
 
 class Restarts:

@@ -2,8 +2,8 @@
 
 The rank closes its communicators as it would for an exception, so that the line of that exception
 reaches the other ranks with the news of its end. A rank that reads this line ends too, with the
-same code. If its launcher ends all ranks once one has failed, it leaves that to the launcher, which
-then sees the rank first that called ``abort``.
+same code. If the launcher ends all ranks once one has failed, that rank waits to be ended, so that
+the launcher first sees the end of the rank that called ``abort``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One line on an exception, and the objects that tell other processes of it when a rank ends."""
+"""One line on an exception, and the objects that report it to other processes when a rank ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Ends(Protocol):
     """An object that ends with its rank, by an exception or without one."""
 
     def _end_by(self, error: BaseException | None) -> None:
-        """End, and tell the other ranks of the exception."""
+        """End, and report the exception to the other ranks."""
 
 
 living: weakref.WeakSet[Any] = weakref.WeakSet()  # of Ends

@@ -7,14 +7,14 @@ An exception before that is reported too, from the import of this package on: th
 report it.
 
 A rank sends ``Met`` when it has made its first communicator, and ``Aborts`` when it ends the whole
-job. A rank of ``cobre-comm run`` sends one
-``Report``, when an exception is not caught, or when it exits after it has lost a rank. A worker of
-``launch`` sends ``Progress``, then ``Done`` or ``Failed``, which holds a report. A rank that is
-killed, or that calls ``os._exit``, sends nothing: its failure counts as primary.
+job. A rank of ``cobre-comm run`` sends one ``Report``, when an exception is not caught, or when it
+exits after it has lost a rank. A worker of ``launch`` sends ``ProgressReport``, then ``Done`` or
+``Failed``, which holds a report. A rank that is killed, or that calls ``os._exit``, sends nothing:
+its failure counts as primary.
 
 Where the launcher asks for it, a rank does not print its traceback. The report has it, and the
-launcher prints it once for all ranks with the same mistake. A rank prints it itself if it is too
-long, or if the report cannot be sent. So does a program with a hook of its own.
+launcher prints it once for all ranks with the same mistake. A rank prints its traceback itself if
+this is too long, or if the report cannot be sent. A program with a hook of its own does it too.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def note_lost(ranks: tuple[int, ...], *, they_run: bool) -> None:
 
 
 def forget_lost() -> None:
-    """Forget the ranks that this one has lost: it goes on without them, and fails by itself now."""
+    """Forget lost ranks: this rank continues without them, and fails by itself from now on."""
     global _lost, _lost_run
     _lost, _lost_run = (), False
 
@@ -201,7 +201,7 @@ def say_aborts() -> None:
 
 
 def listen() -> None:
-    """Report an exception that comes before the first communicator; nothing is claimed yet."""
+    """Report an exception before the first communicator; nothing is claimed yet."""
     global _listens_in
     if sys.excepthook is sys.__excepthook__:
         _listens_in = os.getpid()
@@ -266,7 +266,7 @@ class _Reporter:
             self._holds
             and len(report.trace) < LONGEST_TEXT
             and all(len(entry) <= LONGEST_LINE for entry in traceback.format_exception(error))
-            and not isinstance(error, KeyboardInterrupt)  # the launcher tells of Ctrl-C itself
+            and not isinstance(error, KeyboardInterrupt)  # the launcher reports Ctrl-C itself
         )
         if not self._send(replace(report, is_held=is_held)) or not is_held:
             self._before(kind, error, trace)

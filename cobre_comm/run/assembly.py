@@ -62,9 +62,9 @@ def await_launchers(
 
 
 def join(job: Job, done: Callable[[float], bool]) -> Link | str:
-    """Return the link to the launcher of machine 0; or why there is none, if ``done`` comes first.
+    """Return the link to the launcher of machine 0; or why there is none, once ``done`` says so.
 
-    This machine is another one. ``done`` is as for :func:`await_launchers`.
+    This machine has another number. ``done`` is as for :func:`await_launchers`.
     """
     meet, found = _rendezvous(job), list[Link]()
     attempts, began = Attempts(0), running_s()

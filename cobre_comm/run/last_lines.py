@@ -88,8 +88,8 @@ def _in_few(
 ) -> dict[str, list[str]]:
     """Return at most ``MOST_TEXTS`` of the texts of ranks, by the names of these ranks.
 
-    Of more than that, texts that begin alike are shown once: with as many equal lines as leave so
-    few. The text of the rank ``last`` is shown, and comes last.
+    If there are more, texts that begin with the same lines are shown once; the number of these
+    lines is the largest that leaves so few. The text of the rank ``last`` is shown at the end.
     """
     known = list(texts)
     depth = max((len(text) for _, text in known), default=0)

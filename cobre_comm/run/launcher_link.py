@@ -25,7 +25,7 @@ class Link:
         self.is_lost = False  # whether the other launcher has ended, or cannot be reached
 
     def fileno(self) -> int:
-        """Return the descriptor that is readable when a message has come."""
+        """Return the descriptor that is readable when a message has arrived."""
         return self._socket.fileno()
 
     def send(self, **message: Any) -> None:
@@ -35,7 +35,7 @@ class Link:
             self._socket.sendall(frames.header(data) + data)
 
     def take(self) -> list[dict[str, Any]]:
-        """Return the messages that have come."""
+        """Return the messages that have arrived."""
         try:
             while data := self._socket.recv(_READ_BYTES):
                 self._buffer.feed(data)

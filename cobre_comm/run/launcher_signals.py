@@ -17,7 +17,7 @@ _READ_BYTES = 2**16
 
 
 def usual_signals() -> None:
-    """Let every signal come to this process, and let it learn how its children end.
+    """Let every signal reach this process, and let it learn how its children end.
 
     Launchers of clusters, JVMs and daemons start programs with signals blocked, or with SIGCHLD
     ignored. Ranks inherit the mask. Other signals that are ignored stay so: ``nohup`` ignores
@@ -51,11 +51,11 @@ class SignalInbox(Closing):
         os.close(self._writer)
 
     def fileno(self) -> int:
-        """Return the descriptor that is readable when a signal has come."""
+        """Return the descriptor that is readable when a signal has arrived."""
         return self._reader
 
     def take(self) -> bytes:
-        """Return the numbers of the signals that came."""
+        """Return the numbers of the signals that have arrived."""
         try:
             return os.read(self._reader, _READ_BYTES)
         except BlockingIOError:

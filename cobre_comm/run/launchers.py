@@ -23,7 +23,7 @@ from cobre_comm.run.one_machine import say
 from cobre_comm.run.output.log_file import open_logs
 from cobre_comm.run.terminal import Options, run_attempt
 
-LINE_AFTER_S = 10.0  # then a line tells for whom this launcher waits
+LINE_AFTER_S = 10.0  # then a line names the launchers that are missing
 
 
 class Launcher(Closing):
@@ -40,7 +40,7 @@ class Launcher(Closing):
         self._outcome = AttemptEnding(0)  # of the latest attempt, on this machine
         self._signal = 0  # that asks to end
         self._has_begun = False  # its first attempt
-        self._has_told = False  # for whom it waits
+        self._has_told = False  # which launchers are missing
         self._is_ending = False  # whether the ranks of the attempt are to end
         self._end: Callable[[], None] = lambda: None  # the ranks of this machine
         self._have_met: Callable[[], bool] = lambda: True  # the ranks of the job
@@ -97,7 +97,7 @@ class Launcher(Closing):
         return link.is_lost
 
     def _go_on_alone(self) -> bool:
-        """Whether the ranks of this machine go on once those of another one are lost."""
+        """Whether the ranks of this machine continue once those of another one are lost."""
         return self._job.survive and self._have_met()
 
     @abc.abstractmethod

@@ -133,11 +133,11 @@ class _First(Launcher):
         return ASKED if self._signal else ""
 
     def _is_one_lost(self) -> bool:
-        """Whether a machine is lost whose ranks had not ended."""
+        """Whether a machine is lost before its ranks had ended."""
         return any(link.is_lost and k not in self._ended for k, link in self._links.items())
 
     def _ends_others(self, outcome: AttemptEnding) -> bool:
-        """Whether the end of the ranks of a machine is that of the others."""
+        """Whether the ranks of all machines end because those of one have ended so."""
         return outcome.has_failed and not (self._job.survive and outcome.is_lost)
 
     def _has_failed(self) -> bool:

@@ -1,6 +1,6 @@
 """The program of the ranks: a script or a module, checked before a rank is started.
 
-Who knows ``mpiexec`` writes ``python`` before the script. Ranks run in the Python of the launcher,
+Users of ``mpiexec`` write ``python`` before the script. Ranks run in the Python of the launcher,
 so the word is left out if it means this Python, and refused if it means another one.
 """
 

@@ -146,13 +146,13 @@ class _Terminal:
         return dict(zip(ranks, self._options.binding.cpus or [()] * len(ranks), strict=False))
 
     def step(self, until: float) -> None:
-        """Relay output until a time at most, and handle the signals that come."""
+        """Relay output until a time at most, and handle the signals that arrive."""
         self._relay.step(min([until, *(at for at, _ in self._to_forward)]))
         for number in self._taken_signals():
             self._handle(number)
         self._forward(time.monotonic())
         if self.attempt.starter is not None and self.attempt.escalation.began != NEVER:
-            self._output.mute_mpiexec()  # it only tells of the end of shims
+            self._output.mute_mpiexec()  # it only reports the end of shims
 
     def _take_signals(self) -> None:
         numbers = self._inbox.take()

@@ -37,7 +37,7 @@ def spin_us(
     longest_us: float = SPIN_US,
     cores: int | None = None,
 ) -> float:
-    """Return for how long a wait spins, in microseconds: as it was told, or if all have cores.
+    """Return the microseconds that a wait spins: as told, or the longest if each rank has a core.
 
     Where ranks share cores, a spin would keep another rank from running.
     """

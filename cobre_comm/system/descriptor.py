@@ -14,7 +14,7 @@ class Descriptor:
 
     Python runs signal handlers between any two of its own steps. So the number goes from the call
     that opens into the list, and from the list into the call that closes, within one step. What a
-    handler raises within a ``__del__`` written in Python is lost: here it is the call in C itself.
+    handler raises within a ``__del__`` written in Python is lost, so ``__del__`` is a call in C.
 
     ``opens`` is a function in C that opens a file and returns its number; ``arguments`` are its
     arguments.

@@ -26,7 +26,7 @@ _PLACE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 
 class Mapping(mmap.mmap):
     """Pages of this process, unmapped when the last array over them goes.
 
-    No Python runs then: an exception of a signal's handler that came there would be lost. Only the
+    No Python runs then: an exception that a signal's handler raised there would be lost. Only the
     pages of a region have a ``listing``, which goes before them.
     """
 
@@ -34,7 +34,7 @@ class Mapping(mmap.mmap):
 
 
 class Listing:
-    """Strikes a region off its table when it goes, so that no row outlives the pages it names.
+    """Strikes a region off its table when the region goes: no row outlives the pages that it names.
 
     ``strike_off`` is a call in C, as what a handler raises within Python would be lost here too.
     """

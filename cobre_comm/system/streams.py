@@ -47,7 +47,7 @@ def open_standard() -> None:
 
 
 def take_stdin() -> int:
-    """Return a duplicate of stdin, in whose place is an empty one from now on."""
+    """Return a duplicate of stdin, and put an empty stdin in its place."""
     taken, null = os.dup(STDIN), os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, STDIN)
     os.close(null)

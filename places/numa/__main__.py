@@ -1,7 +1,7 @@
 """Run a command on a virtual machine with two NUMA nodes: ``python -m places.numa lscpu``.
 
-It sees the files of this machine, and what it writes is gone afterwards. Its exit code is that of
-the command; 3 if there can be no such machine here.
+The command sees the files of this machine, and what it writes is gone afterwards. The exit code is
+that of the command; 3 if there can be no such machine here.
 """
 
 import pathlib

@@ -58,7 +58,7 @@ class Machine:
     Raises
     ------
     Missing
-        If QEMU, busybox or the kernel cannot be had.
+        If QEMU, busybox or the kernel is not available.
 
     Attributes
     ----------

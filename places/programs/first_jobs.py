@@ -1,7 +1,7 @@
 """Two jobs of 4 ranks where none has run: their seconds, and what they leave.
 
 ``first_jobs.py BACKEND`` prints a line of JSON: seconds of the first and the second job, by the
-clock and of CPU time, what both wrote to stderr, and the files that have come or changed.
+clock and of CPU time, what both wrote to stderr, and the files that are new or changed.
 """
 
 import contextlib

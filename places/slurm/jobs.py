@@ -184,7 +184,7 @@ def signals(cluster, place):
 def begins_again(cluster, job):
     """Tell whether a requeued job runs; Slurm puts it off once all of its first run has ended.
 
-    A job whose begin is set anew again and again is passed over by the scheduler.
+    The scheduler passes over a job that gets another begin time again and again.
     """
     if "BeginTime" in cluster.run("squeue", "-h", "-j", job, "-o", "%r").output:
         cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now")

@@ -56,7 +56,6 @@ WORDS = {
     "Work.round": LISTED | {("cmpxchg", "acq_rel acquire")},
     "Work.ended": STEP,
     "Regions.used": LISTED,
-    "Regions.unlisted": LISTED,
     **{f"Journal.{name}": operations for name, operations in JOURNAL.items()},
     **{f"NotedCall.{name}": operations for name, operations in NOTED.items()},
     **{f"Operation.{name}": operations for name, operations in OPERATION.items()},

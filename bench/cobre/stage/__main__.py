@@ -72,7 +72,7 @@ def differences(values: np.ndarray, right: np.ndarray) -> list[float]:
 
 
 def measure(stage: Stage, program: Path, rounds: int, tolerance: float) -> dict:
-    """Solve all draws of `stage` in every way, by turns; return the figures of each way."""
+    """Solve all draws of `stage` in every way, in turn; return the figures of each way."""
     with tempfile.TemporaryDirectory() as name:
         problem, values = Path(name) / "problem", Path(name) / "values"
         arrays = program_of(stage)

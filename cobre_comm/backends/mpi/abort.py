@@ -1,8 +1,8 @@
 """An uncaught exception ends the whole job, and so does ``abort``.
 
-Otherwise the other ranks wait for this one for ever: in collectives of other libraries, or in
-MPI_Finalize, which this rank does not reach. So the traceback is printed, this rank
-says goodbye, and then MPI_Abort is called.
+Otherwise the other ranks wait for this rank for ever: in collectives of other libraries, or in
+MPI_Finalize, which this rank does not reach. So the traceback is printed, this rank says goodbye,
+and then MPI_Abort is called.
 
 Under a launcher, a rank does not abort if its error names a lost rank whose process still runs: an
 abort would end that process before it has given its exit code. All ranks then go to MPI_Finalize,

@@ -55,7 +55,7 @@ class MpiBackend(KernelBackend):
         If ``comm`` is no intra-communicator of mpi4py.
     InitializationFailed
         If MPI is not initialized with at least MPI_THREAD_FUNNELED, or for another thread, if it
-        has a world of one rank where a launcher announces more, if a rank does not come, or if
+        has a world of one rank where a launcher announces more, if a rank does not arrive, or if
         the ranks of a node cannot share memory.
 
     Examples

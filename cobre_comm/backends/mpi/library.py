@@ -54,8 +54,8 @@ def _reason(error: Exception) -> str:
 def _load() -> None:
     """Load mpi4py's extension, and so the MPI library, without the import that initialises MPI.
 
-    mpi4py finds the libraries of wheels, which lie beside the interpreter. Only where MPI4PY_MPIABI
-    chooses among several, it leaves the search to the loader, which does not look there.
+    mpi4py finds the libraries of wheels, which lie beside the interpreter. Only if MPI4PY_MPIABI
+    chooses among several, mpi4py leaves the search to the loader, which does not look there.
     """
     loaded = sys.modules.get("mpi4py.MPI")
     if loaded is not None and loaded.__name__ == "mpi4py.MPI":

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def meet(parent: MPI.Intracomm, config: MpiConfig) -> Membership:
-    """Find out which rank is on which node, and attach to the ranks of this one; collective."""
+    """Find out which rank is on which node, and attach to the ranks of this node; collective."""
     await_all(parent, config.timeout_s)
     world = parent.Dup()
     node, config = split_by_node(world, config)
@@ -71,7 +71,7 @@ def share_node(world: MPI.Intracomm, node: MPI.Intracomm, config: MpiConfig) -> 
     attachment, cause, problem = None, None, ""
     try:
         attachment = attach_group(within, MpiGroup(node))
-    except Exception as error:  # the ranks of other nodes wait to hear whether this one could
+    except Exception as error:  # the ranks of other nodes wait for the answer of this rank
         cause, problem = error, reason_of(error)
     found = first_problem(MpiGroup(world), problem)
     if found or attachment is None:

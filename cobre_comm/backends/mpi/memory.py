@@ -51,7 +51,7 @@ class MpiMemory(NodesMemory):
     ) -> None:
         reach_bytes = UNLIMITED if library.has_large_counts() else calls.LARGEST_INT
         super().__init__(comm, words, node_order, VERBS, reach_bytes)
-        # On a flat one MPI moves data between the buffers of callers, which may not outlive a wait.
+        # Where it is flat, MPI moves data between buffers of callers, which may not outlive a wait.
         self.nodes.can_leave = not node_order.is_flat
         self.nodes.eager_bytes = HEADER_ROOM_BYTES if node_order.is_flat else 0
         self._world, self._peers = owned.world, node_order.nodes - 1
@@ -145,6 +145,6 @@ class MpiTransport:
 
     def let_go(self, guard: int) -> None:
         """Have the communicators freed at the next collective moment."""
-        # Of a broken one over several nodes, a request may still be under way.
+        # A broken communicator over several nodes may still have a request under way.
         is_quiet = guard == IDLE or (guard == BROKEN and self._order.nodes == 1)
         self.owned.is_closed = self.owned.is_closed or is_quiet

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def split_by_node(world: MPI.Intracomm, config: MpiConfig) -> tuple[MPI.Intracomm, MpiConfig]:
-    """Return the communicator of the ranks that share memory with this one, in rank order.
+    """Return the communicator of the ranks that share memory with this rank, in rank order.
 
     The configuration that is returned says for how long a wait of these ranks spins.
     """
@@ -38,7 +38,7 @@ def split_by_node(world: MPI.Intracomm, config: MpiConfig) -> tuple[MPI.Intracom
 def order_over(world: MPI.Intracomm, node: MPI.Intracomm) -> NodeOrder:
     """Return the node order of ``world``, on every rank; collective.
 
-    ``InitializationFailed`` is raised if the leaders that the ranks have told cannot be the first
+    ``InitializationFailed`` is raised if the leaders that the ranks report cannot be the first
     ranks of nodes.
     """
     leader = np.array([world.rank], dtype=np.int64)

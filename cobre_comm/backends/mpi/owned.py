@@ -16,14 +16,14 @@ CLOSED EVERYWHERE an allreduce of ``is_closed``    all ranks receive every goodb
                                                    GOODBYE_S: FREED; else CLOSED HERE, until the
                                                    next collective moment
 FREED             after its own closed children    never
-BEFORE FINALIZE   MPI_Finalize begins              all goodbyes come, and all ranks come, within
+BEFORE FINALIZE   MPI_Finalize begins              all goodbyes, and then all ranks, arrive within
                                                    GOODBYE_S: FREED; else BROKEN
 BROKEN            a message may be under way       never: MPI_Finalize ends it
 ================= ================================ ==============================================
 
 MPI_Finalize is collective too. When mpi4py calls it at the end of the process, an ``atexit``
-function comes before it. When the program calls ``MPI.Finalize()``, a delete callback of an
-attribute of COMM_SELF does (MPI 4.1, 11.2.4 "Allowing User Functions at MPI Finalization").
+function runs first. When the program calls ``MPI.Finalize()``, a delete callback of an attribute of
+COMM_SELF runs first (MPI 4.1, 11.2.4 "Allowing User Functions at MPI Finalization").
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class OwnedComm(Protocol):
     """A communicator of ours that must become unusable before MPI is finalized."""
 
     def _become_finalized(self) -> None:
-        """Become unusable, because MPI is about to be."""
+        """Become unusable, because MPI is about to be finalized."""
 
 
 _owned: list[OwnedObjects] = []  # in the order of making, which all ranks that share them agree on
@@ -109,9 +109,9 @@ class OwnedObjects:
 
 
 class OwnedPart:
-    """The owned MPI objects of one split on this rank; every rank of the parent has one entry.
+    """The owned MPI objects of one split; every rank of the parent lists one for each split.
 
-    The communicator is the part of a color, as MPI has split it off; None for color None.
+    ``comm`` is the communicator that MPI has split off for the part; None for color None.
     """
 
     def __init__(self, comm: MPI.Intracomm | None) -> None:
@@ -121,7 +121,7 @@ class OwnedPart:
 
     @property
     def is_closed(self) -> bool:
-        """Whether this rank has closed every communicator that was made over it."""
+        """Whether this rank has closed every communicator that was made over the part."""
         return all(one.is_closed for one in self._made)
 
     def receive_goodbyes(self, limit_s: float) -> bool:
@@ -189,7 +189,7 @@ def _children_key() -> int:
     from mpi4py import MPI
 
     def deleted(comm: MPI.Comm, key: int, children: list[Child]) -> None:
-        """The parent is being freed, which is collective, so its closed children can be."""
+        """Free the closed children of a parent that is being freed, which is collective."""
         left = [one for one in _owned if one in children]
         if left:
             free_closed([*left], left[0].world)

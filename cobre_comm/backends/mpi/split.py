@@ -54,7 +54,7 @@ def beside(make: Callable[[], T], look: Callable[[], None]) -> T:
 
 
 def config_of_part(config: MpiConfig, part: Part, buffer_bytes: int) -> MpiConfig:
-    """Return the configuration of a part: the same nodes, and no more memory for all parts."""
+    """Return the configuration of a part: nodes, and buffers of each rank, as in the parent."""
     nodes = nodes_of_part(config.pretend_nodes, part)
     return dataclasses.replace(config, pretend_nodes=nodes, buffer_bytes=buffer_bytes)
 

@@ -139,16 +139,16 @@ class NodesMemory:
         return int(begin + nodes.lanes * stride)
 
     def say_goodbye(self) -> None:
-        """As a leader, tell the other leaders of its lane that this one closes.
+        """As a leader, tell the other leaders of its lane that this leader closes.
 
-        A follower tells no leader: its own one misses it in the next round.
+        A follower tells no leader: its own leader misses the follower in the next round.
         """
         if self._goodbye is not None:
             self._goodbye(self._comm.address)
 
 
 def half_bytes_of(node_order: NodeOrder, buffer_bytes: int) -> int:
-    """Return the bytes of half a staging buffer of this node; all nodes use the least of them.
+    """Return the bytes of half a staging buffer of this node; all nodes use the smallest half.
 
     ``buffer_bytes`` is the collective buffer of each rank of this node.
     """

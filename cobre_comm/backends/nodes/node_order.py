@@ -63,11 +63,11 @@ class NodeOrder:
 
     @property
     def narrowest(self) -> int:
-        """How many ranks the node with the fewest has."""
+        """The number of ranks of the node that has fewest."""
         return int(np.diff(self.starts).min())
 
     def leaders(self, lane: int = 0) -> NDArray[np.int64]:
-        """Return the rank of each node that leads it in a lane; in lane 0, its first one."""
+        """Return, for each node, the rank that leads it in a lane; in lane 0, its first rank."""
         return self.order[self.starts[:-1] + lane]
 
 

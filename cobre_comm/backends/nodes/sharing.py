@@ -1,8 +1,8 @@
 """Find the nodes: each rank tries to open the shared memory of others. This file knows no socket.
 
-Every rank offers a file in shared memory, and tries to open the files of lower ranks. A rank joins
-the lowest rank that has offered a file which it can open. The ranks exchange the offers, and then
-the rank that each has found.
+Every rank offers a file in shared memory. When the ranks have exchanged their offers, each tries to
+open the files of lower ranks. It joins the lowest rank of which it can open the file. Then the
+ranks exchange which rank each has found.
 
 On Linux the file never has a name, and a peer opens it as ``/proc/PID/fd/N``. The file holds a
 random word, because the number of a process or an inode means something else on another machine.
@@ -128,7 +128,7 @@ def find_nodes(group: Group, share: bool = True, pretended: Sequence[int] = ()) 
 def confirmed(found: Sequence[int]) -> list[int]:
     """Return the leader of every rank, from the rank that each has found.
 
-    If the rank that it has found has joined a third one, a rank stays alone, because not all three
+    A rank stays alone if the rank that it has found has joined a third rank, because not all three
     share memory.
     """
     return [

@@ -78,11 +78,11 @@ class Attachment:
         return ShmCouncil(self._segment, self._config, variable)
 
     def say_goodbye(self, comm: View) -> None:
-        """Tell the ranks of this node that this one closes."""
+        """Tell the ranks of this node that this rank closes."""
         self._announce_closed(comm.address)
 
     def close(self) -> None:
-        """Drop the record lock, so that other ranks see this one as gone; the mapping stays."""
+        """Drop the record lock, so that other ranks see this rank as gone; the mapping stays."""
         self._segment.close()
 
 
@@ -94,7 +94,7 @@ def _announce_closed() -> Callable[[int], int]:
 
 def attach(config: ShmConfig) -> Attachment:
     """Attach this rank to the segment of a name, together with the other ranks."""
-    _announce_closed()  # before ranks wait for this one
+    _announce_closed()  # before ranks wait for this rank
     return Attachment(config, rendezvous(config, choose_buffer_bytes(config)))
 
 

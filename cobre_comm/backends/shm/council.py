@@ -20,8 +20,8 @@ DECIDED      reads the roll of the rank that         its next call
   a rank that has died since is in the roll.
 - *Two of each row and roll are enough.* A rank answers call c + 2 after call c + 1 was decided. By
   then every other member has answered c + 1, so it has read all that was decided in c.
-- *A member that is late in c + 1* may not have. Then no call follows, and this member, still in c,
-  reads the roll of c + 1 as the others do.
+- *A member that is late in c + 1* may not have read that. Then no call follows c + 1, and this
+  member, still in c, reads the roll of c + 1 as the others do.
 """
 
 from __future__ import annotations

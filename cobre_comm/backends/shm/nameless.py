@@ -1,8 +1,8 @@
 """Shared memory without a name, for ranks that can talk already: theory of operation.
 
-A file in /dev/shm counts against its size, which a container limits; a memfd would not. One
-that never had a name cannot be squatted, mistaken for another job's, or left behind. The segment of
-a rank that is alone on its node is a memfd, and needs no /dev/shm. The leader makes an empty one
+A file in /dev/shm counts against the size of /dev/shm, which a container limits; a memfd would not.
+A file without a name cannot be squatted, mistaken for another job's, or left behind. The segment of
+a rank that is alone on its node is a memfd, and needs no /dev/shm. The leader makes an empty file,
 and hands it to the other ranks. Then all map it, and each rank reserves the pages that it owns.
 All ranks take the same step, because each ends with an agreement. Where a group has several nodes,
 each node's leader makes a file for its own ranks, and the ranks of all nodes agree together.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from cobre_comm.backends.agreement import Group
 from cobre_comm.backends.region_table import REGION_TABLE, draw_number
 from cobre_comm.backends.shm.nameless import share_segment
+from cobre_comm.backends.shm.segment import Segment
 from cobre_comm.contract.derived import share
 from cobre_comm.contract.shared_region import LEADER, Lengths
 from cobre_comm.system.mapping import Listing, mapping_of
@@ -45,15 +47,19 @@ def map_region(
         return np.zeros(shape, dtype=dtype)
     row_bytes = nbytes // shape[0]
     own_bytes = range(own.start * row_bytes, own.stop * row_bytes)
-    segment = share_segment(group, nbytes, own_bytes, leader=leader, interleave=interleave)
+    # All nodes agree on one number; the ranks of their leaders, added to it, tell regions apart.
+    number = group.agree(draw_number()) + leader
+    segment = share_segment(
+        group, nbytes, own_bytes, functools.partial(list_region, number), leader=leader,
+        interleave=interleave,
+    )  # fmt: skip
     segment.close()  # no lock on it is needed; the mapping stays
-    # Nodes draw together, and their leaders' ranks tell their regions apart.
-    list_region(segment.memory, group.agree(draw_number()) + leader)
     return segment.memory.view(dtype).reshape(shape)
 
 
-def list_region(memory: NDArray[np.uint8], number: int) -> None:
-    """Let kernels find mapped memory as the region of this number, until it is unmapped."""
+def list_region(number: int, segment: Segment) -> None:
+    """Let kernels find a segment as the region of this number, until it is unmapped."""
+    memory = segment.memory
     mapping = mapping_of(memory)
     if mapping is not None:
         strike_off = REGION_TABLE.add(number, int(memory.ctypes.data), memory.nbytes)

@@ -65,8 +65,8 @@ def rendezvous(config: ShmConfig, buffer_bytes: int) -> Segment:
     """Find the other ranks; return the segment that all of them have mapped.
 
     Each rank's collective buffer has the ``buffer_bytes`` of rank 0. ``InitializationFailed`` is
-    raised if the name is in use or foreign, its header is another one, or ranks are missing or
-    lost.
+    raised if the name is in use or foreign, if the segment is of another version or size, or if
+    ranks are missing or lost.
     """
     try:
         if config.rank == 0:
@@ -110,7 +110,7 @@ def _lead(config: ShmConfig, buffer_bytes: int) -> Segment:
         _await_followers(config, segment)
     except BaseException:
         segments.unlink(config.name)
-        file.close()  # drops the lock: ranks that wait for READY see that it will not come
+        file.close()  # drops the lock, so ranks that wait for READY wait no more
         raise
     segments.unlink(config.name)  # under the lock, so the name still leads to this file
     # Release: pairs with the load of ready in _await_ready.

@@ -1,7 +1,7 @@
 """A piece of shared memory: all of it is reserved before it is used, or it is given up.
 
 Pages are reserved before a rank writes to them, so a full /dev/shm is an error here and never a
-SIGBUS later. On Linux that is ``posix_fallocate``; macOS has no such call and no such file system.
+SIGBUS later. Linux reserves by ``posix_fallocate``; macOS has no such call, nor such a file system.
 The name of a segment goes when all ranks have met (``rendezvous.py``), else by the launcher or its
 guardian (``processes/guardian.py``), or by the next job of that name (``ownership.py``).
 
@@ -33,10 +33,10 @@ CAN_RESERVE = hasattr(os, "posix_fallocate")
 class Segment:
     """An open file, mapped at ``address``.
 
-    The pages that a rank reserves come from its own NUMA node, so each reserves those that it will
-    write to. No rank uses the memory before all have reserved theirs.
+    The pages that a rank reserves come from its own NUMA node, so each rank reserves the pages that
+    it will write to. No rank uses the memory before all pages are reserved.
 
-    Its descriptor stays open as long as the record locks on it are needed: POSIX drops all locks
+    The descriptor stays open as long as record locks on the file are needed: POSIX drops all locks
     of a process on a file when the process closes any descriptor of that file.
     """
 

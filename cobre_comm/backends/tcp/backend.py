@@ -54,7 +54,7 @@ class TcpBackend(KernelBackend):
     Raises
     ------
     InitializationFailed
-        If a rank does not come or cannot be reached, or if the ranks of a node cannot share memory.
+        If a rank does not arrive or cannot be reached, or the ranks of a node cannot share memory.
     AllocationFailed
         If there is a group, and one of its ranks cannot attach.
 

@@ -2,9 +2,9 @@
 
 Every rank listens at a port of its own from the moment the ranks have met. A rank that ends, closes
 its communicator or has shrunk it closes its port. Nothing is read from a port before a shrink. So
-the port says whether its rank may still come. A machine that refuses the connection has no such
-rank any more. A machine that does not answer may have the rank, beyond a network that has fallen
-into parts.
+the port says whether its rank may still call shrink. A machine that refuses the connection has no
+such rank any more. A machine that does not answer may have the rank, beyond a network that has
+fallen into parts.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def call(endpoint: Endpoint) -> Task[socket.socket]:
 
 
 def watch(endpoint: Endpoint, until: float = NEVER) -> Task[None]:
-    """Stay connected to the port of a rank; raise ``Gone`` or ``Unreachable`` once it is."""
+    """Stay connected to the port of a rank; raise ``Gone`` or ``Unreachable`` once the rank is."""
     while True:
         sock = yield from call(endpoint)
         with contextlib.closing(sock):

@@ -140,7 +140,7 @@ class Chair:
     def _hand_over(self, member: int) -> Task[None]:
         call = self._known.call
         yield from self._give(member, self._known.own.content)
-        if call == self._known.call:  # else this rank has gone on without it
+        if call == self._known.call:  # else this rank has continued without the member
             self._holders.add(member)
 
     def _give(self, member: int, roll: bytes) -> Task[None]:

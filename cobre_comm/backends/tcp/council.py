@@ -6,11 +6,11 @@ The first member that is left is the *chair* (``chair.py``). The others connect 
 ============ ======================================= ==============================================
 state        the chair                               another member
 ============ ======================================= ==============================================
-ANSWERED     has answered. ANSWER has come of each   has sent ANSWER. ROLL comes: HOLDS
-             member, or the member is GONE or
+ANSWERED     has answered. Each member has sent      has sent ANSWER. ROLL arrives: HOLDS
+             ANSWER, or the member is GONE or
              UNREACHABLE, or the time is over: HOLDS
-HOLDS        holds a roll, and has sent ROLL. HELD   holds the roll, and has sent HELD. DECIDED
-             has come of each member that lives:     comes: DECIDED
+HOLDS        holds a roll, and has sent ROLL. Each   holds the roll, and has sent HELD. DECIDED
+             member that lives has sent HELD:        arrives: DECIDED
              DECIDED
 DECIDED      has sent DECIDED                        --
 ANSWERED or  --                                      the chair is GONE or UNREACHABLE, or has not
@@ -21,17 +21,17 @@ HOLDS                                                decided in time: ANSWERED, 
   roll, that of the latest chair, and makes a new one only where there is none. A roll is decided
   when every member that lives holds it. So every later chair finds it.
 - *A rank that has returned* listens no more, and the next chair takes it for GONE. But then that
-  chair holds the decided roll itself. Not so if a rank was UNREACHABLE, which may be back: DECIDED
-  says so, and all that return leave their ports open, else that rank would believe itself alone.
+  chair holds the decided roll itself. A rank that was UNREACHABLE may be back without the roll, and
+  must not believe itself alone. So DECIDED says this, and all that return leave their ports open.
 - *One call apart.* If a member answers the next call, the roll that the chair holds is decided; a
   chair that holds none was left out, and gives up. If a member answers the call before, the chair
   decides that roll for it once more.
 - *Who is late.* A roll that is made when the time is over has the members that live and have not
   answered, without rows. The time of a chair runs from its own call, so a member waits for a chair
   from the moment that the chair has taken its link. At the next chair the time begins anew.
-- *Parts.* If a rank is UNREACHABLE, the roll goes on only if this part may (``may_go_on``). A
-  roll's members answered the call before, so members only become fewer, and of two parts at most
-  one goes on.
+- *Parts.* If a rank is UNREACHABLE, this part continues only if it may (``may_go_on``). The members
+  of a roll answered the call before, so members only become fewer, and of two parts at most one
+  continues.
 
 This is Paxos among ranks whose end is certain where a machine says so; the chair's rank is the
 number of its ballot. Source: L. Lamport, "The Part-Time Parliament", ACM TOCS 16 (1998).
@@ -76,8 +76,8 @@ class TcpCouncil(Survivors):
     def leave(self) -> None:
         """Close all links, and the port, so that this rank counts as gone.
 
-        A rank that comes too late, or back from another part, must not believe itself alone: for it
-        the port stays open, in the latter case until this process ends.
+        A rank that calls too late, or is back from another part, must not believe itself alone. For
+        such a rank the port stays open; for one from another part, until this process ends.
         """
         self.loop.close()
         if self._is_parted or self.unreachable:

@@ -1,8 +1,8 @@
 """Jobs of other launchers: Slurm's ``srun``, and torchrun.
 
 Such a launcher tells each process its rank, the size and a machine. The port is made of the job's
-name; the secret comes from ``COBRE_TCP_TOKEN``, or from rank 0 by a file (``token_file.py``), with
-the machine that rank 0 is on.
+name or numbers. The secret is in ``COBRE_TCP_TOKEN``, or rank 0 gives it in a file together with
+its machine (``token_file.py``).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import NamedTuple
 from cobre_comm.backends.tcp.token_file import PREFIX, SUFFIX, told_by_file
 from cobre_comm.config import TcpConfig
 
-# How long ranks that are not started together wait for each other: the launcher of the last one may
-# be started by hand, and each rank may have to compile first.
+# How long ranks that are not started together wait for each other: the last launcher may be started
+# by hand, and each rank may have to compile first.
 CONNECT_TIMEOUT_MS = "300000"
 FIRST_PORT, PORTS = 20000, 10000  # below the ports that Linux gives to connections
 _STEP = ("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_STEP_NODELIST")
@@ -74,7 +74,7 @@ def _step(environ: Mapping[str, str]) -> ForeignJob:
         name=".".join(("slurm", *words, step)),
         rank=environ["SLURM_PROCID"],
         size=environ["SLURM_STEP_NUM_TASKS"],
-        # Sorted, so rank 0 may be elsewhere if the user has placed tasks; but it knows where it is.
+        # The list is sorted. If the user has placed tasks, rank 0 may be elsewhere; it knows where.
         coordinator=(is_first and environ.get("SLURMD_NODENAME")) or first_host(nodes),
         port=_port(int(job) * 61 + int(step)),  # apart for the steps of a job, and for neighbours
         folder=environ.get("SLURM_SUBMIT_DIR", ""),
@@ -83,7 +83,7 @@ def _step(environ: Mapping[str, str]) -> ForeignJob:
 
 
 def _torch(environ: Mapping[str, str]) -> ForeignJob:
-    """Return a job of torchrun. ``MASTER_PORT`` is in use there, by its own store."""
+    """Return a job of torchrun. ``MASTER_PORT`` is in use by torchrun's own store."""
     host, port = environ["MASTER_ADDR"], environ["MASTER_PORT"]
     run = environ.get("TORCHELASTIC_RUN_ID", "")
     words = ("torch", host, port, run, environ.get("TORCHELASTIC_RESTART_COUNT", "0"))

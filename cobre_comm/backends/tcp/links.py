@@ -27,8 +27,8 @@ class Links:
     pids: dict[int, int] = field(default_factory=dict)  # the process ids of the same ranks
     ranks_here: int = 1  # how many ranks of the job run on this machine, this rank included
     eager_bytes: int = 0  # rank 0's value
-    # The socket address at which this rank has found that rank, a leader at least, with any port.
-    # For this rank itself, the address at which this rank has listened, if any.
+    # The socket address, with any port, at which this rank has found another one; of each leader at
+    # least. For this rank itself, the address at which this rank has listened, if any.
     where: dict[int, tuple[Any, ...]] = field(default_factory=dict)
 
     def put(self, peer: int, purpose: int, sock: socket.socket) -> None:

@@ -59,7 +59,7 @@ def opened_listener(part: Part, where: Where) -> Iterator[tuple[socket.socket | 
 def config_of_part(
     config: TcpConfig, part: Part, buffer_bytes: int | None, spin_us: float
 ) -> TcpConfig:
-    """Return the configuration of a part: no more memory for all parts, and no more spinning."""
+    """Return the configuration of a part: buffers of each rank, and spinning, as in the parent."""
     return dataclasses.replace(
         config,
         rank=part.rank,

@@ -62,7 +62,7 @@ class Survivors(Council):
         self.unreachable.discard(self.rank)
 
     def drop(self, rank: int) -> None:
-        """Close the link of a member, or to a chair; its port says whether it lives."""
+        """Close the link to a member or a chair; the port of that rank says whether it lives."""
         if rank in self.links:
             self.links.pop(rank).close()
 

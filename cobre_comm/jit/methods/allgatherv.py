@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from cobre_kernels.collective import status
 from cobre_kernels.collective.calls import ALLGATHERV, Allgatherv
+from cobre_kernels.machine.kernel import run
 from cobre_kernels.machine.numba_internals import as_dtype
 
 from cobre_comm.arguments.slow_path import dtype_word
 from cobre_comm.jit.arguments import blocks_problem, contiguity, refusal, table
 from cobre_comm.jit.attributes import collective_method
-from cobre_comm.jit.fields import entering, keep, record_of
+from cobre_comm.jit.fields import checking, keep, record_of
 
-enter = entering(ALLGATHERV)
+check = checking(ALLGATHERV)
 
 
 @collective_method("allgatherv")
@@ -36,8 +37,9 @@ def _allgatherv(comm, send, recv, counts, displs):
             send.ctypes.data, send_count, recv.ctypes.data, recv.size, itemsize, dtype,
             lengths.ctypes.data, displacements.ctypes.data, counts_len, displacements.size,
         )  # fmt: skip
-        enter(record, call)
+        outcome = run(record.collectives[ALLGATHERV].entry, record, call)
         keep(lengths)
         keep(displacements)
+        check(record, call, outcome)
 
     return allgatherv

@@ -32,7 +32,7 @@ _KINDS = {
 
 
 def _kind_of(x):
-    """Return the type that reduces a number, its dtype code and reader; None if ``x`` is none."""
+    """Return type, dtype code and reader by which ``x`` is reduced; None if ``x`` is no number."""
     is_bool = isinstance(x, (types.Boolean, types.BooleanLiteral))
     found = [kind for base, kind in _KINDS.items() if isinstance(x, base) and not is_bool]
     return found[0] if found else None

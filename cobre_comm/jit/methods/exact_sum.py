@@ -6,6 +6,7 @@ import numpy as np
 from cobre_kernels.collective import status
 from cobre_kernels.collective.calls import EXACT_SUM, ExactSum
 from cobre_kernels.collective.reduction.exact_sum import WORDS
+from cobre_kernels.machine.kernel import run
 from cobre_kernels.machine.numba_internals import as_dtype
 from numba import types
 
@@ -13,10 +14,10 @@ from cobre_comm.arguments.mistakes import DTYPE
 from cobre_comm.arguments.slow_path import dtype_word
 from cobre_comm.jit.arguments import array_problem, contiguity, refusal
 from cobre_comm.jit.attributes import collective_method
-from cobre_comm.jit.fields import entering, record_of
+from cobre_comm.jit.fields import checking, record_of
 from cobre_comm.jit.problems import Problem
 
-enter = entering(EXACT_SUM)
+check = checking(EXACT_SUM)
 
 
 def _exact_sum_problem(values):
@@ -44,7 +45,9 @@ def _exact_sum(comm, values):
         record = record_of(comm)
         digits = np.zeros(WORDS, dtype=np.int64)
         call = ExactSum(values.ctypes.data, count, dtype, digits.ctypes.data)
-        enter(record, call)
-        return digits.view(np.float64)[0]
+        outcome = run(record.collectives[EXACT_SUM].entry, record, call)
+        total = digits.view(np.float64)[0]
+        check(record, call, outcome)
+        return total
 
     return exact_sum

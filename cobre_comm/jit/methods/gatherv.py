@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cobre_kernels.collective import status
 from cobre_kernels.collective.calls import GATHERV, Gatherv
+from cobre_kernels.machine.kernel import run
 from cobre_kernels.machine.numba_internals import as_dtype
 
 from cobre_comm.arguments.slow_path import dtype_word
@@ -17,9 +18,9 @@ from cobre_comm.jit.arguments import (
     table,
 )
 from cobre_comm.jit.attributes import collective_method
-from cobre_comm.jit.fields import entering, keep, record_of
+from cobre_comm.jit.fields import checking, entering, keep, record_of
 
-enter = entering(GATHERV)
+enter, check = entering(GATHERV), checking(GATHERV)
 
 
 @collective_method("gatherv")
@@ -72,8 +73,9 @@ def _as_any_rank(send, recv, tables, root):
             send.ctypes.data, send_count, recv.ctypes.data, recv.size, itemsize, dtype,
             lengths.ctypes.data, displacements.ctypes.data, counts_len, displacements.size, target,
         )  # fmt: skip
-        enter(record, call)
+        outcome = run(record.collectives[GATHERV].entry, record, call)
         keep(lengths)
         keep(displacements)
+        check(record, call, outcome)
 
     return gatherv

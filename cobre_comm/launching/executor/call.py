@@ -1,4 +1,4 @@
-"""Ranks of ``launch(executor=...)``: workers are invited, meet, and are let go."""
+"""Ranks of ``launch(executor=...)``: workers are invited, meet, and are released."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from cobre_comm.launching.replies import Done, exit_code_in
 from cobre_comm.processes.environment import rendezvous_variables
 from cobre_comm.processes.job import Job
 
-COME_S = 60.0  # from the order to the last worker's first word
+COME_S = 60.0  # from the order to the last worker's first message
 SAY_S = 3.0  # for a worker that was interrupted to say so
 
 
@@ -48,7 +48,7 @@ def call_on_executor(
 
 
 class Heard(NamedTuple):
-    """A message of a worker: its rank, and bytes; its connection, when it has come or gone."""
+    """A message of a worker; or at first its connection, and nothing when that has ended."""
 
     rank: int
     data: bytes | None = None
@@ -56,7 +56,7 @@ class Heard(NamedTuple):
 
 
 class Guest(FunctionRank):
-    """One such rank. Its process belongs to the executor, and may be on another machine."""
+    """A rank in a worker. Its process belongs to the executor, and may be on another machine."""
 
     def __init__(self, rank: int) -> None:
         super().__init__(rank, reports=False)
@@ -70,7 +70,7 @@ class Guest(FunctionRank):
     def send(self, message: Go | None) -> None:
         """Send it a message; None interrupts it."""
         if self._connection is not None:
-            with contextlib.suppress(OSError):  # gone; its thread tells
+            with contextlib.suppress(OSError):  # it has ended, as its thread reports
                 self._connection.send_bytes(pickle.dumps(message))
 
     def goes(self) -> None:
@@ -86,7 +86,7 @@ class Guest(FunctionRank):
             self._ends(-number)
 
     def known_code(self) -> int | None:
-        """Return a code for the user: that of its process is the executor's to know."""
+        """Return a code for the user; only the executor knows that of the process."""
         return None if self.ending is None else self.ending.code
 
     def reap(self) -> None:
@@ -94,7 +94,7 @@ class Guest(FunctionRank):
 
 
 class GuestAttempt(FunctionAttempt[Guest]):
-    """One attempt of such ranks: each of ``submits`` submits the task of one rank.
+    """One attempt of ranks in workers: each of ``submits`` submits the task of one rank.
 
     Workers reach this process at the address ``here``.
     """
@@ -137,7 +137,7 @@ class GuestAttempt(FunctionAttempt[Guest]):
             guest.send(Go({**variables, "COBRE_TCP_CONNECT_TIMEOUT_MS": CONNECT_TIMEOUT_MS}))
 
     def _await_all(self) -> list[Hello]:
-        """Wait until all workers have come; return their first words."""
+        """Wait until all workers have arrived; return their first messages."""
         deadline = time.monotonic() + COME_S
         while len(hellos := [guest.hello for guest in self.ranks if guest.hello]) < self._job.size:
             self._listen(time.monotonic() + LOOK_S)
@@ -170,7 +170,7 @@ class GuestAttempt(FunctionAttempt[Guest]):
                 threading.Thread(target=self._hear_one, args=told, daemon=True).start()
 
     def _hear_one(self, sock: socket.socket, address: str) -> None:
-        """Queue the messages of one authenticated worker; the last one tells that it has gone."""
+        """Queue the messages of one authenticated worker, and at last the end of its connection."""
         with (
             contextlib.suppress(AuthenticationError, EOFError, OSError),
             accept(sock, self._secret) as connection,
@@ -187,7 +187,7 @@ class GuestAttempt(FunctionAttempt[Guest]):
             self._heard.put(Heard(hello.rank))
 
     def _listen(self, until: float) -> None:
-        """Take one message, if one comes in time."""
+        """Take one message, if one arrives in time."""
         try:
             heard = self._heard.get(timeout=max(0.0, until - time.monotonic()))
         except queue.Empty:
@@ -204,7 +204,7 @@ class GuestAttempt(FunctionAttempt[Guest]):
             self._hear(guest, heard.data)
 
     def _leave_nothing(self) -> None:
-        """Interrupt the ranks that still run, and let go of the workers."""
+        """Interrupt the ranks that still run, and release the workers."""
         for future in self._futures:
             future.cancel()  # one that has not begun
         for guest in self.ranks:
@@ -222,5 +222,5 @@ class GuestAttempt(FunctionAttempt[Guest]):
         self._attempt.close()
 
     def _running(self) -> list[Guest]:
-        """Return the ranks that have come and not ended."""
+        """Return the ranks that have arrived and not ended."""
         return [guest for guest in self.ranks if guest.hello is not None and guest.ending is None]

@@ -42,7 +42,7 @@ def run_rank(invitation: Invitation, fn: Callable[..., Any], args: tuple[Any, ..
         try:
             told = receive(connection)
         except (EOFError, OSError):
-            return  # not all workers have come
+            return  # not all workers have arrived
         if isinstance(told, Go):
             connection.send_bytes(_outcome(connection, invitation, told, fn, args))
 
@@ -72,13 +72,13 @@ def _outcome(
                 done = value_message(comm, value, time.perf_counter() - start)
         finally:
             interruption.end()
-    except BaseException as error:  # the worker goes on with other tasks
+    except BaseException as error:  # the worker continues with other tasks
         return pickle.dumps(Failed.of(error))
     return done
 
 
 class _Interruption:
-    """Raises KeyboardInterrupt in the thread of the task when the launcher lets go of it."""
+    """Raises KeyboardInterrupt in the thread of the task when the launcher ends the rank."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection

@@ -17,7 +17,7 @@ class Invitation(NamedTuple):
 
     host: str
     port: int
-    # Both ends prove that they know it before anything is unpickled. The secret is in the task.
+    # Both ends prove that they know the secret before anything is unpickled. The task holds it.
     secret: bytes
     rank: int
     wants_progress: bool  # whether the launcher wants reports of progress
@@ -33,7 +33,7 @@ class Hello(NamedTuple):
 
 
 class Go(NamedTuple):
-    """The answer once all workers have come: the variables by which their ranks meet."""
+    """The answer once all workers have arrived: the variables by which their ranks meet."""
 
     variables: dict[str, str]
 
@@ -42,7 +42,7 @@ def connect(invitation: Invitation) -> Connection:
     """Connect to the launcher; return the authenticated connection.
 
     If the launcher closes its listener while a connection is on its way, this end may be the only
-    one. Then nothing ever comes, not even an end of file, so the worker gives up after CONNECT_S.
+    one. Then nothing ever arrives, not even an end of file, so the worker gives up after CONNECT_S.
     """
     address = (invitation.host, invitation.port)
     with socket.create_connection(address, timeout=CONNECT_S) as sock:

@@ -29,7 +29,7 @@ class MpiRank(Rank):
         self._standard: Standard | None = standard
         self.environment = dict(environment)
         self.cpus = cpus
-        self._owed: list[tuple[int, bool]] = []  # signals that came before it
+        self._owed: list[tuple[int, bool]] = []  # signals sent before the rank began
 
     @property
     def is_ordered(self) -> bool:
@@ -52,7 +52,7 @@ class MpiRank(Rank):
             self._standard = None
 
     def began(self, pid: int) -> None:
-        """Note its process id, and send it the signals that came before it began."""
+        """Note its process id, and send it the signals that it was owed."""
         self.pid = pid
         for number, group in self._owed:
             self.signal(number, group=group)
@@ -65,7 +65,7 @@ class MpiRank(Rank):
 
     @property
     def announced(self) -> Ending | None:
-        """Its ending as reported, for it may hang in MPI_Finalize until all ranks come."""
+        """Its ending as reported, because it may hang in MPI_Finalize until all ranks arrive."""
         if self._report is None or not self._report.exit_code:
             return None
         return Ending(self.rank, self._report.exit_code, time.monotonic(), self._report)

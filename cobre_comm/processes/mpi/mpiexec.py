@@ -55,7 +55,7 @@ class Mpiexec:
 
     library: str  # openmpi, mpich, impi, or another vendor's name in lower case
     command: tuple[str, ...]  # the absolute path, and options that are always given
-    # The one that was asked about, with what this MPI needs, and without what an outer job has set.
+    # The environment asked about, with what this MPI needs, without an outer job's variables.
     environment: Mapping[str, str]
     starter: str  # the MPI whose options the executable understands; "" if that is not known
 
@@ -76,18 +76,18 @@ class Mpiexec:
 def find_mpiexec(environ: Mapping[str, str]) -> Mpiexec:
     """Find the starter of the MPI that mpi4py loads in the environment that the job will have.
 
-    It is looked for in ``COBRE_MPI_MPIEXEC``, beside the library, beside the interpreter, and on
-    ``PATH``. ``InitializationFailed`` says what to install or set.
+    It may be in ``COBRE_MPI_MPIEXEC``, beside the library, beside the interpreter, or on ``PATH``.
+    ``InitializationFailed`` says what to install or set.
     """
     library = find_library(environ)
     environment = without_outer_job(library.environment)
     if library.vendor == "openmpi" and os.geteuid() == 0:
-        # It refuses to run as root otherwise; in a container there is nobody else.
+        # Open MPI refuses to run as root otherwise; in a container there is nobody else.
         environment |= dict.fromkeys(_AS_ROOT, "1")
     if library.vendor == "openmpi":
-        environment.setdefault("HOME", _home())  # without this variable it starts nothing
+        environment.setdefault("HOME", _home())  # without HOME it starts nothing
         if not any(shutil.which(name, path=environment.get("PATH")) for name in _SHELLS):
-            # Open MPI 4 starts nothing without one, not even on this machine.
+            # Open MPI 4 starts nothing without an agent, not even on this machine.
             environment.setdefault("OMPI_MCA_plm_rsh_agent", "false")
     if library.vendor == "impi":
         environment.setdefault("I_MPI_PIN", "off")

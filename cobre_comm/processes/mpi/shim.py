@@ -4,8 +4,8 @@ Run by path, isolated (``python -I -S shim.py NAME LAUNCHER``), by ``mpiexec``. 
 the launcher's socket, says which rank it is, and gets an order: the command, and the descriptors of
 input and output. The rank has the environment and descriptors that ``mpiexec`` gave, but is a child
 of the launcher: its parent here ends at once, and the launcher adopts orphans
-(PR_SET_CHILD_SUBREAPER of prctl(2)). So the launcher, not ``mpiexec``, sees how it ends, and
-decides which signals it gets.
+(PR_SET_CHILD_SUBREAPER of prctl(2)). So the launcher, not ``mpiexec``, sees how the rank ends,
+and decides which signals the rank gets.
 
 The shim ends when the launcher says so or is gone; until then ``mpiexec`` believes that the rank
 runs.

@@ -113,7 +113,7 @@ class MpiStart:
             return None
         seen = self.process.ending
         code = seen.code if seen is not None else max(0, self.process.exit_code() or 0)
-        # It may have done so because a rank ended: then that rank is the cause.
+        # mpiexec may have ended the job because a rank ended: then that rank is the cause.
         return Ending(STARTER, code or 1, self.ended_at)
 
     def find_leftovers(self) -> None:

@@ -150,7 +150,7 @@ def _terminal(taken: int) -> tuple[int, int]:
     """Return both ends of a pseudo-terminal, narrower than the launcher's by a prefix."""
     reader, writer = os.openpty()
     flags = termios.tcgetattr(writer)
-    flags[_OUTPUT_FLAGS] &= ~termios.OPOST  # bytes come as they were written
+    flags[_OUTPUT_FLAGS] &= ~termios.OPOST  # bytes arrive as they were written
     flags[_LOCAL_FLAGS] &= ~termios.ECHO
     termios.tcsetattr(writer, termios.TCSANOW, flags)
     columns, lines = shutil.get_terminal_size(_FALLBACK_SIZE)

@@ -16,10 +16,10 @@ class Sieve:
     def __init__(self) -> None:
         self.is_on = False  # set when Ctrl-C has been pressed; until then everything passes
         self.taken = b""  # the last traceback that was taken out
-        self._begun: list[bytes] = []  # of a traceback whose last line has not come yet
+        self._begun: list[bytes] = []  # of a traceback without its last line so far
 
     def sift(self, text: bytes) -> bytes:
-        """Return what is to be shown of some whole lines, and of those before."""
+        """Return what is to be shown of these whole lines, and of those held back before."""
         if not self.is_on:
             return text
         shown: list[bytes] = []
@@ -36,7 +36,7 @@ class Sieve:
         return b"".join(shown)
 
     def rest(self) -> bytes:
-        """Return a traceback that has not come to its end, because its rank has."""
+        """Return the unfinished traceback of a rank that has ended."""
         text, self._begun = b"".join(self._begun), []
         return text
 

@@ -26,8 +26,8 @@ class Screen:
     """The state of the terminal's last line, shared by all streams that end there."""
 
     def __init__(self) -> None:
-        self.unfinished: Stream | None = None  # whose unfinished line it is
-        self.overwritable: Stream | None = None  # whose line ended in \r
+        self.unfinished: Stream | None = None  # the stream of that line, if it is unfinished
+        self.overwritable: Stream | None = None  # the stream of that line, if it ends in \r
 
 
 class Stream:

@@ -58,7 +58,7 @@ class Relay:
         self._arm()
 
     def close(self) -> None:
-        """Stop reading, and finish the streams with the bytes that have come."""
+        """Stop reading, and finish the streams with the bytes that have arrived."""
         for pipe in list(self._streams):
             self._end(pipe)
         self._arm()

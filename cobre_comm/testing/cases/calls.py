@@ -29,7 +29,7 @@ _BODIES = {
 }
 _PYTHON = {"abort": lambda comm, code: comm.abort(code)}
 for _name, _body in _BODIES.items():
-    _body.__qualname__ = _name  # numba's symbols have it: what caches give must not share one
+    _body.__qualname__ = _name  # in numba's symbols, which functions from caches must not share
 _COMPILED = {name: njit(cache=True, nogil=True)(body) for name, body in _BODIES.items()}
 
 

@@ -146,7 +146,7 @@ class Case:
     fresh: bool = False  # whether it needs a communicator of its own
     folder: bool = False  # whether the last argument is an empty folder
     check: str = WHOLE  # or QUICK, NEVER: where `cobre-comm check` tries it
-    # Whether each point of the grid meets it, and not only each value of a point.
+    # Whether the case is tried at each point; else each point of the grid is tried by some case.
     everywhere: bool = False
     column: str = ""  # its column in the table of `cobre-comm check`; by default that of the caller
     timeout_s: float = 60.0  # deadline of all ranks

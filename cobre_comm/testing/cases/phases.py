@@ -129,7 +129,7 @@ def waits_are_in_the_phase(ran):
 
 
 def names_and_numbers(comm, caller):
-    """Numbers go by names, and what is no name or no number is refused in a sentence."""
+    """Each name has one number; what is no name or no number is refused in a sentence."""
     enter = ENTER[caller]
     assert [comm.phase_number(name) for name in ("a", LONGEST, "a")] == [1, 2, 1]
     for name, error, words in [
@@ -180,7 +180,7 @@ def closed(comm, caller):
 
 
 def broken(comm, caller):
-    """A collective that fails has waited in its phase; phases of a broken communicator go on."""
+    """A collective that fails has waited in its phase; phases of a broken communicator continue."""
     with comm.phase("before"):
         comm.exact_sum(np.ones(3))
     error = met(_fail_together, comm)

@@ -18,7 +18,7 @@ SEES_A_FAILURE = {"none": False, "disagreement": True}
 
 
 def shrink(comm, caller, failure):
-    """No rank has died: all go on together, and what the old communicator has made stays."""
+    """No rank has died: all continue together, and what the old communicator has made stays."""
     region = comm.create_shared_region(comm.size)
     mine = slice(comm.rank, comm.rank + 1)
     region.block(mine.start, mine.stop)[:] = comm.rank + 1.0

@@ -52,7 +52,7 @@ def divide(comm, plan, names):
 
 
 def split(comm, caller, plan):
-    """Parent and child work by turns, and so does a split of the child."""
+    """Parent and child work in turn, and so does a split of the child."""
     child, names = divide(comm, plan, range(comm.size))
     for _ in range(2):
         four_in_a_row(comm, caller)

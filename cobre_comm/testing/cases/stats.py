@@ -36,7 +36,7 @@ def known_calls(comm, caller, late, folder):
 
 
 def come(comm, late, place):
-    """Let one rank go on after all others, and after a pause, so that the others have entered."""
+    """Let one rank continue last, and after a pause, so that the other ranks have entered."""
     place.mkdir(exist_ok=True)
     if comm.rank != late:
         (place / str(comm.rank)).touch()

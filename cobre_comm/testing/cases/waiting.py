@@ -12,6 +12,6 @@ def wait_until(holds, limit_s=60.0):
 
 
 def await_all(folder, rank, size):
-    """Wait until all ranks have come here, outside of any collective."""
+    """Wait until all ranks have arrived here, outside of any collective."""
     (folder / f"here-{rank}").touch()
     assert wait_until(lambda: len(list(folder.glob("here-*"))) == size)

@@ -134,7 +134,7 @@ def are_in_proportion(ran):
 
 
 def late_reset(comm, caller, count):
-    """A rank that comes late to a reset goes on in the old round, and claims none of the new."""
+    """A rank that is late at a reset continues in the old round, and claims none of the new."""
     caller = chosen(caller, comm.rank)
     work, is_late = comm.create_work(count), comm.rank == comm.size - 1
     for _ in range(6):

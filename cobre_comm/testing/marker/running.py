@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 def run_on_ranks(item: pytest.Function, job: MarkedJob, pool_of: PoolOf) -> None:
-    """Run a marked test on every rank of a job; fail or skip it as it did there."""
+    """Run a marked test on every rank of a job; fail or skip the test as the ranks did."""
     outcomes = _run(_call_of(item), job, pool_of)
     for each in outcomes:
-        if each.output and not (each.timed_out or each.ended):  # whose output is shown anyhow
+        if each.output and not (each.timed_out or each.ended):  # judge shows that output
             item.add_report_section("call", f"output of rank {each.rank}", each.output)
     judge(job, outcomes)
 

@@ -71,7 +71,7 @@ class MpiJob(RankJob):
         self._starter.leave(self._step)
 
     def close(self) -> None:
-        """Let all processes leave, and remove files of MPI that those which have not may leave."""
+        """Let all processes leave; if some have not left MPI, remove the files of MPI."""
         super().close()
         self._said.close()
         if self._has_failed:  # some rank has not taken its leave of MPI

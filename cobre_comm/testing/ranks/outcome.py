@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-LONGEST_TRACEBACK = 3000  # characters; its end is what tells
+LONGEST_TRACEBACK = 3000  # characters; its end says most
 
 
 @dataclass(frozen=True)

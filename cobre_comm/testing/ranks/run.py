@@ -31,8 +31,8 @@ def run_ranks_outcomes(
     Parameters
     ----------
     backend : str
-        Name of the backend; ``local`` has one rank, and mpiexec starts those of ``mpi``, for which
-        ``mpi-openmpi`` and ``mpi-mpich`` choose the MPI and ``mpi-mpich:0,0,1,1`` makes ranks
+        Name of the backend. ``local`` has one rank; mpiexec starts the ranks of ``mpi``.
+        ``mpi-openmpi`` and ``mpi-mpich`` choose the MPI, and ``mpi-mpich:0,0,1,1`` makes ranks
         behave as on several nodes.
     size : int
         Number of ranks.

@@ -11,7 +11,7 @@ from cobre_comm.testing.cases.case import BOTH, QUICK, Case, Cell, Settings, Slo
 
 POINT = "point"  # the factor of which each value is needed, and few combinations
 EVERYWHERE = "everywhere"  # a case and its point together
-TRANSPORT = "transport"  # as the way, but Open MPI and MPICH are two
+TRANSPORT = "transport"  # the way, and between nodes also the MPI
 FEW = 3  # ranks on which wrong arguments are tried: a first, a last, and one between
 
 
@@ -52,8 +52,8 @@ class Grid(Settings):
     """The points on which each kind of case is tried.
 
     A point is a tuple ``(backend, size)``. Where a case chooses the number of ranks by itself (2,
-    3 or 4, most often) there are names of backends instead. ``Slow(point)`` is tried
-    where there is much time.
+    3 or 4, most often) there are names of backends instead. ``Slow(point)`` is tried where there
+    is much time.
 
     Attributes
     ----------
@@ -66,9 +66,9 @@ class Grid(Settings):
     typed_points : sequence
         Each backend once.
     backends : sequence
-        For cases that choose the number of ranks, of those with several.
+        Backends with several ranks, for cases that choose the number of ranks.
     watchful_backends : sequence
-        Of these, the ones that see at once when the process of a rank ends.
+        Those of ``backends`` that see at once when the process of a rank ends.
     quick_points : sequence
         What is tried when there is little time.
     callers : sequence of str
@@ -143,8 +143,8 @@ class Grid(Settings):
     def is_quick(self, trial: Trial) -> bool:
         """Whether a quick run has time for the trial.
 
-        A case that chooses the number of ranks takes its least, and no transport that is shared
-        memory under another name: it has ranks of its own, whose start costs seconds.
+        A case that chooses the number of ranks takes its least. It skips a backend that is shared
+        memory under another name, because the start of such ranks costs seconds.
         """
         backends = {backend for backend, _ in self.quick_points}
         here = (

@@ -1,4 +1,4 @@
-"""The checkpoint of a training: a file that holds its policy, and from which it goes on.
+"""The checkpoint of a training: a file that holds its policy, and from which it continues.
 
-Rank 0 writes and reads it. Nothing in it depends on ranks, so any number of them can go on from it.
+Rank 0 writes and reads it. It depends on no rank, so any number of ranks can continue from it.
 """

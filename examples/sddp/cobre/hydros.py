@@ -239,7 +239,7 @@ class Hydros:
         return shorten(flow * self.study.stages.water)
 
     def _water_price(self, field: Field) -> float | None:
-        """Return the price of 1 hm3 of water that is not there, or None if it cannot be had.
+        """Return the price of 1 hm3 of water that is not there, or None if none is for sale.
 
         It makes up for a negative inflow, or for water that is not withdrawn: the cheaper counts.
         """

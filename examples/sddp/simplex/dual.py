@@ -3,7 +3,7 @@
 The leaving variable is that of the steepest edge: of all rows, the largest miss of a bound, squared
 and divided by the squared norm of the row of the inverse. `simplex.ratio` finds the entering one. A
 dual step never turns back, because a reduced cost whose sign rounding has turned is taken for zero
-when its variable enters. `simplex.primal` mends reduced costs that are left wrong. After unusually
+when its variable enters. `simplex.primal` repairs reduced costs that stay wrong. After unusually
 many steps, leaving and entering variables are chosen by least index, which cannot cycle (Bland).
 Bounds are then kept a little less tightly, so that rounding cannot cycle either.
 

@@ -1,4 +1,4 @@
-"""Bounded-variable primal simplex, which mends reduced costs of the wrong sign.
+"""Bounded-variable primal simplex, which repairs reduced costs of the wrong sign.
 
 The dual simplex ends with every row within its bounds. Its tolerances may leave a reduced cost on
 the wrong side of zero, by little at first and by more after a small pivot. Such a variable enters

@@ -21,7 +21,7 @@ from simplex.state import (
 ROUNDING = 1e-13
 """Residuals up to this are left as they are."""
 MENDED = 1e-7
-"""Largest relative excess over the cost of an unbounded variable that is mended."""
+"""Largest relative excess over the cost of an unbounded variable that is repaired."""
 CANCELLED = 1e-5
 """The gap is relative to the objective plus this times the size of its terms, which may cancel, and
 of a cost, because an objective of zero has rounding errors of that size."""
@@ -129,7 +129,7 @@ def mend_dual(lp: Lp) -> float:
 
 @plain
 def read_dual(lp: Lp) -> float:
-    """Fill `y`, `dual` and the dual objective; return the dual infeasibility that was not mended.
+    """Fill `y`, `dual` and the dual objective; return the dual infeasibility that is left.
 
     For every variable the objective takes the bound that its recomputed reduced cost asks for. So
     by weak duality it is a lower bound of the optimum, even where `y` has rounding errors. An

@@ -57,8 +57,8 @@ def walk_block(desk: Desk, noise: np.ndarray, records: np.ndarray) -> None:
     """Decide every stage of the scenarios in `noise` (n, T, H + B) into `records`.
 
     Each decision starts from the reference basis of its stage, which all ranks compute alike. So a
-    record does not depend on the rank that walks it. A scenario that cannot go on keeps its
-    outcome.
+    record does not depend on the rank that walks it. A scenario that cannot continue keeps
+    its outcome.
     """
     problem, pool, lp, basis, row, volume, reference = desk
     hydros = problem.start.size

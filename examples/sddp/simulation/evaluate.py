@@ -96,7 +96,7 @@ def gather(setting: Setting, count: int, block: Block, records: np.ndarray) -> N
 
 
 def refuse_failed(case: Case, records: np.ndarray) -> None:
-    """Raise for the first scenario that could not go on."""
+    """Raise for the first scenario that could not continue."""
     failed = np.argwhere(records[:, :, STATUS] != OPTIMAL)
     if len(failed):
         scenario, t = (int(x) for x in failed[0])

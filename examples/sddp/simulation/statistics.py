@@ -19,9 +19,8 @@ class CostStatistics:
     """Statistics of the costs of equally likely scenarios.
 
     `half_width` is that of the 95 % interval of the mean by Student's t; None for one scenario.
-    `value_at_risk` is the least cost that
-    at least the part `tail` of the scenarios does not exceed; `cvar` is the mean of the worst
-    1 - `tail` of them.
+    `value_at_risk` is the least cost that at least the part `tail` of the scenarios does not
+    exceed; `cvar` is the mean of the worst 1 - `tail` of the scenarios.
     """
 
     mean: float

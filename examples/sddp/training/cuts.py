@@ -41,7 +41,7 @@ class SharedCuts:
         self.pool = self.pool._replace(coef=self.memory.rows)
 
     def take_over(self, rows: np.ndarray, counts: np.ndarray) -> None:
-        """Fill the pool with the first `counts` of `rows`, those of a region before."""
+        """Fill the pool with the first `counts` of `rows`, those of an earlier region."""
         self.memory.move(rows, rows.shape[2])
         self.pool.count[:] = counts
         self.pool = self.pool._replace(coef=self.memory.rows)
@@ -94,7 +94,7 @@ class SharedPoints:
         """Fill the points of every node from `file`, where it has them; `pool` has its cuts."""
         self.points.seen[:] = seen
         self.make_room(pool)
-        # The rank that selects from a stage reads how many cuts are old: it writes so itself.
+        # The rank that selects from a stage reads how many cuts are old, so this rank writes that.
         mine = slice(pool.writer, None, pool.writers)
         self.points.kept[mine] = pool.count[mine]
         self.memory.load(self.counts, file)

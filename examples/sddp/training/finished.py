@@ -2,7 +2,7 @@
 
 Every node holds all cuts, so whoever survives has them. A survivor may have finished one iteration
 more than another one, but not two, because no iteration ends without all ranks. So each keeps the
-standing after its latest two, and all go on from the one that every survivor has.
+standing after its latest two, and all continue from the latest one that every survivor has.
 """
 
 import time

@@ -24,8 +24,8 @@ class Options:
     `iterations`: exactly this many, unless another rule stops before; without it, until the case is
     settled. `trajectories`: forward trajectories per iteration, over all ranks; without it, the
     whole scenario tree if that is small, else 16. `gap`: stop when the cost of fresh paths is this
-    close to the bound, relatively (`training.stopping`). `checkpoint`: a file to go on from if it
-    exists, written again after every so many iterations (`checkpoint_every`) and at the end.
+    close to the bound, relatively (`training.stopping`). `checkpoint`: a file to continue from, if
+    it exists, written again after every so many iterations (`checkpoint_every`) and at the end.
     `select`: delete the cuts that are the highest at none of the latest points (`stage.points`):
     True from the first iteration on, False never, None in stages with more than `REMEMBERED` cuts.
     `time_limit`: stop after the iteration in which so many seconds have passed.

@@ -32,9 +32,9 @@ def find_checkpoint(setting: Setting, path: Path, plan: Plan | None = None) -> H
     Raises
     ------
     UsageError
-        On every rank the same, if the file is no whole checkpoint, or one of another case or, where
-        there is a `plan`, of another seed or number of forward passes, or one whose cuts were
-        selected where they are kept now, or kept where they are selected.
+        On every rank the same, if the file is no whole checkpoint, or one of another case. With a
+        `plan`, also if the checkpoint has another seed, number of forward passes or selection of
+        cuts than the plan.
     """
     told = _judge(setting, path, plan) if setting.comm.rank == 0 else (NOTHING, b"")
     kind, data = tell(setting.comm, *told)

@@ -33,7 +33,7 @@ Watch = Callable[[int, np.void], None]
 
 
 MONEY = "lower_bound", "mean", "half_width", "gain", "fresh_mean", "fresh_half_width"
-"""Fields of a record of the trace."""
+"""Fields of a record of the trace that are money."""
 
 SAMPLE = "simulate"
 """The phase of fresh paths."""
@@ -122,7 +122,7 @@ class Run:
         self.reference = self.memory.known
 
     def resume(self, watch: Watch) -> None:
-        """Go on from the checkpoint, if there is one; `watch` gets its iterations too."""
+        """Continue from the checkpoint, if there is one; `watch` gets its iterations too."""
         path = self.options.checkpoint
         header = None if path is None else find_checkpoint(self.setting, path, self.plan)
         if header is None or path is None:
@@ -139,7 +139,7 @@ class Run:
             self.note(line, watch)
 
     def take_over(self, finished: Finished, number: int) -> None:
-        """Go on from so many finished iterations of an earlier communicator."""
+        """Continue from so many finished iterations of an earlier communicator."""
         if self.plan.ring:
             raise ValueError("what outlives a loss is all cuts: pass Options(select=False)")
         after = finished.after(number)

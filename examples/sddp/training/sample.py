@@ -61,7 +61,7 @@ def draw_sample(run: "Run", number: int, line: np.ndarray) -> bool:
     Returns
     -------
     bool
-        False if a path could not go on; `memory.error` then says which, the same on all ranks.
+        False if a path could not continue; `memory.error` then says which, the same on all ranks.
     """
     comm, problem, iteration = run.setting.comm, run.setting.problem, len(run.trace) + 1
     count, hydros = paths_of(problem, run.plan, iteration), problem.start.size

@@ -25,7 +25,8 @@ LISTED = 20_000
 def draw_opening(weight: np.ndarray, first: int, last: int, key: Key, explore: bool) -> int:
     """Return an opening in first..last-1 by its probability; never one of probability zero.
 
-    One that explores draws all alike, and by probability where that finds one of probability zero.
+    A trajectory that explores draws all openings alike; if it draws one of probability zero, it
+    draws again, by probability.
     """
     if explore:
         chosen = first + integers(key, 0, last - first)

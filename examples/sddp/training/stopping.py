@@ -28,8 +28,8 @@ def default_iterations(problem: Problem, plan: Plan) -> int:
 def is_below_bound(line: np.void) -> bool:
     """Return whether the interval of the fresh paths after an iteration lies below the bound.
 
-    No policy costs less than the bound: the sample has missed dear paths, or case or bound is
-    wrong.
+    No policy costs less than the bound: the sample has missed expensive paths, or case or bound
+    is wrong.
     """
     bound, upper = line["lower_bound"], line["fresh_mean"] + line["fresh_half_width"]
     return bool(line["fresh_paths"] > 0.0 and upper < bound - ROUNDING * abs(bound))
@@ -52,7 +52,7 @@ def gap_of(line: np.void) -> float:
 
 
 class Stopping:
-    """Judges every iteration; `reason` says why to stop, and is empty while training goes on.
+    """Judges every iteration; `reason` says why to stop, and is empty while training continues.
 
     A point is settled if the cut computed there does not rise above the pool. If every path of a
     walked tree has been settled since the last rise, the policy is optimal. If paths are sampled,

@@ -27,7 +27,7 @@ IDLE = 4
 FINALIZED = 5  # MPI has been finalized
 
 # Why a rank takes no part in a step.
-PRESENT = 0  # it takes part, or may still come
+PRESENT = 0  # it takes part, or may still arrive
 LATE = 1
 DIED = 2
 LEFT = 3  # closed its communicator

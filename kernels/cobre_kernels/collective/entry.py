@@ -75,7 +75,7 @@ def allreduce_entry(comm, call):
         if begin(comm, outcome, signature, amount.size_bytes, amount):
             outcome = run(comm.collectives[ALLREDUCE].body, comm, call)
             if gives_truth(call.op) and comm.size == 1 and outcome == OK:
-                fold(comm, call, call.recv, call.recv, amount.size_bytes)  # 0 and 1, as of more
+                fold(comm, call, call.recv, call.recv, amount.size_bytes)  # 0 or 1, as with more
             outcome = end(comm, outcome)
     return outcome
 

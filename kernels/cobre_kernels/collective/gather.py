@@ -1,7 +1,7 @@
 """The agreement of a gatherv: each rank compares the root's counts with what ranks really send.
 
-Only the root has counts. Each rank tells its own number of elements, and the root a hash of its
-counts beside it. Every rank compares, so all of them see a disagreement in the same step.
+Only the root has counts. Each rank shows its own number of elements, and the root also shows a hash
+of its counts. Every rank compares, so all of them see a disagreement in the same step.
 """
 
 from cobre_kernels.collective.calls import CALLED, Gatherv, contribution_bytes

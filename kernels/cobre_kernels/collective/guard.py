@@ -52,7 +52,7 @@ def usability(comm):
 
 @routine
 def standing(comm):
-    """Return the status of a look at the guard, which a collective under way does not disturb."""
+    """Return the status of a look at the guard; a collective under way counts as OK."""
     found = load_acquire(comm.guard)
     return status.OK if found == states.IDLE or found == states.BUSY else refusal(found)
 

@@ -1,9 +1,9 @@
 """Phases: the parts of a program to which a rank attributes its time.
 
-A rank is in one phase at a time: in one that has a name, in OUTSIDE, or in IN_LIBRARY. When it
-enters another one, the ticks of now are added to the phase that it leaves, and taken off the one
-that it enters (``seeing/journal.py``). What it spends in collectives counts in the phase under way
-when they return. The rest of a phase is computing, which a reader works out.
+A rank is in one phase at a time: in one that has a name, in OUTSIDE, or in IN_LIBRARY. When the
+rank enters another phase, the ticks of now are added to the phase that it leaves, and taken off the
+phase that it enters (``seeing/journal.py``). The time of a collective counts in the phase under way
+when the collective returns. The rest of a phase is computing, which a reader works out.
 
 Nothing is attributed before the first phase has a name. A rank that enters or names a phase
 borrows the guard: the journal of a closed communicator may be gone, and another thread may be
@@ -38,7 +38,7 @@ class Naming(NamedTuple):
 
 @routine
 def enter(comm, number):
-    """Enter a phase; return the number of the one before, or minus the status of a refusal."""
+    """Enter a phase; return the number of the phase before, or minus the status of a refusal."""
     held = borrow(comm)
     if held != IDLE and held != BROKEN:
         return -refusal(held)
@@ -50,7 +50,7 @@ def enter(comm, number):
 
 @routine
 def _change(comm, number):
-    """Attribute time to another phase from now on; return the number of the one before.
+    """Attribute time to another phase from now on; return the number of the phase before.
 
     The release pairs with the load in copy_journal_kernel.
     """
@@ -74,7 +74,7 @@ def enter_kernel(comm, call):
 
 @kernel(COMM, Entering)
 def resume_kernel(comm, call):
-    """Enter any phase, also IN_LIBRARY, or go back to it; return the one before.
+    """Enter any phase, also IN_LIBRARY, or go back to it; return the phase before.
 
     If phases have no names yet, if the number is below zero, or if the communicator is closed or in
     use, nothing happens, and the result is below zero.

@@ -12,7 +12,9 @@ from cobre_kernels.machine.atomics import load_acquire
 from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.record import Record, own_rows, shared, word
 
-ROWS = 1024  # a look passes only the rows that have been used, at a nanosecond each
+# As many as Linux lets a process have mappings. A look passes only the rows that have been used, at
+# a nanosecond each.
+ROWS = 2**16
 NO_REGION = 0
 NOWHERE = 0  # an address in no region
 
@@ -28,7 +30,6 @@ REGIONS = Record(
     "Regions",
     "The regions that this process has mapped; shared among its threads.",
     used=shared("rows before this one may hold a region"),
-    unlisted=shared("1: there may be regions that found no free row"),
     rows=own_rows(REGION, "in any order", ROWS),
 )
 
@@ -72,18 +73,15 @@ def is_closed(state):
 
 @routine
 def may_be_shared(comm, address, size_bytes):
-    """Tell whether other ranks may see this memory; costs two loads where there is no region."""
-    regions = comm.regions
-    # Acquire: pairs with the store of a thread that has listed a region, like those below.
-    if load_acquire(regions.used) == 0:
-        return False
-    return load_acquire(regions.unlisted) != 0 or locate(comm, address, size_bytes)[0] != NO_REGION
+    """Tell whether other ranks may see this memory; costs a load where there is no region."""
+    return locate(comm, address, size_bytes)[0] != NO_REGION
 
 
 @routine
 def locate(comm, address, size_bytes):
     """Return (number, offset) of memory in a region; (NO_REGION, 0) if it is in none."""
     regions = comm.regions
+    # Acquires: pair with the stores of a thread that has listed a region.
     for row in range(load_acquire(regions.used)):
         region = regions.rows[row]
         number, begin = load_acquire(region.number), load_acquire(region.begin)

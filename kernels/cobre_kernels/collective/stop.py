@@ -1,12 +1,12 @@
 """A request to stop: a signal to one rank becomes known to all ranks in the same collective.
 
-A signal handler sets the stop flag of its process. An entry looks at it once, when a collective
+A signal handler sets the stop flag of its process. An entry reads the flag once, when a collective
 begins, and marks the rank's signature with STOP. In every collective a rank sees the signature of
 every other rank, or that of a leader who has seen those of its node. So when the collective ends,
 all ranks have the mark, or none has. A rank keeps the mark. Comparing signatures costs nothing more
-until one has it.
+until a rank has the mark.
 
-A fence is a matter of one node, so it shows only a mark that its ranks know already.
+A fence is a matter of one node, so it carries only a mark that all ranks know already.
 """
 
 from cobre_kernels.collective.calls import FENCE, STOP
@@ -40,7 +40,7 @@ def stop_flag_word():
 def handle_signal_kernel(number):
     """Set the stop flag: a signal handler of C, whose argument is the number of the signal.
 
-    No register of its caller holds the address of the flag, so that address is a word of the
+    The system calls the handler without the address of the flag, so that address is a word of the
     machine code, which stop_signals.py sets.
     """
     ask(stop_flag_word())
@@ -48,7 +48,7 @@ def handle_signal_kernel(number):
 
 
 def stop_flag_place():
-    """Return where that word is in this process."""
+    """Return where the word with the address of the stop flag is, in this process."""
     return code.library().address_of("cobre_stop_flag")
 
 

@@ -1,15 +1,15 @@
 """Work that is shared out as it is done: each claim gets the next item of its node.
 
 The ranks of a node count their claims together, in a region. A claim adds one to the count.
-The value before that is the number of the claim in this round: none comes twice, and none is left
-out. There are two counts, by the parity of the round. So the leader sets the next one to zero while
-others still claim by this one, and one barrier is enough: when a rank has come through it, every
-rank has begun to reset, and none claims by the old count any more.
+The value before that is the number of the claim in this round: no number is given twice, and none
+is left out. There are two counts, by the parity of the round. So the leader sets the next count to
+zero while others still claim by the present one, and one barrier is enough: when a rank has passed
+the barrier, every rank has begun to reset, and none claims by the old count any more.
 
 What a rank knows of a round lies in private memory, where a reset changes it. Other threads of that
 rank may claim meanwhile. So a reset makes ``round`` odd before it changes anything, and a claim
-looks at ``round`` before and after. One that has seen it change is refused, because its number may
-be of one round and its item of another.
+looks at ``round`` before and after. A claim that has seen ``round`` change is refused, because its
+number may be of one round and its item of another.
 """
 
 from typing import NamedTuple
@@ -39,7 +39,7 @@ from cobre_kernels.machine.record import (
 from cobre_kernels.machine.ticks import ticks
 
 NOTHING_LEFT = -1
-CLOSED = -1  # of the round: odd, so that no claim goes on
+CLOSED = -1  # of the round: odd, so that no claim continues
 
 CLAIMS = Record(
     "Claims",
@@ -102,7 +102,7 @@ def claim(work):
 
 @routine
 def _refusal(number):
-    """Return the status of a claim that meets a round which is not open, or another one."""
+    """Return the status of a claim that meets a round which is not open, or another round."""
     return WORK_IS_CLOSED if number == CLOSED else WORK_IS_RESET
 
 
@@ -114,7 +114,7 @@ def claim_kernel(work):
 
 @kernel(WORK, Turn)
 def turn_kernel(work, call):
-    """Change the word of the round if it holds what it must; return what it held.
+    """Set the word of the round to ``following`` if it holds ``held``; return what it held.
 
     The exchange pairs with the loads in claim. A fence follows, so that a claim which reads a word
     that is stored after it sees the round change too.

@@ -26,7 +26,7 @@ def peek(address):
 
 @instruction
 def poke(address, value):
-    """Plain store to such a word."""
+    """Plain store to a word that no record names."""
     poke_now(address, value)
 
 
@@ -113,7 +113,7 @@ def copy_blocks(destination, source, blocks):
 
 @instruction
 def copy_thirds(a, from_a, b, from_b, third, blocks):
-    """Copy blocks at the addresses, and at one and two ``third`` bytes on, all by turns."""
+    """Copy blocks at the addresses, and at one and two ``third`` bytes on, all in turn."""
     for offset in (0, third, 2 * third):
         ctypes.memmove(a + offset, from_a + offset, blocks * COPY_BLOCK_BYTES)
         ctypes.memmove(b + offset, from_b + offset, blocks * COPY_BLOCK_BYTES)

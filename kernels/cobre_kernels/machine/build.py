@@ -52,7 +52,7 @@ def kernels_of_this_package():
 
 
 def part_of(symbol):
-    """Return the part of the file that has a kernel: what ranks of one node need, or other ones."""
+    """Return the part of the file that has a kernel: what ranks of one node need, or leaders."""
     return "nodes" if symbol.split(".")[1] in BETWEEN_NODES else "node"
 
 

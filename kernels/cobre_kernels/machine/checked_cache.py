@@ -1,13 +1,13 @@
 """Code that numba loads from its cache must be for the types that it looks for.
 
 numba keeps the code of each signature of a function in a numbered file, and an index of numbers.
-Ranks save at once, because they compile at once. Two that save different signatures may take the
-same number, and then the index of one leads to the code of the other. numba would run that code:
-for an array of int64, the code for float64. So the types are compared at each load.
+Ranks save at once, because they compile at once. Two ranks that save different signatures may take
+the same number, and then the index of one leads to the code of the other. numba would run that
+code: for an array of int64, the code for float64. So the types are compared at each load.
 
-If a function was called with a jitted one, its index contains that one, and numba compiles it as it
-reads the index. For types of another version this is an error; the index then counts as empty.
-How a type gets its version is in ``cobre_comm/jit/types.py``.
+If a function was called with a jitted function, its index contains that argument, and numba
+compiles the argument while it reads the index. For types of another version this is an error; the
+index then counts as empty. ``cobre_comm/jit/types.py`` gives a type its version.
 """
 
 import functools

@@ -1,8 +1,8 @@
 """What kernels are made of: routines, instructions and functions of C, which numba meets late.
 
-Each is declared without numba, so that a rank which only calls from Python never imports it. numba
-asks a global of the function that it compiles for its type. The type, and all of numba that it
-needs, are made then (``machine/compiler.py``).
+Each is declared without numba, so that a rank which only calls from Python never imports numba.
+When numba compiles a function, it asks each global of that function for its type. Only then the
+type is made, by a module that imports numba (``machine/compiler.py``).
 
 With ``NUMBA_DISABLE_JIT=1`` nothing is compiled, and all of them are plain functions of Python.
 """

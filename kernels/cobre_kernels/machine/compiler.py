@@ -1,8 +1,8 @@
 """How numba knows what kernels are made of, and the LLVM text of kernels.
 
 To numba a constant argument has a type of its own (``Literal[int](0)``), and a callee is compiled
-anew for every pattern of them. That was a third of all compilation here, for code that LLVM inlines
-and folds in any case. So a routine takes a constant as an argument like any other.
+anew for every pattern of constants. That was a third of all compilation here, for code that LLVM
+inlines and folds in any case. So a routine takes a constant as an argument like any other.
 """
 
 import inspect
@@ -49,8 +49,8 @@ def dispatcher_of(routine):
 def type_of_routine(routine):
     """Return the type of a routine.
 
-    numba's name of the type has an address. A routine that is given another one as an argument
-    would have the address in the name of its machine code, which differs from build to build.
+    numba's name of the type has an address, which differs from build to build. A routine that gets
+    this routine as an argument would have the address in the name of its machine code.
     """
     kind = routine.dispatcher._numba_type_
     kind.name = f"{routine.__module__}.{routine.__qualname__}"
@@ -84,8 +84,8 @@ class Texts:
     """The LLVM text of kernels and of all that they call.
 
     numba turns each function into machine code of its own, for its callers in Python. A kernel is
-    linked and optimised once, as a whole, so that half of the work would be thrown away. While this
-    object is in use, a library of numba remains text.
+    linked and optimised once, as a whole, so that code, half of the work, would be thrown away.
+    While this object is in use, a library of numba remains text.
     """
 
     def __init__(self):
@@ -134,9 +134,9 @@ def _compiled(kernel):
 def _for_c(kernel, name, words):
     """Return the text of the function of C with a kernel's symbol.
 
-    It gives numba's function a place for its result. Where numba's function could raise, it calls
-    one that does not exist. LLVM removes the call if it can see that none is raised; if the call
-    remains, the build refuses the kernel.
+    The function of C gives numba's function a place for its result. Where numba's function could
+    raise, the function of C calls a function that does not exist. LLVM removes the call if it can
+    see that nothing is raised; if the call remains, the build refuses the kernel.
     """
     module = ir.Module()
     i32, i64, pointer = ir.IntType(32), ir.IntType(64), ir.IntType(8).as_pointer()

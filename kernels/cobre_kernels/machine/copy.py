@@ -1,8 +1,8 @@
 """Copies between private and shared memory.
 
-Larger ones are our own loop of vector loads and stores. glibc's ``memcpy`` turns to ``rep movsb``
+Larger copies are our own loop of vector loads and stores. glibc's ``memcpy`` turns to ``rep movsb``
 from about two KiB. On recent AMD cores that collapses when the two addresses are a few bytes apart
-modulo the page size (glibc bug 30994). A page-aligned slot and a NumPy array are so.
+modulo the page size (glibc bug 30994), as those of a page-aligned slot and a NumPy array are.
 ``bench/cases/test_collectives.py`` shows up to a factor of five.
 """
 
@@ -62,7 +62,7 @@ def copy_far(destination, source, count, streams):
     """Copy from another core's cache, where this is faster than :func:`copy_out`.
 
     A prefetcher follows the reads of a core within one page. So the core reads lines of six distant
-    places by turns.
+    places in turn.
     """
     if streams or count < FAR_BYTES:
         copy_out(destination, source, count, streams)
@@ -74,7 +74,7 @@ def copy_far(destination, source, count, streams):
 
 @routine
 def copy_two(a, from_a, b, from_b, count):
-    """Copy ``count`` bytes from either source: thirds of both, by turns.
+    """Copy ``count`` bytes from either source: thirds of both, in turn.
 
     While a core waits for lines of another core's cache, it copies lines of its own.
     """

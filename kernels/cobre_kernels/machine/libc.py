@@ -1,9 +1,9 @@
 """C functions by name: clock, scheduler, futex, record locks, sockets, and those of CPython.
 
 All external functions of the kernels are here, but for those of MPI (``mpi/calls.py``). The linker
-of the process that runs the code resolves their names, so nothing here puts an address into a
-cached kernel. ``syscall`` and ``fcntl`` are declared variadic, because some ABIs (macOS on arm64)
-pass variadic arguments differently.
+of the process that runs the code resolves their names, so nothing here puts an address into machine
+code. ``syscall`` and ``fcntl`` are declared variadic, because some ABIs (macOS on arm64) pass
+variadic arguments differently.
 
 Sources: futex(2), fcntl(2), clock_gettime(2), nanosleep(2), sched_yield(2), recv(2), sendmsg(2),
 poll(2), errno(3), and XNU's headers for the numbers of macOS; CPython's C API,
@@ -210,7 +210,7 @@ def poll(entries, count, timeout_ms):
 def read_process(pid, here, there, count):
     """Copy memory of another process: so many ``struct iovec`` from there to here.
 
-    Returns how many bytes came, or -1; see process_vm_readv(2).
+    Returns how many bytes were copied, or -1; see process_vm_readv(2).
     """
     return _read_process(pid, here, count, there, count, 0)
 

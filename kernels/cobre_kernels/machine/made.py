@@ -3,8 +3,8 @@
 The files of a wheel are in ``cobre_kernels/code``. A file serves if it was made from these very
 sources, for this system, and for a level that this processor has. Where none serves (a checkout,
 changed sources, another system), the build makes one in the user's folder, once. Launchers see to
-that before their ranks start. Ranks that nothing of ours has started find the file, or make it;
-a lock lets one of them do it, which ends with the process that holds it.
+that before their ranks start. Ranks that nothing of ours has started find the file, or make it. A
+lock lets one of them make it, and ends with the process that holds the lock.
 """
 
 import contextlib
@@ -63,7 +63,7 @@ def _chosen():
 
 
 def prepare():
-    """Have the file made, if need be, before ranks start. Errors are those of the file."""
+    """Have the file made, if need be, before ranks start; raise as its maker does."""
     if not NOTHING_IS_COMPILED:
         file_of_this_machine()
 

@@ -95,8 +95,8 @@ class RoutineLowering(NativeLowering):
 def _give_environment(codegen, lowered):
     """Give the code of callers the Python objects of a routine, such as those that it prints.
 
-    Code finds them by the address in a global. Here that global has a module of its own, since the
-    routine's becomes machine code only with a caller.
+    Code finds the objects by the address in a global. That global has a module of its own here: the
+    module of the routine becomes machine code only with a caller.
     """
     name = lowered.fndesc.env_name
     codegen._add_module(binding.parse_assembly(f'@"{name}" = common global i64 0'))

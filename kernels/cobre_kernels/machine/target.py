@@ -25,7 +25,7 @@ def machine():
 
 
 def system():
-    """Return instruction set and operating system: machine code of another one is never run."""
+    """Return instruction set and operating system: machine code for any other is never run."""
     return f"{machine()}-{sys.platform}"
 
 
@@ -48,7 +48,7 @@ def _flags():
 
 
 def _flags_of_llvm():
-    """Return them where there is no /proc; LLVM asks the processor, but takes long to load."""
+    """Return the flags without /proc; LLVM asks the processor, but takes long to load."""
     from llvmlite import binding
 
     names = {"bmi": "bmi1", "lzcnt": "abm"}

@@ -18,7 +18,7 @@ def kernel_sources():
 
 
 def hash_of(sources):
-    """Return the hexadecimal hash of source files; of none (a zip), one that never comes again."""
+    """Return the hexadecimal hash of source files; without any (a zip), a new one in each call."""
     digest = hashlib.sha256(b"" if sources else uuid.uuid4().bytes)
     for path in sorted(sources):
         # From the package on: a wheel has been built in another folder than it is installed in.

@@ -45,7 +45,7 @@ _store_int = element_access(np.int32)[1]
 
 
 def _with_handles_of(name, width):
-    """Return a function that calls the one of MPI at an address; handles have so many bytes."""
+    """Return a function that calls the MPI function at an address; handles have ``width`` bytes."""
     sizes = {"p": 8, "n": 8, "i": 4, "h": width}
     widths = [sizes[letter] for letter in SIGNATURES[name]]
     kinds = [ctypes.c_int, *(ctypes.c_int if size == 4 else ctypes.c_int64 for size in widths)]

@@ -39,7 +39,7 @@ def exchange_kernel(comm, call):
 
 @routine
 def _gather_around(comm, buffer):
-    """Pass blocks on around the ring of leaders: first this leader's own, then what has come."""
+    """Pass blocks on around the ring of leaders: first this leader's own, then all that arrive."""
     nodes, mpi, outcome = comm.nodes, comm.mpi, OK
     own, count = nodes.own_node, nodes.nodes
     for step in range(count - 1):

@@ -47,7 +47,7 @@ def allgatherv_body(comm, call):
 
 @routine
 def _is_in_place(comm, call):
-    """Tell whether this rank's block is, and on a leader also whether nodes have one piece each."""
+    """Tell whether this rank's block is in place; on a leader also whether nodes are one piece."""
     if bytes_of(call, comm.rank) > 0 and block_of(call, comm.rank) != call.send:
         return False
     return not leads(comm) or _set_pieces(comm, call)
@@ -83,7 +83,7 @@ def _direct(comm, call):
 
 @routine
 def chunk_bytes(comm, call, begin):
-    """Return the bytes of a rank's chunk: ranks that have bytes left from there on share a half."""
+    """Return the bytes of a rank's chunk: ranks that have bytes from ``begin`` on share a half."""
     givers = 0
     for rank in range(comm.size):
         givers += 1 if bytes_of(call, rank) > begin else 0

@@ -4,14 +4,14 @@ Small contributions go to every node, and every rank folds them all.
 
 Large ones go along a chain of nodes, if the transport has one, if nodes hold several ranks in the
 order of ranks, and if that takes less time than stripes (:func:`chain_pays`). Each node folds its
-ranks into the chunk that comes, so a link carries the payload twice, however many ranks a node has.
+ranks into the arriving chunk, so a link carries the payload twice, however many ranks a node has.
 The half of the staging buffer holds the result, and the chunk of each rank here. Two ranks on nodes
 of their own use the chain too, from buffer to buffer: each sends the other its payload.
 
-Else they go by stripes. One round reduces a *chunk*, and each leader folds one *stripe* of it, in
-each lane (``lanes.py``). Each leader gets its stripe of all contributions, and gives the result to
-all of its lane. So a node receives as many payloads as it has ranks, and once the result, instead
-of the payload of every rank. The half of the staging buffer holds, S being the bytes of a stripe::
+Else large contributions go by stripes. One round reduces a *chunk*, and each leader folds one
+*stripe* of it, in each lane. Each leader gets its stripe of all contributions, and gives the result
+to all of its lane. So a node receives as many payloads as it has ranks, and once the result,
+instead of every rank's payload. A half of the staging buffer holds, with S bytes in a stripe::
 
     result          all stripes, the reduced chunk                    nodes * lanes * S
     contributions   for each leader, for each rank here: its stripe   nodes * lanes * ranks here * S
@@ -80,10 +80,9 @@ def gathered_bytes(ranks, size, eager_bytes, half_bytes):
 def chain_pays(nodes, ranks, lanes, half_bytes):
     """Tell whether a large payload takes less time along a chain than by stripes.
 
-    Times are in those of a lane's share on a link, for which a rank that folds it takes half as
-    long. Each chunk fills the chain anew, which the chunk before it hides by half: so it was
-    measured (docs/design/scale.md). More ranks on a node, and more lanes, leave room for shorter
-    chunks.
+    The unit of time is that of a lane's share on a link; to fold the share takes half a unit. Each
+    chunk fills the chain anew, and the chunk before hides half of that time, as it was measured
+    (docs/design/scale.md). More ranks on a node, and more lanes, leave room for shorter chunks.
     """
     pieces = max(half_bytes / (ranks + 1) / lanes / LEAST_PIECE_BYTES, 1.0)
     chain = min(nodes - 1, 2) + (nodes - 1) * (2.0 + ranks / 2) / (2.0 * pieces)
@@ -147,7 +146,7 @@ def _take(comm, call, chunk):
 def _put_stripes(comm, call, begin):
     """Put the stripes of this rank's chunk where leaders send them from, behind the result.
 
-    All chunks are as long; a stripe is whole lines, and so whole elements.
+    All chunks but the last have one length; a stripe is whole lines, and so whole elements.
     """
     nodes, size_bytes = comm.nodes, contribution_bytes(call)
     stripes = nodes.nodes * nodes.lanes_now

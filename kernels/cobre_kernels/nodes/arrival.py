@@ -1,9 +1,9 @@
 """Find out which rank entered a collective last, among the ranks of several nodes.
 
-The header of each leader tells which rank of its node came last, and when. A leader compares these
-times, which come from the clocks of different machines. NTP holds such clocks within a millisecond,
-so if two ranks come within a millisecond, the wrong one may be named. How long a rank has waited is
-measured by its own clock alone.
+The header of each leader tells which rank of its node arrived last, and when. A leader compares
+these times, which are of the clocks of different machines. NTP holds such clocks within a
+millisecond, so if two ranks arrive within a millisecond, the wrong one may be named. How long a
+rank has waited is measured by its own clock alone.
 """
 
 from cobre_kernels.machine import libc
@@ -14,19 +14,19 @@ from cobre_kernels.nodes.records import own_staging
 
 RANK_BITS = 12  # of MAX_RANKS; microseconds since 1970 have the other 51, until 2041
 NS_PER_US = 1000
-LATE_US = 20  # a node that comes so much later is waited for
+LATE_US = 20  # a node that arrives so much later is waited for
 
 
 @routine
 def note_node(comm):
-    """Write into this leader's header that the last rank of its node has come just now."""
+    """Write into this leader's header that the last rank of its node has arrived just now."""
     last = comm.last if comm.came != 0 else comm.rank
     comm.nodes.header.came = libc.realtime_ns() // NS_PER_US << RANK_BITS | last
 
 
 @routine
 def note_last_node(comm):
-    """As a leader that has all headers, note the rank that came last, if it is of another node."""
+    """As a leader that has all headers, note the rank that arrived last, if of another node."""
     nodes = comm.nodes
     own = nodes.headers[nodes.own_node].came
     came = own
@@ -39,7 +39,7 @@ def note_last_node(comm):
 
 @routine
 def show_last(comm):
-    """As a leader, tell the ranks of this node which rank of another one came last."""
+    """As a leader, tell the ranks of this node which rank of another node arrived last."""
     nodes, staging = comm.nodes, own_staging(comm.nodes)
     is_other = comm.came != 0 and nodes.node_of[comm.last] != nodes.own_node
     store_relaxed(staging.came, comm.came if is_other else 0)
@@ -48,7 +48,7 @@ def show_last(comm):
 
 @routine
 def take_last(comm):
-    """As a follower, note what the leader shows; else the rank that came last here stays noted."""
+    """As a follower, note what the leader shows; else the last rank of this node stays noted."""
     staging = comm.nodes.of_lane[0].staging
     came = load_relaxed(staging.came)
     if came != 0:

@@ -1,7 +1,7 @@
 """Broadcast: the root's chunk into its staging buffer, to all leaders, out of every buffer.
 
-On a flat communicator the transport moves it straight from buffer to buffer. So do leaders where
-the buffers of each node are one memory, a region (``outputs.py``).
+On a flat communicator the transport moves the chunk straight from buffer to buffer. So do leaders
+where the buffers of each node are one memory, a region (``outputs.py``).
 """
 
 from cobre_kernels.collective.calls import Broadcast

@@ -34,8 +34,7 @@ def report_failure(comm, status):
 
     A leader reports the failures of its node, and so does each rank that leads in a lane, to the
     others of that lane. If the leader is itself at fault, its followers report, where the transport
-    lets them. A child that a signal handler has forked is no rank, and
-    reports nothing.
+    lets them. A child that a signal handler has forked is no rank, and reports nothing.
     """
     nodes, own = comm.nodes, comm.failures[comm.rank]
     tells = has_lane(comm) or comm.failures[leader_of(nodes, nodes.own_node)].reason != PRESENT
@@ -66,9 +65,9 @@ def fail_on_node(comm, outcome):
 
 @routine
 def adopt_report(comm):
-    """Adopt the failure reports that have come, as failures of this leader; return their status.
+    """Adopt the failure reports that are here, as failures of this leader; return their status.
 
-    If they name this very rank as late, it names the reporter, which has given it up.
+    If reports name this very rank as late, it names the reporter, which has given this rank up.
     """
     nodes = comm.nodes
     comm.waited_ns = comm.timeout_ns  # as if this rank had waited itself
@@ -92,7 +91,7 @@ def clear_failures(comm):
 
 @routine
 def miss(comm, other):
-    """Name one rank alone, which has given this one up; return LOST_PEER."""
+    """Name one rank alone, which has given this rank up; return LOST_PEER."""
     clear_failures(comm)
     comm.failures[other].reason = GAVE_UP
     return LOST_PEER
@@ -129,10 +128,10 @@ def take_failures(comm, rows):
 
 @kernel(COMM, BodyStatus)
 def abandon_body(comm, call):
-    """Tell the ranks of this node that this one has failed; mostly the round has told other nodes.
+    """Tell the ranks of this node that this rank failed; mostly the round has told other nodes.
 
     A call that was refused before it could begin a round is reported here. After a disagreement a
-    leader says goodbye, because it may end while others still hear of the disagreement.
+    leader says goodbye, because its program may end while others still learn of the disagreement.
     """
     if call.status == UNSEEN:
         report_failure(comm, call.status)

@@ -1,4 +1,4 @@
-"""Control messages between leaders, and what a leader notes when one comes.
+"""Control messages between leaders, and what a leader notes when one arrives.
 
 ========  ===============  =================  ====================================================
 message   number           words              tells
@@ -14,11 +14,11 @@ GOODBYE   verbs completed  none               its sender closes
 ========  ===============  =================  ====================================================
 
 A rank sends REPORT or GOODBYE once. A leader also reports losses that it has adopted from another
-report. Otherwise leaders that read of its end before that report would take it for the lost rank. A
-leader whose collective ended in a disagreement says goodbye at once, because its program may end
-while others still hear of the disagreement.
+report. Otherwise other leaders could learn of the end of that leader before they read that report,
+and would take the leader for the lost rank. A leader says goodbye at once after a disagreement,
+because its program may end while others still learn of the disagreement.
 
-A transport carries messages (``verbs.py``); it calls :func:`take_in` for each one that comes, and
+A transport carries messages (``verbs.py``); it calls :func:`take_in` for each that arrives, and
 :func:`note_end` where a link has ended.
 """
 
@@ -99,13 +99,13 @@ def goodbye_kernel(comm):
 
 @routine
 def say_goodbye(comm):
-    """Tell the other leaders that this one takes no further part."""
+    """Tell the other leaders that this leader takes no further part."""
     _send_last(comm, GOODBYE)
 
 
 @routine
 def _send_last(comm, kind):
-    """Tell by which exceptions ranks have ended; then, once, that this one takes part no more."""
+    """Tell by which exceptions ranks have ended; then, once, that this rank takes part no more."""
     nodes = comm.nodes
     for row in range(nodes.raised_told, RAISED_ROWS):
         rank = take_raised(comm.journal, row, nodes.raised_words)
@@ -119,7 +119,7 @@ def _send_last(comm, kind):
 
 @routine
 def take_in(comm, sender, kind, number, words):
-    """Note a control message that has come from a rank."""
+    """Note a control message that has arrived from a rank."""
     nodes = comm.nodes
     node = nodes.node_of[sender]
     leader = nodes.leaders[node]
@@ -145,7 +145,7 @@ def _note_loss(nodes, leader, condition, completed):
 
 @routine
 def _take_report(comm, sender, completed, words):
-    """Keep the reasons in a report, unless an earlier report names its sender as missing."""
+    """Keep the reasons in a report, unless an earlier report names ``sender`` as missing."""
     nodes = comm.nodes
     if nodes.reports > 0 and nodes.reasons[sender] != PRESENT:
         return
@@ -162,7 +162,7 @@ def _take_report(comm, sender, completed, words):
 
 @routine
 def note_end(comm, node, reason):
-    """Note that nothing more comes from a leader; unless it told why, that is the reason."""
+    """Note that nothing more arrives from a leader, for ``reason`` unless the leader told why."""
     leader = comm.nodes.leaders[node]
     if leader.condition == PRESENT:
         _note_loss(comm.nodes, leader, reason, 0)
@@ -170,5 +170,5 @@ def note_end(comm, node, reason):
 
 @routine
 def lose(comm, node, reason):
-    """Note that a leader is lost because a frame due of it does not come, even if it told why."""
+    """Note a leader as lost because its due frame does not arrive, even if the leader told why."""
     _note_loss(comm.nodes, comm.nodes.leaders[node], reason, 0)

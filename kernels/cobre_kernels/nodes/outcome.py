@@ -83,7 +83,7 @@ def _show_outcome(comm, status):
 
 @routine
 def _take_outcome(comm):
-    """Return the outcome; a rank that came too late for it names its leader, and not itself."""
+    """Return the outcome; a rank that its leader has found late names the leader, not itself."""
     nodes, lane = comm.nodes, _deciding_lane(comm)
     staging = nodes.of_lane[lane].staging
     status = load_acquire(staging.status)
@@ -103,7 +103,7 @@ def _deciding_lane(comm):
     """Return the lane whose outcome is that of the round.
 
     If several have failed, calls that differ are the cause rather than a rank that is lost, because
-    a rank whose calls differ may end before the other lanes have heard of it.
+    a rank that called something else may end before the other lanes learn that.
     """
     deciding = 0
     for lane in range(comm.nodes.lanes_now - 1, -1, -1):

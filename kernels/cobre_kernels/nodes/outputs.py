@@ -66,7 +66,7 @@ def see_outputs(comm, outcome):
 
 @routine
 def _writer(comm):
-    """Return the rank of this node that writes, of those that have the same output as this one."""
+    """Return the rank of this node that writes, of those that have the same output as this rank."""
     rank = comm.nodes.first_writer
     while not has_same_output(comm, rank):
         rank = (rank - 1) % comm.node.size

@@ -26,12 +26,12 @@ of its rounds, and no round commits. Where MPI moves data between the buffers of
 (``can_leave`` is 0: over MPI, every rank alone on its node), each round prepares, and commits
 before data move. So if a rank is lost before that, leaders miss it in a wait that can end.
 
-A *loss* is another leader that takes no further part, as far as this one knows: it has reported, or
-said goodbye (``messages.py``), or its link has ended. A loss is *fresh* if that leader has not
-completed the verb in which this one waits. A loss that is not fresh has no effect on this verb.
+A *loss* is another leader that takes no further part, as far as this leader knows: the other has
+reported, or said goodbye (``messages.py``), or its link has ended. A loss is *fresh* if the other
+has not completed the verb in which this leader waits. Other losses have no effect on this verb.
 
 In every wait alike, a leader answers liveness queries, notes answers, keeps losses that are not
-fresh, and lets a line tell of late ranks. What else may happen depends on the state::
+fresh, and has a line name late ranks. What else may happen depends on the state::
 
     row        state                        event             what the leader does
     ENTER      OUTSIDE                      NODE_IS_IN        begins the prepare exchange

@@ -237,7 +237,7 @@ def set_block(nodes, node, size_bytes, displacement):
 
 @routine
 def longest_block(nodes):
-    """Return the bytes of the longest of these blocks."""
+    """Return the bytes of the longest block in the buffer of an allgatherv."""
     longest = 0
     for node in range(nodes.nodes):
         longest = max(longest, nodes.block_bytes[node])

@@ -106,7 +106,7 @@ def in_rounds(comm, call, size_bytes, put, move, take):
 def enter_round(comm, chunk, is_first):
     """Enter a round; return what the leaders agreed, and whether the chunk has travelled eagerly.
 
-    If leaders agreed and the chunk has not, they move it. In any case :func:`hand_out` follows.
+    If leaders agreed, they move a chunk that has not travelled. :func:`hand_out` always follows.
     """
     nodes = comm.nodes
     payload, payload_bytes = 0, 0
@@ -138,7 +138,7 @@ def gather_round(comm, call, buffer):
 
 @routine
 def gather(comm, call, chunk):
-    """As a leader, gather the block of each node, this lane's share of it."""
+    """As a leader, gather this lane's share of the block of each node."""
     share_blocks(comm.nodes)
     return run(comm.nodes.allgatherv, comm, Gather(chunk.buffer, 1))
 
@@ -200,8 +200,8 @@ def _agree(comm, call, outcome):
         note_last_node(comm)
     same = _headers_are_equal(comm)
     nodes.is_whole = same and _all_take_whole(nodes)
-    # A verb that is left must not touch an output any more. So it can be left if it moves bytes
-    # itself: then it sees them.
+    # A verb that is left must not touch an output any more. So a verb from output to output can be
+    # left only if the transport itself moves the bytes, and sees them.
     can_leave = nodes.can_leave != 0 and (nodes.is_whole == 0 or nodes.sees_bytes != 0)
     if call.moves_data == 0 and same:
         happen(comm, NO_DATA)

@@ -11,24 +11,24 @@ Where ranks are missing, ``waiting.py`` has written into ``comm.failures`` which
 ==============  ======================  =========================================================
 verb            call                    what it does
 ==============  ======================  =========================================================
-``exchange``    :class:`Exchange`       gives every leader ``nodes.header``, and takes theirs to
-                                        ``nodes.headers``. Its payload goes with it; recv_bytes[k]
-                                        bytes of leader k come to landing[k] if its header is as
-                                        this one. OK says that all are here, equal or not
+``exchange``    :class:`Exchange`       gives every leader ``nodes.header`` and a payload; takes
+                                        theirs to ``nodes.headers``, and recv_bytes[k] bytes of
+                                        leader k's payload to landing[k] if its header is as this
+                                        one. OK says that all headers are here, equal or not
 ``allgatherv``  :class:`Gather`         leader k sends block_bytes[k] bytes at block_at[k] of the
                                         buffer, all others receive them at the same place
 ``broadcast``   :class:`Cast`           one leader gives its buffer to all
 ``alltoallv``   :class:`Scatter`        leader k gets send_bytes[k] bytes at send_at[k] of
-                                        ``send``; from it come recv_bytes[k] to recv_at[k] of
+                                        ``send``, and gives recv_bytes[k] to recv_at[k] of
                                         ``recv``
 ``chain``       :class:`Chain`          folds in the order of nodes; 0: the transport has none
 ``post``        ``Message``             sends a control message (messages.py): to the leader of a
                                         node, or to every other leader that ``gets`` it. Waits a
                                         little until the last message of a rank is sent
-``read``        none                    gives each control message that has come to ``take_in``, and
+``read``        none                    gives each control message that is here to ``take_in``, and
                                         each link that has ended to ``note_end``; says in
-                                        ``nodes.leaders`` which of them are awaited
-``block``       ``Patience``            sleeps until bytes or messages may have come, and reads
+                                        ``nodes.leaders`` which leaders are awaited
+``block``       ``Patience``            sleeps until bytes or messages may be here, and reads
                                         neither. Calls ``look_around_soon`` if a message, or a
                                         signal, has ended its sleep
 ==============  ======================  =========================================================

@@ -3,10 +3,10 @@
 ``collective/waiting/patience.py`` has the policy, ``protocol.py`` the events that may end a wait in
 each state, ``messages.py`` the messages of leaders meanwhile.
 
-When the timeout is over, a leader queries the others. If one that it waits for does not answer,
-that one is late. If all answer, they themselves wait for a late rank: one of another node, or one
-behind a leader that is nearer to it on the ring. Its leader names it in a report, so this leader
-waits a little longer for that.
+When the timeout is over, a leader queries the others. If a leader that it waits for does not
+answer, that leader is late. If all answer, they themselves wait for a late rank, of another node or
+behind a leader that is nearer to it on the ring. A leader near the late rank names it in a report,
+so this leader waits a little longer for the report.
 """
 
 from cobre_kernels.collective.comm import COMM, GAVE_UP, LATE, LEADERS, PRESENT, UNREACHABLE
@@ -115,7 +115,7 @@ def _name_lost_leaders(comm):
 
 @kernel(COMM, Look)
 def look_around_kernel(comm, call):
-    """Read the messages that have come; find out which ranks are lost, or late."""
+    """Read the messages that are here; find out which ranks are lost, or late."""
     run_alone(comm.nodes.read, comm)
     outcome = failure_of_verb(comm)
     if outcome != OK:
@@ -154,7 +154,7 @@ def _tell_of_late(comm):
             if _is_silent(comm, node, wait.asked_ns):
                 _mark_node(comm, node)
                 silent += 1
-        if silent > 0:  # else the network is slow, or others tell of the late one
+        if silent > 0:  # else the network is slow, or other leaders report the late rank
             write_late_line(comm)
         wait.asked_ns = 0
         wait.lines += 1
@@ -198,7 +198,7 @@ def _failure_by_timeout(comm):
 def _failure_without_report(comm):
     """Wait anew if bytes may move unseen; else name the awaited nodes, which cannot be reached.
 
-    All leaders have answered the query, but no report has come.
+    All leaders have answered the query, but no report has arrived.
     """
     nodes, wait = comm.nodes, comm.wait
     if nodes.sees_bytes == 0 and nodes.state == MOVING:

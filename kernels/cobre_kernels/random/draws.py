@@ -1,7 +1,7 @@
 """From names to numbers: which block of Philox a number is, and what its bits become.
 
 Number i of a key (low, high) is made of the block whose counter is i and high, 64 bits each, under
-the key low. Each distribution changes low by a constant of its own, so that its blocks are others.
+the key low. Each distribution changes low by its own constant, so that no two have the same blocks.
 """
 
 from typing import NamedTuple

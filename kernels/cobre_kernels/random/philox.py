@@ -43,7 +43,7 @@ def fold_names(names):
     """Return the two int64 into which a sequence of int64 names is folded.
 
     The state is encrypted with one name after the other as the key, from the number of names on.
-    Two names are two bijections, so that states which differ stay different under the same names.
+    Every name is a bijection, so that states which differ stay different under the same names.
     """
     state = begin_fold(len(names))
     for name in names:

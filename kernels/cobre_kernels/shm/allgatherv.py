@@ -1,8 +1,8 @@
 """Allgatherv: every rank's chunk goes through its slot, one step a chunk, two chunks in flight.
 
 A byte is copied twice: into the slot by its owner, out of it by each reader. Chunks are small
-enough to be read from the owner's cache. If the next rank is there already, its chunk and this
-rank's own are copied by turns. Where ``recv`` is one memory for all ranks, a byte is copied once,
+enough to be read from the owner's cache. If the next rank has arrived already, its chunk and this
+rank's own are copied in turn. Where ``recv`` is one memory for all ranks, a byte is copied once,
 to its block (``region.py``).
 """
 

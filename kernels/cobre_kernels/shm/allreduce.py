@@ -50,8 +50,8 @@ def allreduce_body(comm, call):
 def _by_slots(comm, call, outputs):
     """Choose one of the ways.
 
-    By stripes a rank writes only results to ``recv``, so some ranks may have it in common. If there
-    are two ranks, each has an output of its own here.
+    By stripes a rank writes only results to ``recv``, so some ranks may have it in common. Of two
+    ranks each has an output of its own here, because every region is listed.
     """
     size_bytes = contribution_bytes(call)
     if outputs == MEETING and comm.size > 2:
@@ -70,7 +70,7 @@ def _inline(comm, call):
     move(own, call.send, size_bytes)
     outcome = synchronise(comm, called(comm))
     if outcome == OK:
-        # The peers are taking this rank's cell away; in place, send is overwritten below.
+        # Peers read the cell, so this rank reads send, unless in place, where send is overwritten.
         own = own if call.send == call.recv else call.send
         move(call.recv, _payload(comm, 0, generation, own), size_bytes)
         for rank in range(1, comm.size):

@@ -50,7 +50,7 @@ def _by_slots(comm, call, outputs):
 
 @routine
 def _read_from_root(comm, call):
-    """Read the root's buffer in its memory; USE_SLOTS if a rank cannot, or has one in a region."""
+    """Read the root's buffer in place; USE_SLOTS if a rank cannot, or has a buffer in a region."""
     generation, shown = next_generation(comm), called(comm)
     could = 1
     if comm.rank == call.root:

@@ -19,7 +19,7 @@ buffer that holds its chunk, and a *stripe* the part of a chunk that one rank fo
 
     slot of even generations | slot of odd | result stripe of even | result stripe of odd
 
-Two ranks use the first slot of each buffer, by turns (``slot.py``).
+Two ranks use the first slot of each buffer, in turn (``slot.py``).
 
 Words that different ranks write are 128 bytes apart.
 """

@@ -64,7 +64,7 @@ def meet_in_region(comm):
     shown = ShownWords(comm.signature | IN_REGION, comm.compared, comm.count)
     outcome = synchronise(comm, shown)
     for rank in range(comm.size if outcome == OK else 0):
-        if comm.location.region == NO_REGION or not has_same_output(comm, rank):
+        if not has_same_output(comm, rank):
             outcome = USE_SLOTS
     return outcome
 
@@ -90,7 +90,7 @@ def location_of(comm, rank):
 @routine
 def shows_location(comm, rank):
     """Tell whether a rank's output may be in a region, by the step that all are in."""
-    # Relaxed: the flag that this rank has awaited was stored after it.
+    # Relaxed: the flag that this rank has awaited was stored after the signature.
     return load_relaxed(cell_of(comm, rank, comm.node.generation).signature) & IN_REGION != 0
 
 
@@ -108,15 +108,15 @@ def has_same_output(comm, rank):
 def compare_outputs(comm, size_bytes):
     """Return MEETING if two ranks may receive into the same bytes, by the step that all are in.
 
-    Else APART: that is so if their outputs ascend in the order of ranks. To compare each with each
-    may cost more than a step.
+    Return APART if the outputs ascend in the order of ranks. Any other order counts as MEETING,
+    because to compare each output with each may cost more than a step.
     """
     region, end = NO_REGION, 0
     for rank in range(comm.node.size):
         if shows_location(comm, rank):
             shown = location_of(comm, rank)
             ascends = shown.region > region or (shown.region == region and shown.offset >= end)
-            if shown.region == NO_REGION or not ascends:
+            if not ascends:
                 return MEETING
             region, end = shown.region, shown.offset + size_bytes
     return APART

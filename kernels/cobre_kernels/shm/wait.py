@@ -34,9 +34,9 @@ from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.shm.control import HAS_CLOSED, HAS_FAILED, MEMBER
 
-FEW_LOOKS = 8  # a wait as short counts as the transfer of a cache line, not as waiting for a rank
+FEW_LOOKS = 8  # so short a wait counts as the transfer of a cache line, not as waiting for a rank
 SPINS_PER_CLOCK = 64  # looks between two readings of the clock while spinning
-LINES_BITS = 6  # for the lines of a wait, below its step in ``late_told``: each comes twice as late
+LINES_BITS = 6  # for the lines of a wait, below its step in ``late_told``: each is twice as late
 
 
 @routine
@@ -83,7 +83,7 @@ def _wait_long(comm, rank, generation):
 
 @kernel(COMM, Patience)
 def block_kernel(comm, call):
-    """Sleep until the rank arrives or fails, a signal comes, or the time is over; or nap."""
+    """Sleep until the rank arrives or fails, a signal arrives, or the time is over; or nap."""
     if comm.portable != 0:
         nap(comm, call.longest_ns)
     else:
@@ -166,7 +166,7 @@ def _claim(comm, told, line):
 
 @routine
 def _why_missing(comm, rank, generation):
-    """Return DIED, LEFT or GAVE_UP, or PRESENT if the rank may still come."""
+    """Return DIED, LEFT or GAVE_UP, or PRESENT if the rank may still arrive."""
     reason = PRESENT
     condition = load_acquire(comm.node.control.blocks[rank].condition)
     if condition != MEMBER:

@@ -1,8 +1,8 @@
 """The verb chain: a large reduction in rank order over nodes whose ranks follow each other.
 
-Leader 0 folds the contributions of its ranks chunk by chunk, and sends each chunk to leader 1. That
-one folds the contributions of its own ranks into the chunk, and sends it on. The last leader so has
-the fold of all in rank order. From there results go around the ring. Chunks follow
+Leader 0 folds the contributions of its ranks chunk by chunk, and sends each chunk to leader 1.
+Leader 1 folds the contributions of its own ranks into the chunk, and sends the chunk on. So the
+last leader has the fold of all in rank order. From there results go around the ring. Chunks follow
 each other without a pause, so all links are busy at the same time. A link carries each byte at
 most twice, however many ranks a node has.
 
@@ -113,7 +113,7 @@ def _fold_own(comm, call, chunk, first):
 
 @routine
 def _send(comm, call):
-    """Go on with the frame that goes out, or begin the next one; return how it went."""
+    """Continue with the frame that goes out, or begin the next one; return how that went."""
     cursor = comm.links.outgoing
     comm.links.wants_out = 0
     if cursor.frame_left == 0:
@@ -162,7 +162,7 @@ def _partial(comm, call, chunk):
 
 @routine
 def _receive(comm, call):
-    """Go on with the frame that comes in; fold it when it is complete; return how it went."""
+    """Continue with the frame that arrives; fold it when it is complete; return how that went."""
     links, cursor = comm.links, comm.links.incoming
     links.wants_in = 0
     if cursor.partials == cursor.partials_total and cursor.results >= cursor.results_total:
@@ -217,7 +217,7 @@ def _has_room(comm):
 
 @routine
 def _finish_frame(comm, call):
-    """Count a chunk that has come in; fold this node's own into it if it is a partial fold."""
+    """Count a chunk that has arrived; fold this node's contributions into a partial fold."""
     cursor = comm.links.incoming
     if cursor.is_result:
         cursor.results += 1
@@ -235,7 +235,7 @@ def _finish_frame(comm, call):
 
 @routine
 def _fold_pair(comm, call):
-    """As one of two ranks, fold the chunks that have come, once this rank's own have been sent.
+    """As one of two ranks, fold the chunks that have arrived, once this rank's own have been sent.
 
     ``result`` may be the memory from which this rank sends.
     """

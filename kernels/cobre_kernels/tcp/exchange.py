@@ -134,7 +134,7 @@ def _send(comm, node):
 
 @routine
 def _receive(comm, node):
-    """Receive the bytes of a leader's message that have come; compare its header once all here."""
+    """Receive what is here of a leader's message; compare its header once that is complete."""
     peer = comm.links.peers[node]
     filled, wanted = peer.filled, peer.wanted
     if filled == wanted:
@@ -173,9 +173,9 @@ def _take_header(comm, node):
 
 @routine
 def _discard_payload(comm, peer):
-    """Let the payload of another call go where no rank reads it; tell whether its length may be.
+    """Let the payload of another call go where no rank reads it; tell if its length is possible.
 
-    If the payload is shorter than expected, bytes of the next frame may have come with it: these
+    If the payload is shorter than expected, bytes of the next frame may have arrived with it. They
     are kept for the next receipt.
     """
     payload_bytes = payload_bytes_of(peer.inbox)

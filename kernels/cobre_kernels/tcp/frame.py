@@ -89,7 +89,7 @@ def control_kind(message):
 
 @routine
 def is_control(message, kind, words_bytes):
-    """Tell whether a control message is of this kind and length; its first 3 bytes never come."""
+    """Tell whether a control message is of this kind and length; 3 bytes of it are not sent."""
     return message.first >> 24 << 24 == control_first(kind, words_bytes)
 
 
@@ -103,7 +103,7 @@ def write_prefix(cursor, tag, payload_bytes):
 
 @routine
 def is_prefix(cursor, tag, payload_bytes):
-    """Tell whether the prefix that has come is of a frame of this tag and length."""
+    """Tell whether the prefix that has arrived is of a frame of this tag and length."""
     return peek(cursor.prefix) & _LOW_40 == _length_on_wire(payload_bytes + 1) | tag << 32
 
 

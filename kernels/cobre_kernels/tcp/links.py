@@ -40,7 +40,7 @@ PEER = Record(
     first_word=word("the first word of the header if the leaders agree"),
     surplus=word("address of bytes that came behind it, if the leaders disagree"),
     surplus_bytes=word("how many of these are still to be read"),
-    # The control message that comes in.
+    # The control message that arrives.
     control=part(CONTROL_MESSAGE, "the bytes of it that are here"),
     control_filled=word("how many bytes of it are here"),
 )

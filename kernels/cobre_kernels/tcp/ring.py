@@ -1,14 +1,15 @@
 """The verbs allgatherv and broadcast: every block goes once around the ring of leaders.
 
-Leader k sends its own block to k + 1, then the blocks of k - 1, k - 2, ... as they come in, byte by
+Leader k sends its own block to k + 1, then the blocks of k - 1, k - 2, ... as they arrive, byte by
 byte, without waiting for the end of a block. So every link carries each block at most once, and all
 links are busy at the same time. A payload that lies on one node alone (a broadcast) becomes a
 pipelined chain. The leaders have agreed on all lengths before.
 
 Where there are several lanes, short blocks go straight to every leader (:func:`goes_straight`): as
 many bytes, and one hop for all. Lanes are for fast cables. A slow one, or its switch, may not have
-room for what all send at once, and a lost packet costs more than all hops. The calls of ranks that
-differ do not go straight, because what does travels behind headers that are compared.
+room for what all send at once, and a lost packet costs more than all hops. Blocks that go straight
+travel behind headers that are compared. So the calls that leaders exchange when headers differ go
+around the ring.
 
 Sources: the ring allgather of Chan, Heimlich, Purkayastha, van de Geijn, "Collective
 communication: theory, practice, and experience", 2007, section 4.3, cut through instead of stored
@@ -43,7 +44,7 @@ SYSCALL_BYTES = 512 * 1024  # so that sending and receiving take turns
 
 @kernel(COMM, Gather)
 def allgatherv_kernel(comm, call):
-    """Relay the block of every node, or send them straight."""
+    """Relay the block of every node, or send the blocks straight."""
     nodes = comm.nodes
     straight = goes_straight(nodes.nodes, nodes.lanes_now, longest_block(nodes))
     if call.is_agreed != 0 and straight:

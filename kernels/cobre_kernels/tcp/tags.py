@@ -18,7 +18,7 @@ RESULT = 0x05  # a chunk of a result
 # Start-up.
 HANDSHAKE = 0x08
 ACK = 0x09
-CHALLENGE = 0x0B  # the accepting side's first word: magic, version, nonce
+CHALLENGE = 0x0B  # the accepting end's first word: magic, version, whether all is loopback, nonce
 REFUSED = 0x0C  # why a proven peer is not accepted
 PEERS = 0x0D  # where the leaders listen
 PART = 0x0E  # the part of a worker, in an exchange of all ranks

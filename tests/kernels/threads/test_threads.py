@@ -33,7 +33,6 @@ UNSEEN = (
     "Work.round",
     "Work.ended",
     "Regions.used",
-    "Regions.unlisted",
     *(
         word
         for word in WORDS

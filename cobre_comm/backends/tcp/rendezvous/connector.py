@@ -36,7 +36,7 @@ class Attempts:
     def note(self, where: str, error: Exception) -> None:
         """Count a failed attempt, and keep the last error of each address.
 
-        Where nobody listens any more, what somebody has said there before is kept.
+        Where no rank listens any more, the error of an earlier attempt is kept.
         """
         self._count += 1
         if isinstance(error, ConnectionRefusedError) and where in self._last:
@@ -86,7 +86,7 @@ def open_link(
             else:
                 admit(sock, process)
                 return
-        # Jitter: hundreds of ranks that were started at once need not come at once every time.
+        # Jitter: hundreds of ranks that were started at once need not connect at once every time.
         yield from pause(random.uniform(0.5, 1.0) * pause_s)
         pause_s = min(GROWTH * pause_s, LONGEST_PAUSE_S)
 

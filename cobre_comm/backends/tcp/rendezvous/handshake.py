@@ -143,8 +143,8 @@ def handshake_as_connector(
     """Shake hands at the connecting end, from CONNECTED to ADMITTED; return the peer's process.
 
     ``describe`` returns the fields, given whether no rank can be on another machine. CHALLENGE must
-    come before ``until``. The wait for the answer has no limit: the other end may have admitted
-    this rank already, so it must not leave.
+    arrive before ``until``. The wait for the answer has no limit: the other end may have admitted
+    this rank already, so this rank must not leave.
     """
     challenge, version = yield from _receive_challenge(sock, until)
     loopback_only = bool(_CHALLENGE.unpack(challenge)[2])

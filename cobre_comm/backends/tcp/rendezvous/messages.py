@@ -147,7 +147,7 @@ def pack_reason(reason: str) -> bytes:
 
 
 def send_refused(sock: socket.socket, error: InitializationFailed) -> None:
-    """Send an attached rank the reason why this one gives up, if its link still works."""
+    """Send an attached rank the reason why this rank gives up, if the link still works."""
     with contextlib.suppress(OSError):
         sock.send(pack_checked(tags.REFUSED, pack_reason(str(error.source))))
 

@@ -107,7 +107,7 @@ class Participant(Group):
         self._processes[peer.rank] = peer.process
 
     def listen_again(self) -> socket.socket:
-        """Return a socket that listens at a free port, where this rank has listened before."""
+        """Return a socket at a free port of the address at which this rank has listened before."""
         if len(self._listeners) == 1:
             return listen(same_host(self._listeners[0].getsockname(), 0))
         return listen_anywhere()

@@ -89,10 +89,10 @@ REFUSED         a rank that gives up, on    sentence; the receiver raises it
 A proof is an HMAC-SHA256 with the key, over the role of its sender, both nonces and every field: it
 can be neither replayed nor reflected. The key of a control link to rank 0 is the token. The key of
 every other link is token and job secret, so only attached ranks have it. CHALLENGE keeps its layout
-in every version, and HANDSHAKE its tag and first three fields: so two versions can tell each other.
+in every version, HANDSHAKE its tag and first three fields: so each end reads the other's version.
 
-A wait for other ranks lasts ``connect_timeout_ms``. Workers have LINK_SHARE of its rest to link,
-and wait GRACE_S longer for rank 0: the rank that knows which one is missing gives up first.
+A wait for other ranks lasts ``connect_timeout_ms``. Workers have LINK_SHARE of what is left to
+link, and wait GRACE_S longer for rank 0: the rank that knows who is missing gives up first.
 """
 
 HANDSHAKE_S = 5.0  # of the accepting end, for a whole handshake

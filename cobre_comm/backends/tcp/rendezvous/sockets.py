@@ -108,7 +108,7 @@ def close_all(socks: list[socket.socket]) -> None:
 def reserve_descriptors(links: int, unauthenticated: int, held: int = 0) -> int:
     """Raise the limit of open files for the links of this rank and UNAUTHENTICATED connections.
 
-    ``held`` of these links are open already. Return how many such connections the limit allows.
+    ``held`` UNAUTHENTICATED connections are open already. Return how many the limit allows in all.
     """
     needed = _open_files() - held + links + SPARE_DESCRIPTORS
     limit = raise_limit(needed + unauthenticated)

@@ -143,7 +143,7 @@ class Joiner(Participant):
         )
 
     def _why_not_linked(self, acceptor: Acceptor) -> str:
-        """Name the ranks that this one could not reach, or the ranks that did not reach it."""
+        """Name the ranks that this rank could not reach, or the ranks that did not reach it."""
         rank = self.rank
         failed = sorted(self._opening, key=lambda attempts: attempts.rank)
         if failed:

@@ -73,7 +73,7 @@ PLANS = {
 
 
 def at_fault(name):
-    """Return the ranks that call what no other one calls; of counts a rank knows its own alone."""
+    """Return the ranks that alone make their call; none for counts that one rank alone knows."""
     made, _ = PLANS[name]
     is_known = not name.startswith("counts of")
     return tuple(rank for rank, one in enumerate(made) if is_known and made.count(one) == 1)
@@ -139,7 +139,7 @@ def all_learn_who_called_what(ran):
 
 
 def all_learn_who_differs(ran):
-    """The error names both calls. Of two ranks neither is at fault; of four, rank 1 is."""
+    """The error names both calls. Neither of two ranks is at fault; of four, rank 1 is."""
     for rank, (caught, *_) in enumerate(ran.values):
         assert isinstance(caught, CollectiveFailed), f"rank {rank}: {caught!r}"
         words = "rank 0", "called barrier", "rank 1 called allreduce"

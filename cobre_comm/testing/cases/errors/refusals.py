@@ -52,7 +52,7 @@ def refused_region_on_one(comm):
 
 
 def others_name_rank_1(ran):
-    """Each other rank gets an error that names rank 1, whether that rank goes on or closes."""
+    """Each other rank gets an error that names rank 1, whether rank 1 continues or closes."""
     name = ran.cell.arguments[0] if ran.cell.arguments else "ValueError"
     assert type(ran.values[1]).__name__ == name, f"rank 1 should get {name}: {ran.values[1]!r}"
     for rank, error in enumerate(ran.values):

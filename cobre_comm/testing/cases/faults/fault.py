@@ -32,7 +32,7 @@ class Fault:
     step: int = 3  # the step before which it is armed
     # From its arming until it strikes, where something outside the rank's own code strikes.
     delay_s: float = 0.0
-    # How long ranks go on after a fault that must not matter; or how long a pause lasts.
+    # How long ranks continue after a fault that must not matter; or how long a pause lasts.
     lasts_s: float = 0.2
     seed: int = 0  # of the steps
     limit_s: float = 60.0  # how long a live rank is waited for
@@ -58,7 +58,7 @@ class Ledger:
     """The file in which a rank writes its account, line by line, so that a killed rank has one too.
 
     A line is written by one system call on a descriptor of its own: a rank that closes all its
-    descriptors goes on writing.
+    descriptors continues to write.
     """
 
     def __init__(self, folder, name):

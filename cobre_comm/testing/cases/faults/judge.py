@@ -14,7 +14,7 @@ PROMISED_S = 1.0  # from the fault to the error, on a machine that has nothing e
 class Seen:
     """Facts about a job that no account of a rank has, such as exit codes."""
 
-    exit_codes: tuple = ()  # of the ranks; None where it was busy at the deadline
+    exit_codes: tuple = ()  # of the ranks; None for a rank that was busy at the deadline
     margin_s: float = 1.0  # how much later than promised things may be on this machine, now
     timeout_variable: str = ""  # that an error about a late rank names
     overdue: bool = False  # whether a rank was still busy at the deadline
@@ -49,7 +49,7 @@ class Judge:
         self.fault, self.accounts, self.seen = fault, list(accounts), seen
         self.kind = KINDS[fault.kind]
         self.problems, self.times = [], []
-        # Of two, the second may learn of the first before it is struck itself.
+        # The second of two victims may learn of the first one's loss before the second is struck.
         struck = {v: accounts[v]["struck"] for v in fault.victims if "struck" in accounts[v]}
         self.victims, self.struck = list(struck), max(struck.values(), default=None)
         self.others = [rank for rank in range(fault.size) if rank not in struck]

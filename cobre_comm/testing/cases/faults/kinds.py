@@ -11,11 +11,11 @@ from cobre_comm.testing.cases.faults.strike import EXIT_CODE, Victim
 
 # What a fault promises: the name of a method in judge.py.
 LOST = "lost"  # all others name the victim
-INTERRUPTED = "interrupted"  # its own wait ends too, by what its handler raised
+INTERRUPTED = "interrupted"  # as LOST, and what the victim's handler raised ends the victim's wait
 LATE = "late"  # all others name the victim and the variable, after the limit
 NOTHING = "nothing"  # results are right on all ranks, and no rank meets an error
-REFUSED = "refused"  # nothing; a thread or a child that may not use the communicator is told
-HARMFUL = (LOST, INTERRUPTED, LATE)  # the job cannot go on
+REFUSED = "refused"  # as NOTHING; a thread or child that uses the communicator gets an error
+HARMFUL = (LOST, INTERRUPTED, LATE)  # the job cannot continue
 
 
 class Kind(NamedTuple):
@@ -25,7 +25,7 @@ class Kind(NamedTuple):
     strike: Callable  # the method that strikes, called with the victim
     exit_code: int = 0  # the exit code of the victim
     operation: str = ""  # the operation of the step that the fault replaces, where it replaces one
-    meets: str = ""  # the error that ends the wait of a victim whose own process goes on
+    meets: str = ""  # the error that ends the wait of a victim that lives on
 
 
 def sending(number):
@@ -58,7 +58,7 @@ KINDS = {
     "interrupted": Kind(INTERRUPTED, Victim.interrupt, meets="KeyboardInterrupt"),
     "alarmed": Kind(INTERRUPTED, Victim.alarm, meets="Alarmed"),
     "late": Kind(LATE, Victim.late),
-    "stopped": Kind(LATE, sending(signal.SIGSTOP)),  # a survivor lets it go on
+    "stopped": Kind(LATE, sending(signal.SIGSTOP)),  # a survivor continues it
     "signals": Kind(NOTHING, Victim.signals),
     "children": Kind(NOTHING, Victim.children),
     "use_in_child": Kind(REFUSED, forking(Victim.use_in_child, "python")),

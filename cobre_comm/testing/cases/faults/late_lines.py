@@ -15,8 +15,8 @@ from cobre_comm.testing.cases.faults.calling import collective, prepare
 from cobre_comm.testing.cases.faults.late_ranks import suspended
 
 LATE_S = 0.5
-LINES = 2  # of each node, before the late rank comes
-PATIENCE_S = 30.0  # of the late rank, where they are not written
+LINES = 2  # of each node, before the late rank arrives
+PATIENCE_S = 30.0  # of the late rank, if the lines are not written
 LINE = re.compile(
     r"rank ([\d,-]+)(, or another rank of its node,)? (?:is|are) late: rank (\d+) has waited for "
     r"([\d.]+) s in #\d+ (\w+)\(.*\); (.*)"
@@ -112,7 +112,7 @@ def told_once_on_each_node(ran):
     assert set(told) == awaiting
     for waits in told.values():
         assert len(waits) >= LINES
-        # Of two ranks that tell the same, the second one's line comes too early.
+        # If two ranks of a node wrote lines, those of the second would be too early.
         for number, waited_s in enumerate(sorted(waits)):
             assert waited_s > 0.99 * LATE_S * 2**number, sorted(waits)
 

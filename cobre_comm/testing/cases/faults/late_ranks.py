@@ -17,7 +17,7 @@ LIMIT_S = 0.5
 
 
 def late(comm, caller, operation, absent, folder):
-    """The absent ranks come when all others have met the timeout, and cannot go on."""
+    """The absent ranks arrive when all others have met the timeout, and cannot continue."""
     prepare(comm, caller, operation)
     told, began = pathlib.Path(folder), time.monotonic()
     if comm.rank in absent:

@@ -70,7 +70,7 @@ def _is_compiling(frame):
     """Tell whether a handler interrupts numba or LLVM.
 
     A child would await the locks of LLVM for ever, and write a file of numba's cache that its
-    parent writes too: both go on at the same place of one open file.
+    parent writes too: both continue at the same place of one open file.
     """
     while frame is not None:
         if frame.f_globals.get("__name__", "").startswith(("numba.core.", "llvmlite.")):
@@ -98,7 +98,7 @@ class Victim:
         self.fault, self.folder, self.ledger, self.comm = fault, folder, ledger, comm
         self._end_signals = lambda: None
         self.taken = contextlib.ExitStack()  # what the fault takes from the victim
-        self.is_due = False  # whether a signal is on its way whose handler must run at work
+        self.is_due = False  # whether a signal is under way, and its handler must run at work
 
     def send(self, number, every_s=0.0):
         self.ledger.tell(struck=time.monotonic() + self.fault.delay_s)
@@ -116,7 +116,7 @@ class Victim:
             signal.signal(ALARM, signal.SIG_IGN)
 
     def _doings(self, child):
-        """Return what a child does that has told nothing: its stacks, and what the system says."""
+        """Return what a silent child does: its stacks, and what the system says of it."""
         with contextlib.suppress(OSError):
             os.kill(child, signal.SIGUSR1)
             time.sleep(0.5)
@@ -197,7 +197,7 @@ class Victim:
         self.ledger.tell(children=[child])
 
     def fork_in_handler(self, fork):
-        """Fork in a signal handler; the child goes on in the kernel until ``work`` ends it."""
+        """Fork in a signal handler; the child continues in the kernel until ``work`` ends it."""
         stacks = self.taken.enter_context(pathlib.Path(self.folder, "stacks").open("w"))  # noqa: SIM115
         faulthandler.register(signal.SIGUSR1, stacks)  # of a child, which keeps its own
         self.taken.callback(faulthandler.unregister, signal.SIGUSR1)

@@ -168,7 +168,7 @@ class Worker:
         self.comm.close()
 
     def _leave_if_child(self):
-        """End a forked child that goes on in its parent's code, and takes no order of it."""
+        """End a forked child that continues in its parent's code, and takes no order of it."""
         if os.getpid() != self.pid:
             refused = [str(met(self.comm.barrier))]
             self.comm.close()

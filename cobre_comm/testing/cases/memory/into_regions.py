@@ -25,11 +25,11 @@ OFFSET = 3  # elements before an output: bytes that no cache line begins with
 def output_of(comm, where, dtype, length):
     """Return memory in which a rank receives; most of it lies in one of two regions.
 
-    ``"all"``: all ranks of a node have the same output. ``"views"``: so, and the regions are
-    closed. ``"some"``: but the last rank has a private one. ``"one"``: only the last rank's is
-    in a region. ``"apart"``: each has a part of its own. ``"two"``: every other rank receives
-    in the other region. ``"shifted"``: each begins an element after the one before, so that
-    they overlap. ``"node"``: all have the same, but on other nodes than rank 0's private ones.
+    ``"all"``: all ranks of a node have the same output. ``"views"``: the same, and the regions are
+    closed. ``"some"``: the same, but the last rank has a private output. ``"one"``: only the last
+    rank's is in a region. ``"apart"``: each has a part of its own. ``"two"``: every other rank
+    receives in the other region. ``"shifted"``: each output begins an element after the one before,
+    so that they overlap. ``"node"``: as ``"all"`` on rank 0's node, and private on other nodes.
     """
     step = {"apart": length, "shifted": 1}.get(where, 0)
     count = OFFSET + (comm.size - 1) * step + length
@@ -153,7 +153,7 @@ def of_rank(comm, where, counts, displs):
     return slice(begin, begin + count)
 
 
-def more_than_are_listed(comm, caller):
+def many_regions(comm, caller):
     """Forty regions live at once, ten of them made anew; each is right as an output."""
     regions = [comm.create_shared_region(600) for _ in range(40)]
     for region in regions[:10]:
@@ -189,5 +189,5 @@ CASES = [
             "length": [Together([600, 60_000])],
         },
     ),
-    case("more_than_are_listed", more_than_are_listed),
+    case("many_regions", many_regions),
 ]  # fmt: skip

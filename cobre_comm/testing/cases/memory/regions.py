@@ -173,7 +173,7 @@ def too_large(comm, caller, count):
 
 
 def one_rank_without_addresses(comm, caller):
-    """One rank after the other cannot map a region: all ranks get the same error, and all go on."""
+    """One rank after the other cannot map a region: all get the same error, and continue."""
     nbytes = 256 * 2**20
     for victim in {0, comm.size - 1}:
         limits = resource.getrlimit(resource.RLIMIT_AS)

@@ -13,7 +13,7 @@ from training.loop.memory import CUT_LEFT, FAILED_AT, NONE, OUTCOME, PRESENT, Me
 from training.plan import block_of
 
 RISE, ZERO = 5e-9, 1e-12
-"""A cut enters the pool if it raises it at its own point by `RISE` of its value plus `ZERO`.
+"""A cut enters the pool if it raises the pool at its own point by `RISE` of its value plus `ZERO`.
 
 Cuts that rise less are rounding, and nearly parallel cuts make ill-conditioned bases.
 """
@@ -74,8 +74,8 @@ def expected_cut(state: State, t: int, basis, point: np.ndarray, cut: np.ndarray
 def refer_near(state: State, t: int, point: np.ndarray) -> None:
     """Put `memory.near` at a basis of stage `t` at `point`, which all points of the stage share.
 
-    It is found from the reference basis of the stage, which is that of another point, and was there
-    before the latest cuts. So the points need fewer pivots from here.
+    The solver finds this basis from the reference basis of the stage, which belongs to another
+    point and to older cuts. So the points need fewer pivots from here.
     """
     problem, pool, near = state.problem, state.pool, state.memory.near
     reference = of_stack(state.memory.references, t)

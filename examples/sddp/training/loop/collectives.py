@@ -58,7 +58,7 @@ def enter(comm, number) -> int:  # type: ignore
 
 @calling
 def fence(region) -> int:  # type: ignore
-    """Wait until the ranks of the node have written to it; return the nanoseconds it took."""
+    """Wait until the ranks of the node have written to the region; return the nanoseconds."""
     clock = monotonic_ns()
     region.fence()
     return monotonic_ns() - clock

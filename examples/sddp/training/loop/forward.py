@@ -90,7 +90,7 @@ def walk(state: State, iteration: int, count: int) -> None:
     """Simulate the first `count` trajectories of `memory.group` into their rows.
 
     They go together from stage to stage, because each solve reads all cuts of its stage. One that
-    cannot go on keeps its outcome, stage and opening.
+    cannot continue keeps its outcome, stage and opening.
     """
     problem, pool, plan, memory = state[:4]
     hydros, stages = problem.start.size, problem.cost.shape[0]

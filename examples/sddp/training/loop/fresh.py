@@ -18,12 +18,12 @@ DRAWN = 2**61
 """Added to an iteration in the names of its fresh paths; no training reaches that number."""
 
 PATH, STATUS, STAGE, OPENING, VOLUMES = 0, 1, 2, 3, 4
-"""Fields of a failure: the first path that cannot go on, or `NONE`; its outcome, stage, opening and
-incoming volumes; then what was left there (`Lp.measure`)."""
+"""Fields of a failure: the first path that cannot continue, or `NONE`; its outcome, stage, opening
+and incoming volumes; then what was left there (`Lp.measure`)."""
 
 
 def no_failure(hydros: int) -> np.ndarray:
-    """Return the record of a rank whose paths all went on."""
+    """Return the record of a rank without a failure."""
     failure = np.zeros(VOLUMES + hydros + MEASURES)
     failure[PATH] = NONE
     return failure
@@ -40,9 +40,9 @@ def walk_fresh(
 ) -> None:
     """Simulate the fresh paths of numbers begin..begin + n - 1 into `costs` (n,).
 
-    The cost of a path that cannot go on is NaN. `volumes` (n, H) is work. Each decision starts from
-    the reference basis of its stage, which all ranks compute alike, so a cost does not depend on
-    the rank that finds it.
+    The cost of a path that cannot continue is NaN. `volumes` (n, H) is work. Each decision starts
+    from the reference basis of its stage, which all ranks compute alike, so a cost does not depend
+    on the rank that finds it.
     """
     problem, pool, plan, memory = state[:4]
     hydros, lp, base = problem.start.size, memory.lp, memory.near

@@ -1,6 +1,6 @@
 """The fast path from Python to an entry: one method in compiled code per collective.
 
-CPython calls it by its own convention for methods in C (``METH_NOARGS``, ``METH_FASTCALL``): it
+CPython calls it by the convention for methods in C (``METH_NOARGS``, ``METH_FASTCALL``), and
 passes the communicator, the address of the arguments, their number, and the names of keywords. So
 no tuple is made, no attribute looked up, no number boxed. The method reads the few fields that it
 needs of a NumPy array (``objects.py``) and runs the entry. Unusual arguments, and every status
@@ -199,7 +199,7 @@ def _total(parameters, most, count, names):
 
 @routine
 def _integer(value, expected_type):
-    """Return an integer of exactly this type; -1 if it is of another one, too large or negative."""
+    """Return an integer of exactly this type; -1 if of another type, too large or negative."""
     if value.type != expected_type:
         return -1
     number = libc.integer_of(value.address)
@@ -228,8 +228,8 @@ def slow_kernel(comm, left):
         return 0
     libc.count_up(left.self)
     libc.set_item(values, 0, left.self)
-    libc.set_item(values, 1, libc.new_integer(left.operation))  # CPython has these already,
-    libc.set_item(values, 2, libc.new_integer(left.outcome))  # so that there is memory for them
+    libc.set_item(values, 1, libc.new_integer(left.operation))  # CPython keeps small integers,
+    libc.set_item(values, 2, libc.new_integer(left.outcome))  # so neither needs new memory
     libc.count_up(names)
     libc.set_item(values, 3, names)
     number = 0

@@ -70,7 +70,7 @@ PYTHON = Record(
 
 @routine
 def plain_dtype(python, array, needed_flags):
-    """Return the code of the dtype, if it is exactly an ndarray with these flags; -1 if not.
+    """Return the code of an ndarray's dtype; -1 for any other object, or without these flags.
 
     A dtype of another byte order, or without a code, is -1 too.
     """

@@ -169,9 +169,9 @@ def _dtype(call):
 
 
 def _chosen(read, cases):
-    """Return the routine that runs the case that has the code of a call.
+    """Return the routine that runs, of these cases, the one for the code of a call.
 
-    ``read`` reads the code of a call, and a case is the codes that it has, as bits of a word. The
+    ``read`` reads the code of a call. ``cases`` has routines by their codes, as bits of a word. The
     last case has no test: :func:`takes` has refused all other codes.
     """
     *others, (_, chosen) = cases.items()

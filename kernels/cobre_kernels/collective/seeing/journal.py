@@ -1,6 +1,6 @@
 """The journal of a rank: its last calls, the rank it waits for, its statistics, its exception.
 
-A rank alone writes its journal. It lies in shared memory: the other ranks, and
+Only the rank itself writes its journal. The journal lies in shared memory: the other ranks, and
 ``cobre-comm status``, read it while it is written, and also after the rank was killed.
 
 Order of the stores when a call begins: ``called``, then the words of its row, the row's ``number``
@@ -11,17 +11,18 @@ when it leaves a call may be missing in a copy. Statistics are single words; a c
 may be one call apart.
 
 Waiting. A rank counts as waited for where a wait in the first step of a call took longer than a few
-looks. The last rank that is waited for came last. Later steps of the call only move data.
+looks. The last rank that is waited for has arrived last. Later steps of the call only move data.
 
-Exceptions. A rank that ends by an exception notes its words before it says that it closes. Leaders
-hand the words on, and note those of other nodes in their own journal, where their followers read.
+Exceptions. A rank that ends by an exception notes the words of the exception before it says that it
+closes. Leaders hand such words on, and note those of other nodes in their own journal, where their
+followers read.
 
 The library's own collectives, inside ``split`` for example, count in the row LIBRARY.
 
 Phases. From the first name of a phase on, a call also counts in the phase under way
-(``collective/phases.py``). The word ``ticks`` of a phase tells by itself whether it is under way:
-while it is, the ticks when it was entered are taken off, so that the word is below zero. So a
-reader who adds the ticks of now to such a word needs no other word to go with it.
+(``collective/phases.py``). While a phase is under way, the ticks at its entry are taken off its
+word ``ticks``, which is therefore below zero. A reader adds the ticks of now to a word below zero,
+and needs no other word for that.
 
 Times are ticks (``machine/ticks.py``); ``born_ticks`` and ``born_ns`` are one moment.
 """
@@ -57,7 +58,7 @@ PHASE_ROWS = PHASES + 2
 NAME_WORDS = 6
 NAME_BYTES = NAME_WORDS * WORD_BYTES
 JOB_WORDS = 8
-RAISED_ROWS = 4  # exceptions whose words a rank keeps: its own, and those that it has heard of
+RAISED_ROWS = 4  # exceptions whose words a rank keeps: its own, and those that it has learnt
 RAISED_WORDS = 31
 RAISED_BYTES = RAISED_WORDS * WORD_BYTES
 NOBODY = -1
@@ -271,7 +272,7 @@ def add(address, amount):
 
 @routine
 def _count_wait(comm, operation, row, waited):
-    """Count the rank that came last. The releases pair with the loads in copy_journal_kernel."""
+    """Count the rank that arrived last. The releases pair with loads in copy_journal_kernel."""
     last = comm.last
     add(operation.waited_calls, 1)
     add(operation.waited_ticks, waited)
@@ -286,7 +287,7 @@ def _count_wait(comm, operation, row, waited):
 
 @routine
 def note_arrival(comm, rank):
-    """Note, in the first step of a call, that a rank has come for which this one has waited."""
+    """Note, in the first step of a call, that a rank has arrived which this rank has awaited."""
     if comm.node.generation == comm.first_step:
         comm.came = ticks()
         comm.last = rank
@@ -294,7 +295,7 @@ def note_arrival(comm, rank):
 
 @routine
 def note_slow_wait(comm, rank):
-    """Show which rank this one waits for.
+    """Show for which rank this rank waits.
 
     The releases pair with the loads in copy_journal_kernel.
     """
@@ -306,7 +307,7 @@ def note_slow_wait(comm, rank):
 
 @routine
 def note_no_wait(comm):
-    """Show that the rank has come. The release pairs with the load in copy_journal_kernel."""
+    """Show that the rank has arrived. The release pairs with the load in copy_journal_kernel."""
     store_release(comm.journal.awaited, NOBODY)
 
 
@@ -355,7 +356,7 @@ def learn_raised(comm, rank):
     theirs = comm.journals[rank]
     if theirs == 0 or rank == comm.rank:
         return
-    raised = theirs + RAISED_OFFSET  # its own exception comes before all that it hears of
+    raised = theirs + RAISED_OFFSET  # its own exception is before all that it learns
     if load_acquire(raised) == rank + 1:
         note_raised(comm.journal, rank, raised + WORDS_OFFSET)
 

@@ -1,7 +1,7 @@
-"""The numbers that a program reports as it goes on, such as its bounds: the last ones, by name.
+"""The numbers that a program reports while it runs, such as its bounds: the last ones, by name.
 
-They lie in shared memory of the process that reports, which makes it with the first report. It
-alone writes; ``cobre-comm status`` reads, at any time. Order of the stores of a report: ``begun``,
+They lie in shared memory, which a process makes with its first report. That process alone
+writes; ``cobre-comm status`` reads, at any time. Order of the stores of a report: ``begun``,
 then the values in its row, the row's ``number`` last. All are releases, and all loads are
 acquires. A row is whole if its number is the one that is due there, and ``begun``, loaded
 afterwards, is less than a whole ring ahead: then no word of a later report can have been read.

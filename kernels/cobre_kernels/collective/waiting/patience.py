@@ -13,7 +13,7 @@ depends on its *way* (``comm.ways``): a rank waits among the ranks of its node, 
 among other leaders. When a wait first blocks, or has lasted for a tick, it is a *long* wait. Then
 other ranks can see whom the rank awaits, the timeout begins, and the rank gives the GIL away. In a
 long wait the rank *looks around* every tick: it runs Python's signal handlers, and finds out which
-ranks are missing. A way has two kernels for that, by address:
+ranks are missing. A way has two kernels for long waits, by address:
 
 ======================  ========================================================================
 ``block_kernel``        sleeps until a look may succeed, but no longer than it is told. It calls
@@ -248,17 +248,17 @@ def _end_in(comm, outcome):
 
 @routine
 def mark_nobody(comm):
-    """Mark no rank in ``comm.late``, before the late ones are."""
+    """Remove all marks from ``comm.late``, before late ranks are marked."""
     for rank in range(comm.size):
         comm.late[rank] = 0
 
 
 @routine
 def write_late_line(comm):
-    """Have a line tell of the ranks that are marked in ``comm.late``.
+    """Have a line report the ranks that are marked in ``comm.late``.
 
-    A thread of its own writes it, so a log that takes its time holds up no wait. Nor does any
-    Python code run in this thread, because its wait may be one that no signal handler can end.
+    A thread of its own writes the line, so a slow log holds up no wait. No Python code runs in the
+    waiting thread: it would run signal handlers, and some waits must not end early.
     """
     ensured = libc.gil_ensure()
     started = libc.call_object(comm.write_late_line, 0)

@@ -1,9 +1,9 @@
-"""The pulse of a leader: it shows the ranks of a node that their leader goes on.
+"""The pulse of a leader: it shows the ranks of a node that their leader continues.
 
-The leader of a node goes on waiting for other nodes while bytes move, and so does each rank that
-leads in a lane. Its pulse beats whenever bytes move, and every tick while it waits. For a rank that
-waits for it, the timeout counts from the last beat. So a stopped leader is late, and a slow network
-is not.
+The leader of a node continues to wait for other nodes while bytes move, and so does each rank that
+leads in a lane. The pulse of such a rank beats whenever bytes move, and every tick while the rank
+waits. If other ranks wait for that rank, their timeout counts from the last beat. So a stopped
+leader is late, and a slow network is not.
 """
 
 from cobre_kernels.collective.comm import LEADERS, RANKS
@@ -20,7 +20,7 @@ PULSE = Record(
 
 @routine
 def beat(comm):
-    """As a leader that waits for other leaders, show the ranks of this node that it goes on."""
+    """As a leader that waits for other leaders, show the ranks of this node that it continues."""
     if comm.wait.among == LEADERS:
         store_relaxed(comm.pulse.beats, load_relaxed(comm.pulse.beats) + 1)
 

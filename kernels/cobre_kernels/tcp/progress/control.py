@@ -35,7 +35,7 @@ from cobre_kernels.tcp.progress.sockets import NS_PER_MS, becomes_ready, receive
 
 EXPLANATION_MS = 200  # for the control message that explains why a data link ended
 SEND_PATIENCE_MS = 100  # for a control message that does not fit the socket's buffer
-REST_PATIENCE_MS = 1000  # for the words of a message that has begun to come
+REST_PATIENCE_MS = 1000  # for the words of a message that has begun to arrive
 
 
 @kernel(COMM, Message)
@@ -84,7 +84,7 @@ def take_end_of_process(comm, node):
 
 @routine
 def is_awaited(comm, node):
-    """Tell whether this leader itself waits for that one; others may have completed the verb."""
+    """Tell whether this leader itself waits for a leader; others may have completed the verb."""
     if node == comm.links.awaited_in or node == comm.links.awaited_out:
         return True
     peer = comm.links.peers[node]
@@ -142,7 +142,7 @@ def read_control(comm, node):
 
 @routine
 def _reason_of(result):
-    """Return why nothing more comes on a link, by the result of recv."""
+    """Return why nothing more arrives on a link, by the result of recv."""
     if result == -libc.EBADF:
         return CLOSED_HERE
     is_silent = result == -libc.ETIMEDOUT or result == -libc.EHOSTUNREACH

@@ -36,7 +36,7 @@ class Moved(NamedTuple):
 
 @kernel(COMM, Moved)
 def advance_kernel(comm, call):
-    """End a progress step: go on at once if bytes moved, else wait; return a status."""
+    """End a progress step: continue at once if bytes moved, else wait; return a status."""
     links, sent, received = comm.links, call.sent, call.received
     links.awaited_out = next_node(comm) if sent & MORE else NOBODY
     links.awaited_in = previous_node(comm) if received & MORE else NOBODY
@@ -60,7 +60,7 @@ def advance(comm, sent, received):
 
 @routine
 def send_frame(comm, payload, count):
-    """Send the rest of the prefix, and payload; return how many bytes of it went, or -errno."""
+    """Send the rest of the prefix, and payload; return how much of the payload went, or -errno."""
     links, cursor = comm.links, comm.links.outgoing
     left = cursor.prefix_left
     prefix = cursor.prefix + PREFIX_BYTES - left

@@ -44,13 +44,13 @@ def send_two(comm, fd, first, first_bytes, second, second_bytes):
 
 @routine
 def receive_two(comm, fd, first, first_bytes, second, second_bytes):
-    """Receive to two addresses, one after the other; return how many bytes came, or -errno."""
+    """Receive to two addresses, one after the other; return how many bytes, or -errno."""
     return libc.receive_message(fd, _gather(comm, first, first_bytes, second, second_bytes))
 
 
 @routine
 def receive_data(peer, begin, count):
-    """Receive bulk data, first bytes that came behind a message; return how many, or -errno."""
+    """Receive bulk data, first what arrived behind a message; return how many bytes, or -errno."""
     if peer.surplus_bytes == 0:
         return libc.receive(peer.data_fd, begin, count)
     count = min(count, peer.surplus_bytes)
@@ -84,7 +84,7 @@ def send_all(comm, fd, begin, count, patience_ms):
 
 @routine
 def receive_all(comm, fd, begin, count, patience_ms):
-    """Receive all bytes; tell whether they came."""
+    """Receive all bytes; tell whether they arrived."""
     while count > 0:
         got = libc.receive(fd, begin, count)
         if got <= 0:

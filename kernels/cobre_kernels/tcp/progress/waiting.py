@@ -1,8 +1,8 @@
 """How a leader waits at its sockets, between two progress steps in vain.
 
-It blocks in poll(2) on the links that it waits for and on all control links. So a death, a failure
-or a goodbye anywhere wakes it, and it looks around. The timeout counts from the last byte that
-moved, so that a slow link is not a late rank. ``collective/waiting/patience.py`` has the policy.
+The leader blocks in poll(2) on the links that it waits for and on all control links. So a death, a
+failure or a goodbye anywhere wakes the leader, which then polls. The timeout counts from the last
+byte that moved: a slow link is not a late rank. ``collective/waiting/patience.py`` has the policy.
 """
 
 from cobre_kernels.collective.comm import COMM
@@ -43,7 +43,7 @@ def pause(comm):
 
 @routine
 def _first_awaited(comm):
-    """Return the first leader that this one waits for, or NOBODY."""
+    """Return the first leader that this leader waits for, or NOBODY."""
     first = NOBODY
     for node in range(comm.nodes.nodes - 1, -1, -1):
         if is_awaited(comm, node):
@@ -53,7 +53,7 @@ def _first_awaited(comm):
 
 @kernel(COMM, Patience)
 def block_kernel(comm, call):
-    """Sleep until something can move, or a control message comes, which the next look reads."""
+    """Sleep until something can move, or a control message arrives, which the next look reads."""
     data, count = _list_descriptors(comm)
     patience_ms = -(-call.longest_ns // NS_PER_MS)
     ready = libc.poll(comm.links.polls[0].address, count, patience_ms)

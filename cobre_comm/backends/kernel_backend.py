@@ -549,7 +549,7 @@ class KernelBackend(Communicator):
 
     def _tell_raised(self, error: BaseException | None) -> None:
         """Note in the journal the exception by which this rank leaves, for the others to read."""
-        if error is None or raised.is_an_ending(error):
+        if error is None or isinstance(error, (SystemExit, GeneratorExit)):  # it means to end
             return
         if self._guard in (states.IDLE, states.BROKEN):
             self._journals.note_raised(raised.line_of(error))

@@ -42,25 +42,24 @@ class RegionTable:
         method. Without a free row the region is refused with ``OSError``.
         """
         store: Callable[..., int] = access.store_word_kernel.call
-        regions = self._regions
         with self._lock:
             row = self._free.pop() if self._free else self._used
             if row == ROWS:
                 raise OSError(f"a process cannot have more than {ROWS} regions")
-            region = regions.rows[row]
+            region = self._regions.rows[row]
             # Releases: pair with the loads in regions.locate. A thread that reads bounds while
             # they change finds another number afterwards, and drops these bounds.
             store(region.begin, begin)
             store(region.end, begin + nbytes)
             store(region.number, number)
             self._used = max(self._used, row + 1)
-            store(regions.used, self._used)
+            store(self._regions.used, self._used)
         steps: list[Callable[[], object]] = [
             functools.partial(store, region.number, NO_REGION),
             functools.partial(self._free.append, row),
         ]
-        results = collections.deque[object](maxlen=0)
-        return functools.partial(results.extend, map(operator.call, steps))
+        drop = collections.deque[object](maxlen=0).extend
+        return functools.partial(drop, map(operator.call, steps))
 
 
 REGION_TABLE = RegionTable()

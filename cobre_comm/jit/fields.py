@@ -90,8 +90,7 @@ def entering(operation: int) -> Any:
 def checking(operation: int) -> Any:
     """Return the function that raises if the entry of a collective has failed.
 
-    numba gives back no array of a function that an exception leaves. So a function with arrays of
-    its own calls the entry by itself, and checks the outcome after the last use of these arrays.
+    numba gives back no array of a function that an exception leaves: check after their last use.
     """
 
     @register_jitable

@@ -40,11 +40,6 @@ def cut(line: str, nbytes: int) -> bytes:
     return encoded[: nbytes - 3].decode(errors="ignore").encode() + b"..."
 
 
-def is_an_ending(error: BaseException) -> bool:
-    """Whether an exception is an intended end of a rank: SystemExit or GeneratorExit."""
-    return isinstance(error, (SystemExit, GeneratorExit))
-
-
 def end_all(error: BaseException | None) -> None:
     """End all objects of ``living``, because this rank ends by an exception, or by None."""
     for one in list(living):

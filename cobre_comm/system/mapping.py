@@ -14,6 +14,7 @@ import mmap
 import operator
 import os
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,7 +72,7 @@ def map_file(fd: int, nbytes: int, *, writable: bool = True) -> NDArray[np.uint8
     return memory
 
 
-def mapping_of(memory: NDArray[np.uint8]) -> Mapping | None:
-    """Return the mapping that holds an array of :func:`map_file`; None for other memory."""
-    pages = getattr(memory.base, "obj", None)
-    return pages if isinstance(pages, Mapping) else None
+def before_unmapping(memory: NDArray[np.uint8], strike_off: Callable[[], None]) -> None:
+    """Call ``strike_off`` before the pages of an array of :func:`map_file` go."""
+    pages: Any = memory.base
+    pages.obj.listing = Listing(strike_off)

@@ -13,7 +13,7 @@ from cobre_kernels.machine.access import load_word_kernel
 
 from cobre_comm.backends.region_table import RegionTable
 from cobre_comm.system.descriptor import Descriptor
-from cobre_comm.system.mapping import Listing, map_file, mapping_of
+from cobre_comm.system.mapping import before_unmapping, map_file
 from tests.grid import EVERY_RANK_ALONE, slow
 
 GIB = 2**30
@@ -107,7 +107,7 @@ def test_nor_in_a_region_that_goes(tmp_path):
         file.truncate(mmap.PAGESIZE)
         held = [map_file(file.fileno(), mmap.PAGESIZE)]
     strike_off = table.add(number, held[0].ctypes.data, mmap.PAGESIZE)
-    mapping_of(held[0]).listing = Listing(strike_off)
+    before_unmapping(held[0], strike_off)
     del strike_off
     row = REGIONS.at(table.address).rows[0]
     assert load_word_kernel.call(row.number) == number

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
@@ -15,7 +14,7 @@ from cobre_comm.backends.shm.nameless import share_segment
 from cobre_comm.backends.shm.segment import Segment
 from cobre_comm.contract.derived import share
 from cobre_comm.contract.shared_region import LEADER, Lengths
-from cobre_comm.system.mapping import Listing, mapping_of
+from cobre_comm.system.mapping import before_unmapping
 
 
 def own_rows(placement: str, rows: int, rank: int, size: int) -> range:
@@ -49,18 +48,10 @@ def map_region(
     own_bytes = range(own.start * row_bytes, own.stop * row_bytes)
     # All nodes agree on one number; the ranks of their leaders, added to it, tell regions apart.
     number = group.agree(draw_number()) + leader
-    segment = share_segment(
-        group, nbytes, own_bytes, functools.partial(list_region, number), leader=leader,
-        interleave=interleave,
-    )  # fmt: skip
+
+    def list_it(segment: Segment) -> None:
+        before_unmapping(segment.memory, REGION_TABLE.add(number, segment.address, nbytes))
+
+    segment = share_segment(group, nbytes, own_bytes, list_it, leader=leader, interleave=interleave)
     segment.close()  # no lock on it is needed; the mapping stays
     return segment.memory.view(dtype).reshape(shape)
-
-
-def list_region(number: int, segment: Segment) -> None:
-    """Let kernels find a segment as the region of this number, until it is unmapped."""
-    memory = segment.memory
-    mapping = mapping_of(memory)
-    if mapping is not None:
-        strike_off = REGION_TABLE.add(number, int(memory.ctypes.data), memory.nbytes)
-        mapping.listing = Listing(strike_off)

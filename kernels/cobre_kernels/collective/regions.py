@@ -12,8 +12,7 @@ from cobre_kernels.machine.atomics import load_acquire
 from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.record import Record, own_rows, shared, word
 
-# As many as Linux lets a process have mappings. A look passes only the rows that have been used, at
-# a nanosecond each.
+# As many mappings as Linux permits. A look passes the rows that have been used, at 1 ns each.
 ROWS = 2**16
 NO_REGION = 0
 NOWHERE = 0  # an address in no region

@@ -124,3 +124,15 @@ def test_a_solve_depends_only_on_its_data():
     again = solve_dense(*program)[1]
     assert first.x.tobytes() == again.x.tobytes()
     assert first.y.tobytes() == again.y.tobytes()
+
+
+@pytest.mark.parametrize(("apart", "is_regular"), [(1e-6, True), (1e-10, True), (0.0, False)])
+def test_a_basis_of_rows_that_are_nearly_alike_is_rebuilt(apart, is_regular):
+    a = np.array([[1.0, 1.0], [1.0, 1.0 + apart]])
+    lp = allocate(a, 0, 0)
+    assert cold_start(lp)
+    lp.place[:] = 0, 1, -1, -1  # both variables are basic, and neither row
+    assert rebuild(lp) == is_regular
+    if is_regular:
+        at = lp.inverse[:, lp.place[:2]]  # line by row, place by variable
+        np.testing.assert_allclose(at @ a, -np.eye(2), atol=1e-4)

@@ -28,8 +28,9 @@ from simplex.state import (
     rows_of,
 )
 
-SINGULAR = 1e-9
-"""A pivot below this, times the largest entry of its column, is taken for zero."""
+SINGULAR = 1e-12
+"""A pivot below this, times the largest entry of its column, is taken for zero. Cuts that are
+nearly alike leave pivots of 1e-10, and the simplex has to pass such bases."""
 LIGHTEST = 1e-4
 """No weight is smaller: rounding must not make one zero or negative."""
 

@@ -21,6 +21,8 @@ from typing import Any, cast
 import numpy as np
 
 from cobre_comm import CollectiveFailed, Communicator, LocalBackend
+from cobre_comm.backends.comm_group import CommGroup
+from cobre_comm.backends.shm.nameless import hand_over, make_private
 from cobre_comm.mpi4py.specifications import Array, NotHere, Partial, elements
 from cobre_comm.system.descriptor import Descriptor
 
@@ -142,17 +144,7 @@ def _lost(rank: int, what: str) -> CollectiveFailed:
 
 def _open_together(comm: Communicator) -> Descriptor:
     """Open one file without a name on all ranks; it goes with the last of them."""
-    place, opened = np.array([os.getpid(), -1]), None
-    with contextlib.suppress(OSError, AttributeError):  # all ranks learn that, below
-        if comm.rank == 0:
-            opened = Descriptor(os.memfd_create, "cobre_comm window")
-            place[1] = opened.number
-    comm.broadcast(place)
-    with contextlib.suppress(OSError):
-        if comm.rank and place[1] >= 0:
-            opened = Descriptor(
-                lambda path: os.open(path, os.O_RDWR), "/proc/{}/fd/{}".format(*place)
-            )
-    if not comm.min(int(opened is not None)):
-        raise NotHere("Win", "needs memfd_create and /proc of Linux, which a rank lacks here")
+    opened, problem = hand_over(CommGroup(comm), 0, make_private)
+    if problem:
+        raise NotHere("Win", f"needs memfd_create and /proc of Linux here: {problem}")
     return cast(Descriptor, opened)

@@ -1,9 +1,16 @@
 """Windows of the bridge: locks that exclude, holders that end or stop, parts that do not fit."""
 
+import contextlib
+import os
 import pathlib
+import tempfile
+from unittest import mock
 
 import pytest
 
+from cobre_comm.mpi4py import MPI
+from cobre_comm.mpi4py.specifications import NotHere
+from cobre_comm.testing.cases.raised import raises
 from tests.launch.command import Running, cobre, lines_of
 
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
@@ -66,3 +73,19 @@ def test_windows_refuse_what_does_not_fit_and_parts_of_other_machines():
     apart = cobre("run", "-n", 2, "--backend", "tcp", ODD, COBRE_TCP_SHARE="0")
     assert "Win of mpi4py is for the ranks of one machine here" in apart.stderr
     assert apart.returncode == 1
+
+
+@pytest.mark.ranks(2, backends=["shm", "tcp"])
+def test_where_the_number_of_a_process_means_another_one_there_is_no_window(comm):
+    """Rank 0 has a PID namespace of its own, where its number is that of rank 1 elsewhere."""
+    world = MPI.Intracomm(comm)
+    pids = world.allgather(os.getpid())
+    with contextlib.ExitStack() as stack:
+        if comm.rank == 0:
+            stack.enter_context(mock.patch("os.getpid", return_value=pids[1]))
+        else:  # the number of the descriptor is open here too
+            for _ in range(64):
+                stack.enter_context(tempfile.TemporaryFile())
+        error = raises(NotHere, MPI.Win.Allocate, 8, 8, None, world)
+    assert "rank 1: the number of a process means another process here" in str(error)
+    world.Barrier()

@@ -25,6 +25,7 @@ from cobre_comm.backends.comm_group import CommGroup
 from cobre_comm.backends.shm.nameless import hand_over, make_private
 from cobre_comm.mpi4py.specifications import Array, NotHere, Partial, elements
 from cobre_comm.system.descriptor import Descriptor
+from cobre_comm.system.running_time import running_s
 
 LOCK_EXCLUSIVE, LOCK_SHARED = 1, 2
 CACHE_LINE = 64
@@ -119,13 +120,13 @@ class Win(Partial):
         return self._part(rank)[begin : begin + nbytes]
 
     def _take(self, byte: int, how: int, rank: int) -> None:
-        give_up = time.monotonic() + (self._timeout_s or float("inf"))
+        give_up = running_s() + (self._timeout_s or float("inf"))
         nap_s = 1e-6
         while True:
             with contextlib.suppress(BlockingIOError, PermissionError):  # another rank holds it
                 fcntl.lockf(self._file.number, how | fcntl.LOCK_NB, 1, byte)
                 return
-            if time.monotonic() > give_up:
+            if running_s() > give_up:
                 ask = struct.pack(FLOCK, fcntl.F_WRLCK, os.SEEK_SET, byte, 1, 0)
                 told = struct.unpack(FLOCK, fcntl.fcntl(self._file.number, fcntl.F_GETLK, ask))
                 if told[-1] in self._pids:

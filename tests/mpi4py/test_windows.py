@@ -3,7 +3,9 @@
 import contextlib
 import os
 import pathlib
+import signal
 import tempfile
+import time
 from unittest import mock
 
 import pytest
@@ -48,6 +50,19 @@ def test_a_lock_waits_for_the_one_before_it(backend):
     assert (done.returncode, done.stderr) == (0, "")
     for rank in (0, 2):
         assert lines_of(done.stdout, rank)[1:] == ["got 1.0", "got 1.0"]
+
+
+def test_time_in_which_the_whole_job_is_suspended_is_no_wait_for_a_lock():
+    with Running("run", "-n", 2, "--timeout", 5, HOLDS, "late8", "LOCK_EXCLUSIVE") as job:
+        pids = [pid for known in job.wait_ready(2).values() for pid in known]
+        time.sleep(1)  # rank 0 waits
+        for number, suspended_s in ((signal.SIGSTOP, 6), (signal.SIGCONT, 0)):
+            for pid in pids:
+                os.kill(pid, number)
+            time.sleep(suspended_s)
+        code, output, errors = job.finish()
+    assert lines_of(output, 0)[1:] == ["got 1.0", "got 1.0"], errors
+    assert code == 0
 
 
 def test_changes_under_an_exclusive_lock_are_seen_whole_and_none_is_lost():

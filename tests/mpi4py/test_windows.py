@@ -79,6 +79,8 @@ def test_windows_refuse_what_does_not_fit_and_parts_of_other_machines():
     assert lines_of(done.stdout, 0) == [
         "ValueError: Win: bytes 8 to 24 are not inside the part of rank 0, which has 16",
         "ValueError: Win: bytes -8 to 0 are not inside the part of rank 0, which has 16",
+        *["ValueError: Win: -1 is none of the 2 ranks"] * 4,
+        *["ValueError: Win: 2 is none of the 2 ranks"] * 4,
         "ValueError: Win: a size of -1 and a unit of 8 cannot be used",
         "NotHere: Win.Accumulate of mpi4py has no counterpart here: keep mpi4py for it; "
         "cobre_comm.mpi4py has what docs/howto/mpi4py-programs.md lists",

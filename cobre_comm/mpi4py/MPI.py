@@ -145,6 +145,7 @@ class Comm(Partial):
             self._comm.allreduce(send, recv, ours)
 
     def Reduce(self, sendbuf: Any, recvbuf: Any, op: Op = SUM, root: int = 0) -> None:
+        self._comm.broadcast(np.empty(0), int(root))  # a root that is no rank, or not everyone's
         others = None if self.rank == root else np.empty_like(elements(sendbuf))
         self.Allreduce(sendbuf, recvbuf if others is None else others, op)
 

@@ -21,8 +21,11 @@ from typing import Any, cast
 import numpy as np
 
 from cobre_comm import CollectiveFailed, Communicator, LocalBackend
+from cobre_comm.backends.comm_group import CommGroup
+from cobre_comm.backends.shm.nameless import hand_over, make_private
 from cobre_comm.mpi4py.specifications import Array, NotHere, Partial, elements
 from cobre_comm.system.descriptor import Descriptor
+from cobre_comm.system.running_time import running_s
 
 LOCK_EXCLUSIVE, LOCK_SHARED = 1, 2
 CACHE_LINE = 64
@@ -46,7 +49,10 @@ class Win(Partial):
         self._begins = (np.cumsum(lengths) - lengths).tolist()
         self._region = comm.create_shared_region(int(lengths.sum()), np.uint8)
         self._marks = comm.create_shared_region(comm.size, np.int64)  # 1 + the exclusive holder
-        self._file = _open_together(comm)
+        file, problem = hand_over(CommGroup(comm), 0, make_private)  # it goes with the last rank
+        if problem:
+            raise NotHere("Win", f"needs memfd_create and /proc of Linux here: {problem}")
+        self._file = cast(Descriptor, file)
         self._timeout_s = float(os.environ.get(f"COBRE_{comm.backend.upper()}_TIMEOUT_SECS", 60))
 
     @classmethod
@@ -71,6 +77,7 @@ class Win(Partial):
         self._region.fence()
 
     def Lock(self, rank: int, lock_type: int = LOCK_EXCLUSIVE, assertion: int = 0) -> None:
+        self._check(rank)
         how = fcntl.LOCK_EX if lock_type == LOCK_EXCLUSIVE else fcntl.LOCK_SH
         gate = self._comm.size + rank  # where a writer waits, and readers that come later behind it
         self._take(gate, how, rank)
@@ -86,6 +93,7 @@ class Win(Partial):
             mark[0] = self._comm.rank + 1
 
     def Unlock(self, rank: int) -> None:
+        self._check(rank)
         mark = self._marks.block(rank, rank + 1)
         if mark[0]:
             mark[0] = 0
@@ -104,12 +112,17 @@ class Win(Partial):
         for part in (self._region, self._marks, self._file):
             part.close()
 
+    def _check(self, rank: int) -> None:
+        if not 0 <= rank < self._comm.size:
+            raise ValueError(f"Win: {rank} is none of the {self._comm.size} ranks")
+
     def _part(self, rank: int) -> Array:
         begin = self._begins[rank]
         return self._region.block(begin, begin + self._sizes[rank])
 
     def _target(self, rank: int, target: Any, nbytes: int) -> Array:
         """Return the bytes of a part from a displacement on; count and type are the origin's."""
+        self._check(rank)
         begin = int((target[0] if np.ndim(target) else target) or 0) * self._units[rank]
         if not 0 <= begin <= begin + nbytes <= self._sizes[rank]:
             part = f"the part of rank {rank}, which has {self._sizes[rank]}"
@@ -117,13 +130,13 @@ class Win(Partial):
         return self._part(rank)[begin : begin + nbytes]
 
     def _take(self, byte: int, how: int, rank: int) -> None:
-        give_up = time.monotonic() + (self._timeout_s or float("inf"))
+        give_up = running_s() + (self._timeout_s or float("inf"))
         nap_s = 1e-6
         while True:
             with contextlib.suppress(BlockingIOError, PermissionError):  # another rank holds it
                 fcntl.lockf(self._file.number, how | fcntl.LOCK_NB, 1, byte)
                 return
-            if time.monotonic() > give_up:
+            if running_s() > give_up:
                 ask = struct.pack(FLOCK, fcntl.F_WRLCK, os.SEEK_SET, byte, 1, 0)
                 told = struct.unpack(FLOCK, fcntl.fcntl(self._file.number, fcntl.F_GETLK, ask))
                 if told[-1] in self._pids:
@@ -138,21 +151,3 @@ class Win(Partial):
 
 def _lost(rank: int, what: str) -> CollectiveFailed:
     return CollectiveFailed("Win.Lock", message=f"rank {rank} {what}", ranks=[rank])
-
-
-def _open_together(comm: Communicator) -> Descriptor:
-    """Open one file without a name on all ranks; it goes with the last of them."""
-    place, opened = np.array([os.getpid(), -1]), None
-    with contextlib.suppress(OSError, AttributeError):  # all ranks learn that, below
-        if comm.rank == 0:
-            opened = Descriptor(os.memfd_create, "cobre_comm window")
-            place[1] = opened.number
-    comm.broadcast(place)
-    with contextlib.suppress(OSError):
-        if comm.rank and place[1] >= 0:
-            opened = Descriptor(
-                lambda path: os.open(path, os.O_RDWR), "/proc/{}/fd/{}".format(*place)
-            )
-    if not comm.min(int(opened is not None)):
-        raise NotHere("Win", "needs memfd_create and /proc of Linux, which a rank lacks here")
-    return cast(Descriptor, opened)

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from cobre_comm import InvalidCommunicator
+from cobre_comm import CollectiveFailed, InvalidCommunicator, InvalidRoot
 from cobre_comm.mpi4py import MPI
 from cobre_comm.mpi4py.specifications import blocks, elements
 from cobre_comm.testing.cases.raised import raises
@@ -115,6 +115,23 @@ def test_blocks_without_counts_are_as_equal_as_can_be():
     assert (array.size, counts, displs) == (5, [2, 2, 1], [0, 2, 4])
     assert blocks([np.zeros(6), 2, "d"], 3)[1:] == ([2, 2, 2], [0, 2, 4])
     assert blocks([np.zeros(9), 2, 3, "d"], 3)[1:] == ([2, 2, 2], [0, 3, 6])
+
+
+@pytest.mark.parametrize("root", [5, MPI.PROC_NULL, MPI.ROOT])
+@pytest.mark.parametrize("name", ["Reduce", "Gather", "Scatter", "reduce", "gather", "scatter"])
+def test_a_root_that_is_no_rank_is_refused(name, root):
+    buffers = [np.ones(1), np.zeros(1)] if name[0].isupper() else [[1]]
+    with pytest.raises(InvalidRoot, match=f"root {root} is not a rank"):
+        getattr(SELF, name)(*buffers, root=root)
+
+
+@pytest.mark.ranks(2, backends=["shm", "tcp"])
+def test_ranks_that_reduce_to_different_roots_are_told_both(comm):
+    call, recv = MPI.Intracomm(comm).Reduce, np.zeros(1)
+    error = raises(CollectiveFailed, lambda: call(np.ones(1), recv, root=comm.rank))
+    assert "root=0" in str(error)
+    assert "root=1" in str(error)
+    assert recv[0] == 0
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,18 @@
 """Windows of the bridge: locks that exclude, holders that end or stop, parts that do not fit."""
 
+import contextlib
+import os
 import pathlib
+import signal
+import tempfile
+import time
+from unittest import mock
 
 import pytest
 
+from cobre_comm.mpi4py import MPI
+from cobre_comm.mpi4py.specifications import NotHere
+from cobre_comm.testing.cases.raised import raises
 from tests.launch.command import Running, cobre, lines_of
 
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
@@ -43,6 +52,19 @@ def test_a_lock_waits_for_the_one_before_it(backend):
         assert lines_of(done.stdout, rank)[1:] == ["got 1.0", "got 1.0"]
 
 
+def test_time_in_which_the_whole_job_is_suspended_is_no_wait_for_a_lock():
+    with Running("run", "-n", 2, "--timeout", 5, HOLDS, "late8", "LOCK_EXCLUSIVE") as job:
+        pids = [pid for known in job.wait_ready(2).values() for pid in known]
+        time.sleep(1)  # rank 0 waits
+        for number, suspended_s in ((signal.SIGSTOP, 6), (signal.SIGCONT, 0)):
+            for pid in pids:
+                os.kill(pid, number)
+            time.sleep(suspended_s)
+        code, output, errors = job.finish()
+    assert lines_of(output, 0)[1:] == ["got 1.0", "got 1.0"], errors
+    assert code == 0
+
+
 def test_changes_under_an_exclusive_lock_are_seen_whole_and_none_is_lost():
     """Readers without a pause do not keep writers out."""
     done = cobre("run", "-n", 4, COUNTS)
@@ -57,6 +79,8 @@ def test_windows_refuse_what_does_not_fit_and_parts_of_other_machines():
     assert lines_of(done.stdout, 0) == [
         "ValueError: Win: bytes 8 to 24 are not inside the part of rank 0, which has 16",
         "ValueError: Win: bytes -8 to 0 are not inside the part of rank 0, which has 16",
+        *["ValueError: Win: -1 is none of the 2 ranks"] * 4,
+        *["ValueError: Win: 2 is none of the 2 ranks"] * 4,
         "ValueError: Win: a size of -1 and a unit of 8 cannot be used",
         "NotHere: Win.Accumulate of mpi4py has no counterpart here: keep mpi4py for it; "
         "cobre_comm.mpi4py has what docs/howto/mpi4py-programs.md lists",
@@ -66,3 +90,19 @@ def test_windows_refuse_what_does_not_fit_and_parts_of_other_machines():
     apart = cobre("run", "-n", 2, "--backend", "tcp", ODD, COBRE_TCP_SHARE="0")
     assert "Win of mpi4py is for the ranks of one machine here" in apart.stderr
     assert apart.returncode == 1
+
+
+@pytest.mark.ranks(2, backends=["shm", "tcp"])
+def test_where_the_number_of_a_process_means_another_one_there_is_no_window(comm):
+    """Rank 0 has a PID namespace of its own, where its number is that of rank 1 elsewhere."""
+    world = MPI.Intracomm(comm)
+    pids = world.allgather(os.getpid())
+    with contextlib.ExitStack() as stack:
+        if comm.rank == 0:
+            stack.enter_context(mock.patch("os.getpid", return_value=pids[1]))
+        else:  # the number of the descriptor is open here too
+            for _ in range(64):
+                stack.enter_context(tempfile.TemporaryFile())
+        error = raises(NotHere, MPI.Win.Allocate, 8, 8, None, world)
+    assert "rank 1: the number of a process means another process here" in str(error)
+    world.Barrier()

@@ -111,8 +111,8 @@ def share_segment(
 def _share_file(group: Group, leader: int, nbytes: int, is_alone: bool) -> Descriptor:
     """Return the leader's new, empty file without a name; collective."""
     problem = ""
-    hand_over = functools.partial(_hand_over, make=make_private if is_alone else make_nameless)
-    for way in (hand_over, _share_by_name):
+    without_name = functools.partial(hand_over, make=make_private if is_alone else make_nameless)
+    for way in (without_name, _share_by_name):
         file, problem = way(group, leader)
         if file is not None:
             if not problem:
@@ -121,10 +121,10 @@ def _share_file(group: Group, leader: int, nbytes: int, is_alone: bool) -> Descr
     raise AllocationFailed(nbytes, problem)
 
 
-def _hand_over(
+def hand_over(
     group: Group, leader: int, make: Callable[[], Descriptor]
 ) -> tuple[Descriptor | None, str]:
-    """HAND OVER; return the file, and the problem of the first rank that has one."""
+    """HAND OVER; return the file, and the problem of the first rank that has one, or ""."""
     offer = np.zeros(4, dtype=np.uint64)  # process, descriptor, device, inode
     file, problem = None, ""
     if group.rank == leader:
@@ -148,7 +148,7 @@ def make_nameless() -> Descriptor:
 
 
 def make_private() -> Descriptor:
-    """Return a new, empty file for a rank that shares it with no other."""
+    """Return a new, empty file that has no name and takes no room of /dev/shm."""
     if sys.platform != "linux":
         raise OSError("this system has no files without names")
     return Descriptor(os.memfd_create, "cobre_comm")

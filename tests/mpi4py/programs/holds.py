@@ -20,8 +20,8 @@ if world.rank == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     if how == "stops":
         os.kill(os.getpid(), signal.SIGSTOP)
-    if how == "late":
-        time.sleep(0.3)
+    if how.startswith("late"):
+        time.sleep(float(how[4:] or 0.3))
         window.Put(np.ones(1), 0)
         window.Unlock(0)
     time.sleep(10**6 if how == "sleeps" else 0)

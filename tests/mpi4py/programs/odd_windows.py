@@ -17,6 +17,11 @@ def refused(call, *arguments):
 
 refused(window.Get, np.zeros(2), 0, 1)
 refused(window.Put, np.zeros(1), 0, -1)
+for rank in (MPI.PROC_NULL, world.size):
+    refused(window.Get, np.zeros(1), rank)
+    refused(window.Put, np.ones(1), rank)
+    refused(window.Lock, rank)
+    refused(window.Unlock, rank)
 refused(MPI.Win.Allocate, -1, 8, None, MPI.COMM_SELF)
 refused(lambda: window.Accumulate)
 empty = MPI.Win.Allocate(0, 1, comm=world)

@@ -10,7 +10,6 @@ from cobre_comm import TcpBackend, TcpConfig
 from cobre_comm.processes.port import ReservedPort
 from cobre_comm.testing.cases.memory.lifetimes import fail, stays_flat
 
-
 M_ARENA_MAX = -8  # of glibc's malloc.h
 
 

@@ -1,6 +1,7 @@
 """Ranks that run in the workers of an executor."""
 
 import concurrent.futures
+import contextvars
 import multiprocessing
 import os
 import signal
@@ -59,6 +60,23 @@ def test_progress_comes_back_in_order_per_rank(pool):
     assert result.values == ["done"] * RANKS
     for rank in range(RANKS):
         assert [payload for who, payload in heard if who == rank] == [(rank, n) for n in range(3)]
+
+
+def progress_of_threads(comm):
+    def reports(thread):
+        for n in range(50):
+            report_progress((thread, n, bytes(100_000)))
+
+    with concurrent.futures.ThreadPoolExecutor(4) as threads:
+        each = [threads.submit(contextvars.copy_context().run, reports, n) for n in range(4)]
+        return [future.result() for future in each]
+
+
+def test_threads_of_a_rank_report_whole_messages(pool):
+    heard = []
+    launch(progress_of_threads, 2, executor=pool,
+           on_progress=lambda rank, payload: heard.append((rank, *payload[:2])))  # fmt: skip
+    assert sorted(heard) == [(r, t, n) for r in range(2) for t in range(4) for n in range(50)]
 
 
 @pytest.mark.parametrize(("fn", "inner"), [(clean_exit, SystemExit), (leaves_at_once, type(None))])

@@ -23,6 +23,7 @@ and the guardian ends their children and removes names.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
@@ -254,7 +255,8 @@ class Attempt(Closing):
         try:
             for rank in begun:
                 if rank.exit_code() is None:  # a rank that has reported its value may hang
-                    os.kill(rank.pid, signal.SIGKILL)
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(rank.pid, signal.SIGKILL)
             end_groups([rank.pid for rank in begun], wait or self._wait)
             if self.starter is not None:
                 self.starter.process.signal(signal.SIGKILL, group=True)

@@ -132,7 +132,8 @@ class Rank(abc.ABC):
         elif group:
             kill_group(self.pid, number)
         elif self.ending is None:
-            os.kill(self.pid, number)
+            with contextlib.suppress(ProcessLookupError):  # ended since, where SIGCHLD is ignored
+                os.kill(self.pid, number)
 
     @abc.abstractmethod
     def reap(self) -> None:

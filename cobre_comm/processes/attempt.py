@@ -257,7 +257,7 @@ class Attempt(Closing):
                 if rank.exit_code() is None:  # a rank that has reported its value may hang
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(rank.pid, signal.SIGKILL)
-            end_groups([rank.pid for rank in begun], wait or self._wait)
+            end_groups([rank.pid for rank in begun if rank.has_group], wait or self._wait)
             if self.starter is not None:
                 self.starter.process.signal(signal.SIGKILL, group=True)
         finally:

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import signal
+import subprocess
 import sys
 import time
 
@@ -78,6 +79,17 @@ def test_a_rank_that_ends_and_is_reaped_as_it_gets_a_signal_is_no_error(reaped, 
         rank.signal(signal.SIGTERM, group=False)
     finally:
         reaped.close()
+
+
+def test_another_process_that_has_got_the_number_of_a_rank_is_left_alone(reaped):
+    other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE,
+                             start_new_session=True)  # fmt: skip
+    [rank] = reaped.ranks
+    reaped.look()
+    rank.pid = other.pid
+    reaped.close()
+    other.communicate(b"\n")
+    assert other.returncode == 0
 
 
 def test_groups_that_are_empty_cost_no_wait():

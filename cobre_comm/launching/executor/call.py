@@ -20,14 +20,7 @@ from cobre_comm.backends.spec import Rendezvous
 from cobre_comm.backends.tcp.foreign import CONNECT_TIMEOUT_MS
 from cobre_comm.launching.executor.guest import run_rank
 from cobre_comm.launching.executor.hosts import LOOPBACK, Submit, submitters
-from cobre_comm.launching.executor.invitation import (
-    Go,
-    Hello,
-    Invitation,
-    authenticate,
-    hang_up,
-    receive,
-)
+from cobre_comm.launching.executor.invitation import Go, Hello, Invitation, admit, hang_up, receive
 from cobre_comm.launching.function import LOOK_S, FunctionAttempt, FunctionRank, OnProgress
 from cobre_comm.launching.replies import Done, exit_code_in
 from cobre_comm.processes.environment import rendezvous_variables
@@ -177,10 +170,7 @@ class GuestAttempt(FunctionAttempt[Guest]):
                 threading.Thread(target=self._hear_one, args=told, daemon=True).start()
 
     def _hear_one(self, sock: socket.socket, address: str) -> None:
-        """Queue the messages of one authenticated worker, and at last the end of its connection.
-
-        The handshake has no limit of time: a silent peer is hung up with the end of the launch.
-        """
+        """Queue the messages of one authenticated worker, and at last the end of its connection."""
         with (
             contextlib.suppress(AuthenticationError, EOFError, OSError),
             Connection(sock.detach()) as connection,
@@ -188,8 +178,8 @@ class GuestAttempt(FunctionAttempt[Guest]):
             with self._lock:
                 if self._is_closed:
                     return
-                self._open.append(connection)
-            authenticate(connection, self._secret)
+                self._open.append(connection)  # first, because a peer may never say anything
+            admit(connection, self._secret)
             hello = receive(connection)
             self._heard.put(Heard(hello.rank, came=(hello, connection, address)))
             with contextlib.suppress(EOFError, OSError):

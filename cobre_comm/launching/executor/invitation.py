@@ -56,7 +56,7 @@ def connect(invitation: Invitation) -> Connection:
     return connection
 
 
-def authenticate(connection: Connection, secret: bytes) -> None:
+def admit(connection: Connection, secret: bytes) -> None:
     """Shake hands at the launcher's end of a connection; raises unless the peer has the secret."""
     deliver_challenge(connection, secret)
     answer_challenge(connection, secret)

@@ -39,6 +39,23 @@ def forwarded(send: Callable[[int], None]) -> Iterator[None]:
             signal.signal(number, handler)
 
 
+@contextlib.contextmanager
+def postponed() -> Iterator[None]:
+    """Let a Ctrl-C wait until the block ends; a mask of signals is that of one thread alone."""
+    before: Any = signal.getsignal(signal.SIGINT)
+    came: list[tuple[int, Any]] = []
+    is_heard = threading.current_thread() is threading.main_thread() and callable(before)
+    if is_heard:
+        signal.signal(signal.SIGINT, lambda number, frame: came.append((number, frame)))
+    try:
+        yield
+    finally:
+        if is_heard:
+            signal.signal(signal.SIGINT, before)
+        for call in came[:1]:
+            before(*call)
+
+
 def outcome_of(make: Callable[[], Value]) -> tuple[Value | None, BaseException | None]:
     """Return the result of foreign code, or the exception that it raised; but raise a Ctrl-C.
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from cobre_comm.launching.function import FunctionAttempt, FunctionRank, OnProgress, warn
-from cobre_comm.launching.interrupt import forwarded
+from cobre_comm.launching.interrupt import forwarded, postponed
 from cobre_comm.launching.order import Order, worker_command
 from cobre_comm.launching.replies import Done
 from cobre_comm.processes.environment import rank_environment
@@ -99,14 +99,15 @@ class LaunchedAttempt(FunctionAttempt[LaunchedRank]):
         They inherit a mask that keeps a Ctrl-C waiting until they can report it: an interpreter
         that is interrupted while it starts writes a traceback.
         """
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            for number in self._job.ranks:
-                rank = LaunchedRank(self._job, number, self._order, self._attempt.loop)
-                self.ranks.append(rank)
-                self._attempt.add(rank, partial(self._hear, rank))
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        with postponed():
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            try:
+                for number in self._job.ranks:
+                    rank = LaunchedRank(self._job, number, self._order, self._attempt.loop)
+                    self.ranks.append(rank)
+                    self._attempt.add(rank, partial(self._hear, rank))
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def _listen(self, until: float) -> None:
         self._attempt.loop.step(until)

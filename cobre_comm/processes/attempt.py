@@ -23,6 +23,7 @@ and the guardian ends their children and removes names.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
@@ -251,17 +252,19 @@ class Attempt(Closing):
         ``wait`` waits until a time at most, and returns whether to wait no more.
         """
         begun = [rank for rank in self.ranks if rank.pid]
+        starter = self.starter if self.starter is not None and self.starter.is_started else None
         try:
             for rank in begun:
                 if rank.exit_code() is None:  # a rank that has reported its value may hang
-                    os.kill(rank.pid, signal.SIGKILL)
-            end_groups([rank.pid for rank in begun], wait or self._wait)
-            if self.starter is not None:
-                self.starter.process.signal(signal.SIGKILL, group=True)
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(rank.pid, signal.SIGKILL)
+            end_groups([rank.pid for rank in begun if rank.has_group], wait or self._wait)
+            if starter is not None:
+                starter.process.signal(signal.SIGKILL, group=True)
         finally:
             self.job_control.close()
-            if self.starter is not None:
-                self.starter.process.reap()
+            if starter is not None:
+                starter.process.reap()
             for rank in self.ranks:
                 self.guardian.forget(rank.pid)
                 rank.reap()

@@ -118,21 +118,22 @@ class Rank(abc.ABC):
             return None
         return status.si_status if status.si_code == os.CLD_EXITED else -status.si_status
 
-    def signal(self, number: int, *, group: bool) -> None:
-        """Send a signal, to its whole process group if asked; to a zombie it does nothing.
+    @property
+    def has_group(self) -> bool:
+        """Whether a process group of its number can only be the rank's.
 
-        The number of a process that is no zombie may belong to another one by now. If no process
-        has the number, a group of that number can only be the rank's.
+        If its exit code is taken, another process may have the number by now, and lead a group.
         """
+        return not (self.is_code_taken and _exists(self.pid))
+
+    def signal(self, number: int, *, group: bool) -> None:
+        """Send a signal, to its whole process group if asked; to a zombie it does nothing."""
         self.exit_code()
-        if self.is_code_taken:
-            if group and not _exists(self.pid):
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(self.pid, number)
-        elif group:
+        if group and self.has_group:
             kill_group(self.pid, number)
-        elif self.ending is None:
-            os.kill(self.pid, number)
+        elif not group and not self.is_code_taken and self.ending is None:
+            with contextlib.suppress(ProcessLookupError):  # ended since, where SIGCHLD is ignored
+                os.kill(self.pid, number)
 
     @abc.abstractmethod
     def reap(self) -> None:

@@ -16,6 +16,8 @@ from cobre_comm.run.output.outlet import Outlet
 from cobre_comm.run.terminal import Options, run_attempt
 from cobre_comm.system.streams import STDERR
 
+SAY_S = 5.0  # for a reader of stderr that takes nothing; meanwhile no signal ends the job
+
 
 def run_job(
     job: Job,
@@ -49,4 +51,4 @@ def say(line: str) -> None:
     """Write a line of the launcher to stderr."""
     outlet = Outlet(STDERR)  # which may have lost its reader
     outlet.put(f"cobre-comm: {line}\n".encode())
-    outlet.write_all()
+    outlet.write_all(SAY_S)

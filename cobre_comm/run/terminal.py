@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from cobre_comm.errors import signal_name
 from cobre_comm.processes.attempt import Attempt
 from cobre_comm.processes.binding import UNBOUND, Binding, Cpus
 from cobre_comm.processes.endings import STARTER, Ending
@@ -28,6 +29,7 @@ from cobre_comm.processes.restarts import ASKED, AttemptEnding
 from cobre_comm.run.last_lines import by_ranks, by_signal
 from cobre_comm.run.launcher_signals import ENDING_SIGNALS, GROUP_SIGNALS, SignalInbox
 from cobre_comm.run.output.destinations import Output, Shown
+from cobre_comm.run.output.outlet import Outlet
 from cobre_comm.system.open_files import SPARE_DESCRIPTORS, allow
 from cobre_comm.system.streams import STDIN
 
@@ -103,6 +105,7 @@ class _Terminal:
         self._ends_for_others = False
         self._signals: list[int] = []  # that came and are not handled yet
         self._to_forward: list[tuple[float, int]] = []  # when, and which
+        self._hurried_by = 0  # the last signal that asked to end at once
         self.attempt.loop.serve(inbox.fileno(), self._take_signals)
 
     def _say(self, line: str) -> None:
@@ -211,7 +214,9 @@ class _Terminal:
     def _impatient(self, until: float) -> bool:
         """Relay output until a time; return whether a signal asks to end at once."""
         self._relay.step(until)
-        return any(number in ENDING_SIGNALS for number in self._taken_signals())
+        asking = [number for number in self._taken_signals() if number in ENDING_SIGNALS]
+        self._hurried_by = next(iter(asking), self._hurried_by)
+        return bool(asking)
 
     def report(self) -> AttemptEnding:
         """Write the last lines to stderr; return how the attempt has ended."""
@@ -226,17 +231,31 @@ class _Terminal:
         else:
             status, lines = by_ranks(attempt, self._output.tails)
         stdout, stderr = self._output.outlets
+        is_cut = not (stdout.is_empty and stderr.is_empty)  # by a signal, while no reader took it
+        if not stdout.is_empty:
+            stdout.drop()
+            stdout.problem = f"stdout is incomplete: ended by {signal_name(self._hurried_by)}"
         for line in [*self._output.problems, *lines]:
             self._say(line)
-        stderr.write_all()
+        is_cut |= not self._writes(stderr, STRAGGLERS_S if is_cut else NEVER)
         if stderr.problem:  # a full disk, so only stdout may have room
             stdout.put(f"cobre-comm: {stderr.problem}\n".encode())
-            stdout.write_all()
+            is_cut |= not self._writes(stdout, NEVER)
+        without_rank = 128 + self._hurried_by if is_cut else int(bool(self._output.problems))
         return attempt.ending(
-            status or int(bool(self._output.problems)),
+            status or without_rank,
             has_failed=status != 0,
             why_final=self._why_final(),
         )
+
+    def _writes(self, outlet: Outlet, within_s: float) -> bool:
+        """Write the queue of an outlet; return False if a signal or the time ends the wait."""
+        self._relay.close()  # with no pipe left, this only has the loop serve the outlets
+        until = time.monotonic() + within_s
+        while not outlet.is_empty and time.monotonic() < until:
+            if self._impatient(until):
+                break
+        return outlet.is_empty
 
     def _fail_by_themselves(self) -> bool:
         """Whether a rank has failed before this launcher has ended them."""

@@ -20,7 +20,7 @@ from cobre_comm.backends.spec import Rendezvous
 from cobre_comm.backends.tcp.foreign import CONNECT_TIMEOUT_MS
 from cobre_comm.launching.executor.guest import run_rank
 from cobre_comm.launching.executor.hosts import LOOPBACK, Submit, submitters
-from cobre_comm.launching.executor.invitation import Go, Hello, Invitation, accept, hang_up, receive
+from cobre_comm.launching.executor.invitation import Go, Hello, Invitation, admit, hang_up, receive
 from cobre_comm.launching.function import LOOK_S, FunctionAttempt, FunctionRank, OnProgress
 from cobre_comm.launching.replies import Done, exit_code_in
 from cobre_comm.processes.environment import rendezvous_variables
@@ -173,12 +173,13 @@ class GuestAttempt(FunctionAttempt[Guest]):
         """Queue the messages of one authenticated worker, and at last the end of its connection."""
         with (
             contextlib.suppress(AuthenticationError, EOFError, OSError),
-            accept(sock, self._secret) as connection,
+            Connection(sock.detach()) as connection,
         ):
             with self._lock:
                 if self._is_closed:
                     return
-                self._open.append(connection)
+                self._open.append(connection)  # first, because a peer may never say anything
+            admit(connection, self._secret)
             hello = receive(connection)
             self._heard.put(Heard(hello.rank, came=(hello, connection, address)))
             with contextlib.suppress(EOFError, OSError):

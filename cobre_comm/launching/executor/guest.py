@@ -44,11 +44,15 @@ def run_rank(invitation: Invitation, fn: Callable[..., Any], args: tuple[Any, ..
         except (EOFError, OSError):
             return  # not all workers have arrived
         if isinstance(told, Go):
-            connection.send_bytes(_outcome(connection, invitation, told, fn, args))
+            sending = threading.Lock()  # a long message is two writes, and threads may report
+            done = _outcome(connection, sending, invitation, told, fn, args)
+            with sending:
+                connection.send_bytes(done)
 
 
 def _outcome(
     connection: Connection,
+    sending: threading.Lock,
     invitation: Invitation,
     told: Go,
     fn: Callable[..., Any],
@@ -58,7 +62,9 @@ def _outcome(
 
     def reporter(payload: Any) -> None:
         if invitation.wants_progress:
-            connection.send_bytes(dumps(ProgressReport(payload)))
+            message = dumps(ProgressReport(payload))
+            with sending:
+                connection.send_bytes(message)
 
     interruption = _Interruption(connection)
     try:

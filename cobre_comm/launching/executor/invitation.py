@@ -56,12 +56,10 @@ def connect(invitation: Invitation) -> Connection:
     return connection
 
 
-def accept(sock: socket.socket, secret: bytes) -> Connection:
-    """Return the launcher's end of an accepted connection; raises if it is unauthenticated."""
-    connection = Connection(sock.detach())
+def admit(connection: Connection, secret: bytes) -> None:
+    """Shake hands at the launcher's end of a connection; raises unless the peer has the secret."""
     deliver_challenge(connection, secret)
     answer_challenge(connection, secret)
-    return connection
 
 
 def receive(connection: Connection) -> Any:

@@ -83,6 +83,11 @@ class MpiStart:
         self._watch(self._process.pid)
 
     @property
+    def is_started(self) -> bool:
+        """Whether there is an ``mpiexec``; its start may have failed."""
+        return self._process is not None
+
+    @property
     def process(self) -> RankProcess:
         """``mpiexec`` itself."""
         assert self._process is not None
@@ -208,7 +213,7 @@ class MpiStart:
             self._hang_up(link)
         leftovers.remove(self._segments or set())
         until = time.monotonic() + LEAVE_S
-        while self.process.exit_code() is None and time.monotonic() < until:
+        while self.is_started and self.process.exit_code() is None and time.monotonic() < until:
             if step(until):
                 break
 

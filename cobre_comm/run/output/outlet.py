@@ -63,8 +63,7 @@ class Outlet:
             else:
                 name = {STDOUT: "stdout", STDERR: "stderr"}.get(self.fd, f"descriptor {self.fd}")
                 self.problem = f"{name} is incomplete: {error.strerror}"
-            self._pending.clear()
-            self._pending_bytes = 0
+            self.drop()
             return
         self._pending.popleft()
         self._pending_bytes -= written
@@ -72,10 +71,14 @@ class Outlet:
             # A queue of views keeps this linear in the length of a long block.
             self._pending.appendleft(memoryview(data)[written:])  # type: ignore[arg-type]
 
-    def write_all(self) -> None:
-        """Write everything, waiting for the reader."""
+    def drop(self) -> None:
+        """Empty the queue without writing it."""
+        self._pending.clear()
+        self._pending_bytes = 0
+
+    def write_all(self, wait_s: float) -> None:
+        """Write everything; give up once the reader has taken nothing for so long."""
         writable = select.poll()
         writable.register(self.fd, select.POLLOUT)
-        while self._pending:
-            writable.poll()
+        while self._pending and writable.poll(wait_s * 1000):
             self.write_some()

@@ -58,9 +58,11 @@ class Relay:
         self._arm()
 
     def close(self) -> None:
-        """Stop reading, and finish the streams with the bytes that have arrived."""
+        """Read what the pipes hold, and finish the streams."""
         for pipe in list(self._streams):
-            self._end(pipe)
+            self._read(pipe)
+            if pipe in self._streams:
+                self._end(pipe)
         self._arm()
 
     def _read(self, pipe: int) -> None:

@@ -1,8 +1,13 @@
 import re
+import sys
 
 import psutil
 import pytest
 
+from cobre_comm.processes.job import Job
+from cobre_comm.processes.mpi.mpiexec import Mpiexec
+from cobre_comm.run.launcher_signals import SignalInbox
+from cobre_comm.run.terminal import Options, run_attempt
 from cobre_comm.testing import BackendName
 from tests.grid import slow
 from tests.launch.command import PROGRAMS, Running, cobre, lines_of
@@ -74,6 +79,19 @@ def test_killed_mpiexec_ends_the_job(a_library):
         assert code == 137
         assert errors.splitlines()[-1].startswith("cobre-comm: mpiexec was ended by signal 9")
         assert job.survivors() == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="mpiexec starts ranks on Linux only")
+def test_an_mpiexec_that_cannot_be_started_is_an_error_and_leaves_nothing(monkeypatch):
+    def cannot(*_, **__):
+        raise OSError("no process is left")
+
+    monkeypatch.setattr("cobre_comm.processes.mpi.start.RankProcess", cannot)
+    mpiexec = Mpiexec("mpich", ("mpiexec",), {}, "mpich")
+    before = set(psutil.Process().children())
+    with SignalInbox([]) as inbox, pytest.raises(OSError, match="no process is left"):
+        run_attempt(Job(2, "mpi"), ["true"], Options(), inbox, mpiexec)
+    assert set(psutil.Process().children()) <= before
 
 
 def test_calls_of_the_migration_guide_give_what_mpi4py_gives(a_library):

@@ -41,7 +41,7 @@ elif action == "pieces":
         time.sleep(0.05)
 elif action == "flood" and rank == 1:
     for _ in range(int(sys.argv[2])):
-        os.write(1, b"flood " + b"y" * 9_993 + b"\n")
+        os.write(int(sys.argv[3]), b"flood " + b"y" * 9_993 + b"\n")
 elif action == "flood":
     print("a drop")
 elif action == "boast":

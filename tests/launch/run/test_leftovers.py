@@ -3,12 +3,16 @@
 import os
 import pathlib
 import signal
+import subprocess
 import sys
 import time
 
 import pytest
 
+from cobre_comm.processes.attempt import Attempt
 from cobre_comm.processes.guardian import ASKED_S, end_groups
+from cobre_comm.processes.job import Job
+from cobre_comm.processes.rank import RankProcess, Standard
 from cobre_comm.testing.cases.waiting import wait_until
 from tests.launch.command import COMMAND, PROGRAMS, SOON_S, Running
 
@@ -56,6 +60,36 @@ def test_no_shared_memory_of_the_users_stays(launcher, method, end):
             for left in memory_of(name):
                 pathlib.Path("/dev/shm", left).unlink()
         assert job.survivors() == []
+
+
+@pytest.fixture
+def reaped():
+    """Return an attempt of one rank, which has ended; somebody else has waited for the process."""
+    attempt = Attempt(Job(1, "local"), print)
+    attempt.add(RankProcess(0, [sys.executable, "-c", ""], os.environ, Standard()))
+    os.waitpid(attempt.ranks[0].pid, 0)
+    return attempt
+
+
+def test_a_rank_that_ends_and_is_reaped_as_it_gets_a_signal_is_no_error(reaped, monkeypatch):
+    """Where SIGCHLD is ignored, its number is free between the look and the signal."""
+    [rank] = reaped.ranks
+    monkeypatch.setattr(rank, "exit_code", lambda: None)
+    try:
+        rank.signal(signal.SIGTERM, group=False)
+    finally:
+        reaped.close()
+
+
+def test_another_process_that_has_got_the_number_of_a_rank_is_left_alone(reaped):
+    other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE,
+                             start_new_session=True)  # fmt: skip
+    [rank] = reaped.ranks
+    reaped.look()
+    rank.pid = other.pid
+    reaped.close()
+    other.communicate(b"\n")
+    assert other.returncode == 0
 
 
 def test_groups_that_are_empty_cost_no_wait():

@@ -1,14 +1,19 @@
 import os
+import signal
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
+import psutil
 import pytest
 
+from cobre_comm.processes.loop import LauncherLoop
 from cobre_comm.run.output.lines import Screen, Stream, rank_prefix
-from cobre_comm.run.output.outlet import Outlet
+from cobre_comm.run.output.outlet import FULL_BYTES, Outlet
+from cobre_comm.run.output.relay import Relay
 from cobre_comm.system.cores import usable_cores
+from cobre_comm.testing.cases.waiting import wait_until
 from tests.command import run
 from tests.launch.command import (
     COMMAND,
@@ -149,9 +154,9 @@ def test_only_rank_0_gets_stdin(ranks):
     assert sorted(done.stdout.splitlines()) == expected
 
 
-def flooding(lines):
+def flooding(lines, descriptor=1):
     """Start two ranks: rank 1 writes many lines of 10,000 bytes, rank 0 writes one."""
-    command = [*COMMAND, "run", "-n", "2", str(ACT), "flood", str(lines)]
+    command = [*COMMAND, "run", "-n", "2", str(ACT), "flood", str(lines), str(descriptor)]
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, env=environment())  # fmt: skip
 
@@ -177,6 +182,43 @@ def test_nothing_is_lost_when_the_reader_is_slow_and_the_ranks_have_gone():
         time.sleep(2.5)
         assert len(process.stdout.read()) == 120 * 10_004 + len("[0] a drop\n")
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize("descriptor", [1, 2])
+def test_a_signal_that_cuts_the_output_of_ended_ranks_is_no_success(descriptor):
+    with flooding(30, descriptor) as process:
+        launcher = psutil.Process(process.pid)
+        assert wait_until(launcher.children)
+        assert wait_until(lambda: not launcher.children())  # 64 KiB are in the pipe
+        process.terminate()
+        try:
+            assert process.wait(30) == 128 + signal.SIGTERM
+        finally:
+            process.kill()
+        if descriptor == 1:
+            said = b"cobre-comm: stdout is incomplete: ended by signal 15 (SIGTERM)\n"
+            assert process.stderr.read() == said
+
+
+def test_a_relay_that_is_closed_has_taken_what_ended_ranks_have_written():
+    (reader, ours), (theirs, rank) = os.pipe(), os.pipe()
+    outlet, screen = Outlet(ours), Screen()
+    relay = Relay([outlet], LauncherLoop())
+    relay.add(theirs, Stream(outlet, b"", screen))
+    outlet.put(b"x" * FULL_BYTES)
+    relay.step(0.0)  # from now on the pipe is not read
+    os.write(rank, b"the end\n")
+    os.close(rank)
+    relay.close()
+    assert not relay.is_reading
+    os.set_blocking(reader, False)
+    seen = b""
+    while not relay.is_done:
+        relay.step(0.0)
+        seen += os.read(reader, 2**20)
+    assert seen.endswith(b"the end\n")
+    os.close(reader)
+    os.close(ours)
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&- 2>&-"])
@@ -249,7 +291,7 @@ def test_outlet_keeps_what_a_descriptor_that_does_not_block_refuses():
         outlet.write_some()
     with ThreadPoolExecutor() as pool, os.fdopen(reader, "rb") as file:
         read = pool.submit(file.read, len(sent))
-        outlet.write_all()
+        outlet.write_all(10)
         assert read.result() == sent
     os.close(writer)
 

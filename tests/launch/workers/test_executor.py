@@ -1,6 +1,7 @@
 """Ranks that run in the workers of an executor."""
 
 import concurrent.futures
+import contextvars
 import multiprocessing
 import os
 import signal
@@ -13,6 +14,7 @@ import pytest
 from cobre_comm import WorkerError, launch, report_progress
 from cobre_comm.launching.executor import hosts, invitation
 from cobre_comm.processes.port import LOOPBACK
+from cobre_comm.testing.cases.waiting import wait_until
 from tests.launch.workers.test_launch import (
     add,
     clean_exit,
@@ -59,6 +61,45 @@ def test_progress_comes_back_in_order_per_rank(pool):
     assert result.values == ["done"] * RANKS
     for rank in range(RANKS):
         assert [payload for who, payload in heard if who == rank] == [(rank, n) for n in range(3)]
+
+
+def progress_of_threads(comm):
+    def reports(thread):
+        for n in range(50):
+            report_progress((thread, n, bytes(100_000)))
+
+    with concurrent.futures.ThreadPoolExecutor(4) as threads:
+        each = [threads.submit(contextvars.copy_context().run, reports, n) for n in range(4)]
+        return [future.result() for future in each]
+
+
+def test_threads_of_a_rank_report_whole_messages(pool):
+    heard = []
+    launch(progress_of_threads, 2, executor=pool,
+           on_progress=lambda rank, payload: heard.append((rank, *payload[:2])))  # fmt: skip
+    assert sorted(heard) == [(r, t, n) for r in range(2) for t in range(4) for n in range(50)]
+
+
+def test_a_connection_that_says_nothing_ends_with_the_launch(pool, monkeypatch):
+    listeners, create = [], socket.create_server
+
+    def noted(*arguments, **options):
+        listeners.append(create(*arguments, **options))
+        return listeners[-1]
+
+    silent, before = [], set(threading.enumerate())
+
+    def on_progress(rank, payload):
+        silent.append(socket.create_connection(listeners[0].getsockname()))
+        assert wait_until(lambda: silent[-1].recv(1))  # the challenge, so a thread waits for us
+
+    monkeypatch.setattr("cobre_comm.launching.executor.call.socket.create_server", noted)
+    launch(progress, RANKS, args=(1,), executor=pool, on_progress=on_progress)
+    wait_until(lambda: set(threading.enumerate()) <= before, limit_s=10)
+    left = set(threading.enumerate()) - before
+    for connection in silent:
+        connection.close()
+    assert left == set()
 
 
 @pytest.mark.parametrize(("fn", "inner"), [(clean_exit, SystemExit), (leaves_at_once, type(None))])

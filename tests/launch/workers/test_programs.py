@@ -164,6 +164,44 @@ def test_ctrl_c_in_the_parent_ends_all_with_one_line(launching):
     assert launching.survivors() == []
 
 
+INTERRUPTED_AT_START = """
+import os, signal, threading, time
+from pathlib import Path
+from cobre_comm import launch
+from cobre_comm.launching import launched
+
+def fn(comm): return comm.rank
+
+class Outbox(launched.Outbox):
+    made = 0
+    def send(self, message):
+        super().send(message)
+        Outbox.made += 1
+        if Outbox.made == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.05)
+
+def descriptors():
+    return len(os.listdir("/proc/self/fd"))
+
+if __name__ == "__main__":
+    launched.Outbox = Outbox
+    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+    before = descriptors()
+    try:
+        launch(fn, 3)
+    except KeyboardInterrupt:
+        print("raised")
+    print("children:", Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text())
+    print("more descriptors:", descriptors() - before)
+"""
+
+
+def test_ctrl_c_in_another_thread_while_workers_start_leaves_none(written):
+    done = run_here(str(written(INTERRUPTED_AT_START)))
+    assert done.stdout == "raised\nchildren: \nmore descriptors: 0\n"
+
+
 def test_killed_parent_leaves_no_worker(launching):
     launching.process.kill()
     assert launching.survivors() == []

@@ -120,6 +120,15 @@ class Notes:
         _store(self._view.named, len(self._names))
 
 
+def _renew_lock() -> None:
+    """In a forked child, make a lock: the thread that held the parent's does not run here."""
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
+
+
 def _store(address: int, value: int) -> None:
     access.store_word_kernel.call(address, value)
 

@@ -5,6 +5,7 @@ import math
 import multiprocessing
 import os
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from cobre_kernels.machine.record import peek_now, poke_now
 
 from cobre_comm.journal import progress
 from cobre_comm.journal.progress import Notes, Reports, read_reports, reports_of
+from tests.forked import fork, outcome
 
 NAMES = ("lower bound", "upper bound")
 
@@ -132,3 +134,22 @@ def test_a_process_that_is_forked_off_has_reports_of_its_own():
     mine = reports_of(os.getpid(), os.getpid())
     assert mine.names[-1] == "parent"
     assert mine.values[-1][-1] == 1.0
+
+
+def test_a_process_that_is_forked_off_during_a_report_can_report():
+    """The thread that reports holds the lock, and does not run in the child."""
+    held, ends = threading.Event(), threading.Event()
+
+    def report():
+        with progress._lock:
+            held.set()
+            ends.wait()
+
+    thread = threading.Thread(target=report)
+    thread.start()
+    held.wait()
+    try:
+        assert outcome(*fork(progress.note, {"x": 1}), within_s=5) is None
+    finally:
+        ends.set()
+        thread.join()

@@ -477,15 +477,10 @@ class KernelBackend(Communicator):
     def _guard(self) -> int:
         return int(peek_now(self._comm.guard))
 
-    @_guard.setter
-    def _guard(self, value: int) -> None:
-        poke_now(self._comm.guard, value)
-
     def _check_open(self) -> None:
         """Raise ``InvalidCommunicator`` for a closed communicator, or one of a parent process."""
-        refusal = _REFUSALS.get(self._guard, 0)
-        if refusal and refusal != status.IS_BROKEN:
-            self._raise(BARRIER, refusal)
+        if self._guard != states.BROKEN:
+            self._check_usable()
 
     def stats(self) -> Stats:
         """Return, by operation, what this rank has spent, and the ranks that it has waited for."""
@@ -589,7 +584,7 @@ class KernelBackend(Communicator):
 
     def _mark_forked(self) -> None:
         """In a forked child, mark this communicator as the parent's."""
-        self._guard = states.FORKED
+        poke_now(self._comm.guard, states.FORKED)
         if self._membership.transport is not None:
             self._membership.transport.let_go(states.FORKED)
 

@@ -47,7 +47,7 @@ def test_a_report_that_begins_is_shown_whole_or_not_at_all(monkeypatch):
     for report in range(1, REPORTS + 1):
         add(notes, report)
     before = notes._memory.copy()
-    monkeypatch.setattr(progress, "_store", lambda *store: pending.append(store))
+    monkeypatch.setattr(progress, "store", lambda *store: pending.append(store))
     add(notes, REPORTS + 1)
     stores = list(pending)
     row = notes._view.reports[(REPORTS + 1) % REPORTS].address

@@ -187,8 +187,8 @@ def _exchange(
 
 
 def _own_calls(comm: Communicator, name: str) -> contextlib.AbstractContextManager[None]:
-    """Mark collectives as those of ``objects``; a third backend may not tell them apart."""
-    mark: Any = getattr(comm, "_own_calls", contextlib.nullcontext)
+    """Mark collectives as steps of ``objects``; a third backend may not tell them apart."""
+    mark: Any = getattr(comm, "_together", contextlib.nullcontext)
     marked: contextlib.AbstractContextManager[None] = mark(name)
     return marked
 

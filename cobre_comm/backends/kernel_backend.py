@@ -477,15 +477,10 @@ class KernelBackend(Communicator):
     def _guard(self) -> int:
         return int(peek_now(self._comm.guard))
 
-    @_guard.setter
-    def _guard(self, value: int) -> None:
-        poke_now(self._comm.guard, value)
-
     def _check_open(self) -> None:
         """Raise ``InvalidCommunicator`` for a closed communicator, or one of a parent process."""
-        refusal = _REFUSALS.get(self._guard, 0)
-        if refusal and refusal != status.IS_BROKEN:
-            self._raise(BARRIER, refusal)
+        if self._guard != states.BROKEN:
+            self._check_usable()
 
     def stats(self) -> Stats:
         """Return, by operation, what this rank has spent, and the ranks that it has waited for."""
@@ -513,11 +508,32 @@ class KernelBackend(Communicator):
         return ""
 
     def close(self) -> None:
-        """Leave the group; idempotent. Ranks that wait for this rank learn that it has left."""
-        found, met = self._end(), self._membership
-        if met.attachment is not None and found not in _ENDED:
-            if found != states.BROKEN:  # a broken one has said so already
+        """Leave the group; idempotent. Ranks that wait for this rank learn that it has left.
+
+        ``InvalidCommunicator`` is raised, and nothing changes, if a collective is under way in
+        another thread, or waits while a signal handler calls this.
+        """
+        error = sys.exception()
+        if id(error) != self._handled:  # raised since this communicator was made
+            self._tell_raised(error)
+        found = int(self._shut(self._address))
+        self._refuse_if_busy("close", found)
+        try:  # writing files may take long, and raise
+            if found == states.IDLE:  # a broken one has said so already
                 self._say_goodbye()
+            if found in _OPEN and prints_stats():
+                self._journals.print_table()
+            if self._trace is not None:
+                self._trace.finish()
+        finally:
+            self._let_go(found)
+
+    def _let_go(self, found: int) -> None:
+        """Give back what this communicator holds, by what its guard held before."""
+        met = self._membership
+        self._journals.hide()
+        self._give_back()
+        if met.attachment is not None and found in _OPEN:
             self._comm.node.control = 0
             met.attachment.close()
             self._membership = dataclasses.replace(met, attachment=None)
@@ -551,34 +567,14 @@ class KernelBackend(Communicator):
         """Note in the journal the exception by which this rank leaves, for the others to read."""
         if error is None or isinstance(error, (SystemExit, GeneratorExit)):  # it means to end
             return
-        if self._guard in (states.IDLE, states.BROKEN):
+        if self._guard in _OPEN:
             self._journals.note_raised(raised.line_of(error))
-
-    def _end(self) -> int:
-        """Let no collective begin any more; return what the guard held.
-
-        ``InvalidCommunicator`` is raised, and nothing changes, if a collective is under way in
-        another thread, or waits while a signal handler calls this.
-        """
-        error = sys.exception()
-        if id(error) != self._handled:  # raised since this communicator was made
-            self._tell_raised(error)
-        found = int(self._shut(self._address))
-        self._refuse_if_busy("close", found)
-        if found in (states.IDLE, states.BROKEN) and prints_stats():
-            self._journals.print_table()
-        if self._trace is not None:
-            self._trace.finish()
-        self._journals.hide()
-        self._give_back()
-        return found
 
     def _refuse_if_busy(self, name: str, found: int) -> None:
         """Raise ``InvalidCommunicator`` if the guard has told that a collective is under way."""
         if found == states.BUSY:
-            why = failure.IN_THREAD
-            if failure.is_interrupted(self._comm):
-                why = failure.IN_HANDLER
+            in_handler = failure.is_interrupted(self._comm)
+            why = failure.IN_HANDLER if in_handler else failure.IN_THREAD
             raise InvalidCommunicator(f"{name}: {why}")
 
     def _give_up(self, why: int) -> int:
@@ -588,7 +584,7 @@ class KernelBackend(Communicator):
 
     def _mark_forked(self) -> None:
         """In a forked child, mark this communicator as the parent's."""
-        self._guard = states.FORKED
+        poke_now(self._comm.guard, states.FORKED)
         if self._membership.transport is not None:
             self._membership.transport.let_go(states.FORKED)
 
@@ -634,7 +630,7 @@ def _backend_class(cls: type) -> type:
     return next((each for each in cls.__mro__ if "_numba_type_" in each.__dict__), cls)
 
 
-_ENDED = (states.CLOSED, states.FORKED, states.FINALIZED)
+_OPEN = (states.IDLE, states.BROKEN)
 _REFUSALS = {
     states.BROKEN: status.IS_BROKEN,
     states.CLOSED: status.IS_CLOSED,

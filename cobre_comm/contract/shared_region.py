@@ -314,6 +314,9 @@ def region_layout(shape: Any, dtype: Any, placement: Any) -> tuple[Lengths, np.d
         wanted = "one length or more, each at least 0"
         raise ValueError(f"create_shared_region: shape must have {wanted}, got {shape}")
     element_type = np.dtype(dtype)
+    while element_type.subdtype is not None:  # an element is an array: its axes come last
+        element_type, inner = element_type.subdtype
+        lengths += inner
     if element_type.hasobject:
         objects = TypeError(f"dtype {element_type} holds Python objects; use a dtype of fixed size")
         raise explained(objects, OBJECTS)

@@ -57,8 +57,8 @@ class WorkOwner(Protocol):
     def _agree_on(self, signature: int, compared: int) -> None:
         """Wait for all ranks, which must give the same numbers."""
 
-    def _own_calls(self, name: str) -> AbstractContextManager[None]:
-        """Mark collectives as the library's own."""
+    def _together(self, name: str) -> AbstractContextManager[None]:
+        """Break the communicator if this rank fails between steps of the library's own."""
 
     def _raise(self, operation: int, outcome: int) -> NoReturn:
         """Raise what the outcome of an operation means."""
@@ -289,9 +289,9 @@ class Work(Closing):
             self._comm._raise(COSTS, status.WORK_IS_CLOSED)
         now = work.ticks_kernel.call(self._address)
         self._comm._agree_on(COSTS, self._identity)
-        seconds = self._own_costs(now)
-        if self.count:
-            with self._comm._own_calls("costs"):
+        with self._comm._together("costs"):
+            seconds = self._own_costs(now)
+            if self.count:
                 self._comm.allreduce(seconds, seconds)  # all but one add 0
         return seconds
 

@@ -23,12 +23,11 @@ from cobre_kernels.collective.seeing.progress import (
     REPORTS,
     SERIES_ROWS,
 )
-from cobre_kernels.machine import access
 from cobre_kernels.machine.record import WORD_BYTES
 from numpy.typing import NDArray
 
 from cobre_comm.journal.copied import letters_at
-from cobre_comm.journal.shown import load, show, shown
+from cobre_comm.journal.shown import load, show, shown, store
 from cobre_comm.reports.raised import cut
 
 MEMORY_NAME = "cobre_comm.progress"  # /proc/PID/fd shows it
@@ -91,9 +90,9 @@ class Notes:
         self._count = 0
         self._file, self._memory = show(MEMORY_NAME, PROGRESS.size_bytes)
         self._view = PROGRESS.of(self._memory)
-        _store(self._view.pid, self.pid)
+        store(self._view.pid, self.pid)
         # Pairs with the load in read_reports, which comes first there.
-        _store(self._view.magic, PROGRESS_MAGIC)
+        store(self._view.magic, PROGRESS_MAGIC)
 
     def add(self, found: Mapping[bytes, float]) -> None:
         """Note a report. The releases pair with the loads in read_reports."""
@@ -101,27 +100,32 @@ class Notes:
             if letters not in self._names and len(self._names) < SERIES_ROWS:
                 self._name(letters)
         self._count += 1
-        _store(self._view.begun, self._count)
+        store(self._view.begun, self._count)
         row = self._view.reports[self._count % REPORTS]
-        _store(row.noted_ns, time.monotonic_ns())
+        store(row.noted_ns, time.monotonic_ns())
         for index in range(SERIES_ROWS):
             is_named = index < len(self._names)
             value = found.get(self._names[index], math.nan) if is_named else math.nan
-            _store(row.values[index].bits, struct.unpack("q", struct.pack("d", value))[0])
-        _store(row.number, self._count)
+            store(row.values[index].bits, struct.unpack("q", struct.pack("d", value))[0])
+        store(row.number, self._count)
 
     def _name(self, letters: bytes) -> None:
         """Give the next series its name. The releases pair with the loads in read_reports."""
         words = struct.unpack(f"{NAME_WORDS}q", letters.ljust(NAME_BYTES, b"\0"))
         row = self._view.series[len(self._names)]
         for index, word in enumerate(words):
-            _store(row.name[index].value, word)
+            store(row.name[index].value, word)
         self._names.append(letters)
-        _store(self._view.named, len(self._names))
+        store(self._view.named, len(self._names))
 
 
-def _store(address: int, value: int) -> None:
-    access.store_word_kernel.call(address, value)
+def _renew_lock() -> None:
+    """In a forked child, make a lock: the thread that held the parent's does not run here."""
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
 
 
 def read_reports(memory: NDArray[np.int64]) -> Reports | None:

@@ -84,3 +84,8 @@ def open_shared(path: str) -> Descriptor:
 def load(address: int) -> int:
     """Load a word that another process may write, with acquire."""
     return int(access.load_word_kernel.call(address))
+
+
+def store(address: int, value: int) -> None:
+    """Store a word for other processes, with release; the caller names the load it pairs with."""
+    access.store_word_kernel.call(address, value)

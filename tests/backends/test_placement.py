@@ -67,6 +67,18 @@ def test_ranks_take_the_pages_of_their_slots(comm, monkeypatch):
     assert taken[-1] == range(first if comm.rank else 0, last)  # after the memory of a journal
 
 
+@pytest.mark.ranks(1, backends=["shm"])
+def test_a_large_region_is_taken_in_pieces(comm, monkeypatch):
+    """A signal undoes the piece under way, on Linux before 6.10; a periodic one may always come."""
+    taken = []
+    monkeypatch.setattr(
+        os, "posix_fallocate", lambda fd, start, count: taken.append((start, count))
+    )
+    comm.create_shared_region(512 * 2**20, "u1").close()
+    assert max(count for _, count in taken) <= 16 * 2**20
+    assert sum(count for _, count in taken) == 512 * 2**20
+
+
 @pytest.mark.parametrize("placement", ["leader", "owner", "interleave"])
 def test_ranks_take_all_rows_together(placement):
     for rows in (1, 2, 7, 1000):

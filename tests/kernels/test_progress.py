@@ -5,6 +5,7 @@ import math
 import multiprocessing
 import os
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from cobre_kernels.machine.record import peek_now, poke_now
 
 from cobre_comm.journal import progress
 from cobre_comm.journal.progress import Notes, Reports, read_reports, reports_of
+from tests.forked import fork, outcome
 
 NAMES = ("lower bound", "upper bound")
 
@@ -45,7 +47,7 @@ def test_a_report_that_begins_is_shown_whole_or_not_at_all(monkeypatch):
     for report in range(1, REPORTS + 1):
         add(notes, report)
     before = notes._memory.copy()
-    monkeypatch.setattr(progress, "_store", lambda *store: pending.append(store))
+    monkeypatch.setattr(progress, "store", lambda *store: pending.append(store))
     add(notes, REPORTS + 1)
     stores = list(pending)
     row = notes._view.reports[(REPORTS + 1) % REPORTS].address
@@ -132,3 +134,22 @@ def test_a_process_that_is_forked_off_has_reports_of_its_own():
     mine = reports_of(os.getpid(), os.getpid())
     assert mine.names[-1] == "parent"
     assert mine.values[-1][-1] == 1.0
+
+
+def test_a_process_that_is_forked_off_during_a_report_can_report():
+    """The thread that reports holds the lock, and does not run in the child."""
+    held, ends = threading.Event(), threading.Event()
+
+    def report():
+        with progress._lock:
+            held.set()
+            ends.wait()
+
+    thread = threading.Thread(target=report)
+    thread.start()
+    held.wait()
+    try:
+        assert outcome(*fork(progress.note, {"x": 1}), within_s=5) is None
+    finally:
+        ends.set()
+        thread.join()

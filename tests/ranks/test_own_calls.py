@@ -1,11 +1,14 @@
 """The library's own collectives are not counted, and not shown, as the program's."""
 
 import re
+import time
 
 import numpy as np
 import pytest
 
 from cobre_comm import CollectiveFailed, objects
+from cobre_comm.contract.work import Work
+from cobre_comm.testing.cases.raised import raises
 from tests.launch.command import cobre
 
 BACKENDS = ["shm", "tcp"]
@@ -50,6 +53,38 @@ def test_who_was_waited_for_is_counted_and_no_share(comm):
         comm.sum(1)
     for sentence in re.findall("rank . was waited for in .*", repr(comm.stats())):
         assert re.fullmatch(r"rank . was waited for in \d of 7 allreduce calls, .* of .*", sentence)
+
+
+def broadcast_an_object(comm):
+    return objects.broadcast(comm, {"stages": np.arange(12)})
+
+
+def gather_objects(comm):
+    return objects.allgather(comm, np.arange(12))
+
+
+def know_costs(comm):
+    return comm.create_work(3).costs()
+
+
+def refuse(*_, **__):
+    raise MemoryError("no memory on this rank")
+
+
+@pytest.mark.ranks(2, backends=BACKENDS)
+@pytest.mark.parametrize("act", [broadcast_an_object, gather_objects, know_costs])
+def test_a_rank_that_fails_between_two_of_them_is_not_waited_for(comm, act, monkeypatch):
+    if comm.rank == 1:
+        with monkeypatch.context() as patch:
+            patch.setattr(objects.np, "empty", refuse)
+            patch.setattr(Work, "_own_costs", refuse)
+            raises(MemoryError, act, comm)
+        time.sleep(2)  # it has caught the error, and its communicator is open
+    else:
+        began = time.monotonic()
+        error = raises(CollectiveFailed, act, comm)
+        assert time.monotonic() - began < 1.5
+        assert error.ranks == (1,)
 
 
 TRACED = """

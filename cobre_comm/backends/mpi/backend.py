@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from cobre_kernels.collective import comm as states
 from cobre_kernels.collective.calls import SPLIT
+from cobre_kernels.machine.record import poke_now
 
 from cobre_comm.backends.agreement import Group
 from cobre_comm.backends.kernel_backend import KernelBackend
@@ -134,4 +135,4 @@ class MpiBackend(KernelBackend):
         with contextlib.suppress(InvalidCommunicator):
             self.close()
         if self._guard in (states.CLOSED, states.BROKEN):
-            self._guard = states.FINALIZED
+            poke_now(self._comm.guard, states.FINALIZED)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-from cobre_kernels.machine import access
 from cobre_kernels.machine.record import View
 from cobre_kernels.shm import control
 from cobre_kernels.shm.control import CONTROL
@@ -14,21 +13,13 @@ from cobre_comm.backends.shm.buffers import choose_cast_bytes
 from cobre_comm.backends.shm.segment import Segment
 from cobre_comm.config import ShmConfig
 from cobre_comm.errors import InitializationFailed
+from cobre_comm.journal.shown import load as load
+from cobre_comm.journal.shown import store as store
 
 
 def words(segment: Segment) -> View:
     """Return the control region; its attributes are the addresses of its shared words."""
     return CONTROL.at(segment.address)
-
-
-def load(address: int) -> int:
-    """Load a shared word, with acquire."""
-    return int(access.load_word_kernel.call(address))
-
-
-def store(address: int, value: int) -> None:
-    """Store a shared word, with release; the caller names the load that it pairs with."""
-    access.store_word_kernel.call(address, value)
 
 
 def segment_bytes(size: int, buffer_bytes: int) -> int:

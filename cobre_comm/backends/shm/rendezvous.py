@@ -108,11 +108,11 @@ def _lead(config: ShmConfig, buffer_bytes: int) -> Segment:
         header.register(config, segment)
         header.publish(config, segment, buffer_bytes)
         _await_followers(config, segment)
+        segments.unlink(config.name)  # under the lock, so the name still leads to this file
     except BaseException:
         segments.unlink(config.name)
         file.close()  # drops the lock, so ranks that wait for READY wait no more
         raise
-    segments.unlink(config.name)  # under the lock, so the name still leads to this file
     # Release: pairs with the load of ready in _await_ready.
     header.store(header.words(segment).ready, 1)
     return segment

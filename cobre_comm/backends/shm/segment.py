@@ -25,7 +25,7 @@ from cobre_comm.system.descriptor import Descriptor
 from cobre_comm.system.mapping import map_file
 
 SHM_FOLDER = pathlib.Path("/dev/shm")  # where Linux has the files of shm_open
-RESERVE_PIECE_BYTES = 256 * 2**20  # a signal interrupts a reservation only between pieces
+RESERVE_PIECE_BYTES = 8 * 2**20  # a signal is served between pieces; until Linux 6.10 it undoes one
 PRIVATE_MODE = 0o600
 CAN_RESERVE = hasattr(os, "posix_fallocate")
 

@@ -73,6 +73,21 @@ def test_stale_segment_is_replaced(comm):
 
 
 @ranks(1)
+def test_a_rank_that_is_interrupted_before_it_removes_the_name(comm, monkeypatch):
+    unlink, strikes = rendezvous.segments.unlink, [KeyboardInterrupt()]
+
+    def struck(name):
+        if strikes:
+            raise strikes.pop()
+        unlink(name)
+
+    monkeypatch.setattr(rendezvous.segments, "unlink", struck)
+    raises(KeyboardInterrupt, meet)
+    assert not segment().exists()
+    assert meet() == 1.0
+
+
+@ranks(1)
 def test_live_segment_is_left_alone(comm):
     """Another job holds the name, and its owner holds the lock."""
     make_segment()

@@ -103,6 +103,22 @@ def populate_rows(comm, caller, shape, dtype):
             assert_same_bytes(np.array(region.as_slice()), expected)
 
 
+def elements_that_are_arrays(comm):
+    """A dtype of several numbers adds axes to a region, as it does to an array of NumPy."""
+    pairs = np.dtype(("f8", 2))
+    for dtype in (pairs, np.dtype((pairs, (3, 1)))):
+        expected = np.zeros(4, dtype)
+        with comm.create_shared_region(4, dtype) as region:
+            assert (region.shape, region.dtype) == (expected.shape, expected.dtype)
+            assert (region.count, region.nbytes) == (expected.size, expected.nbytes)
+            expected[:] = block("f8", 1, expected.shape)
+            if comm.is_leader:
+                region.as_mut_slice()[:] = expected
+            region.fence()
+            assert_same_bytes(np.array(region.as_slice()), expected)
+        comm.barrier()
+
+
 def late_leader(comm, caller, pause_s):
     """After a fence all ranks see the leader's writes, also if the leader is late."""
     region = comm.create_shared_region(1000, np.float64)
@@ -270,6 +286,7 @@ CASES = [
         {"shape": [Together([(7, 3), (2, 3, 4), (600, 1000), (0, 5), (3, 0)])], "dtype": ["f8"]},
         callers=BOTH, needs=SPLIT, check=QUICK,
     ),
+    case("elements_that_are_arrays", elements_that_are_arrays),
     case("placed", placed, {"placement": ["leader", "owner", "interleave"]}),
     case("memory_is_shared", one_copy_in_memory, needs=SPLIT, check=QUICK),
     case("late_leader", late_leader, {"pause_s": [0.1]}, callers=BOTH),

@@ -1,6 +1,7 @@
 """The shipped way to run ranks has limits, can be killed, and reports the outcome of each rank."""
 
 import os
+import shlex
 import signal
 import sys
 import time
@@ -8,6 +9,7 @@ import time
 import psutil
 import pytest
 
+from cobre_comm.processes.mpi.mpiexec import find_mpiexec
 from cobre_comm.testing import (
     BackendName,
     RankPool,
@@ -19,6 +21,7 @@ from cobre_comm.testing import (
     run_ranks,
     run_ranks_outcomes,
 )
+from cobre_comm.testing.ranks.pool import NOT_STARTED
 from tests.command import python
 from tests.grid import skip_unless_here, slow, values
 
@@ -170,6 +173,33 @@ def test_pool_keeps_its_processes_until_a_body_fails(started):
         assert len({*first, *second, *last}) == 6
     assert not any(is_running(pid) for pid in (*first, *second, *last))
     assert leftovers() == []
+
+
+FAILS_ONCE = """#!/bin/sh
+if [ "$1" != --version ] && mkdir {folder}/started 2>/dev/null; then
+  echo "{words}. We cannot" >&2
+  exit 213
+fi
+exec {command} "$@"
+"""
+
+
+def test_an_mpiexec_that_fails_by_itself_is_started_once_more(tmp_path):
+    skip_unless_here("mpi-openmpi")
+    environment = BackendName.parse("mpi-openmpi").environment()
+    real = find_mpiexec({**os.environ, **environment})
+    starter = tmp_path / "starter"
+    starter.write_text(
+        FAILS_ONCE.format(folder=tmp_path, words=NOT_STARTED, command=shlex.join(real.command))
+    )
+    starter.chmod(0o700)
+    with RankPool("mpi-openmpi", 2, env={"COBRE_MPI_MPIEXEC": str(starter)}) as pool:
+        assert pool.run(identity) == [(0, 2), (1, 2)]
+        assert (tmp_path / "started").exists()
+        pool.close()
+        starter.write_text(f'#!/bin/sh\necho "{NOT_STARTED}"\nexit 213\n')
+        with pytest.raises(RanksFailed, match=NOT_STARTED):
+            pool.run(identity)
 
 
 def test_environment_is_of_this_job_alone(monkeypatch):

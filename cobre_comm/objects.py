@@ -87,7 +87,7 @@ def broadcast(comm: Communicator, obj: Any, root: int = 0) -> Any:
     is_root = comm.rank == root
     packed = _pack(obj) if is_root else _Packed([], problem=False)
     header = np.array([len(packed.parts), packed.problem], dtype=np.int64)
-    with _own_calls(comm, "objects.broadcast"):
+    with _together(comm, "objects.broadcast"):
         comm.broadcast(header, root)
         lengths = np.zeros(int(header[0]), dtype=np.int64)
         lengths[: len(packed.parts)] = [part.size for part in packed.parts]
@@ -180,13 +180,13 @@ def _exchange(
     """Return the parts of every rank's object, on the root or on all ranks."""
     _check_proven(operation, comm)
     packed = _pack(obj)
-    with _own_calls(comm, f"objects.{operation}"):
+    with _together(comm, f"objects.{operation}"):
         problems, parts = _exchange_parts(comm, packed, root)
     _check_packed(operation, problems, parts, first=0)
     return parts
 
 
-def _own_calls(comm: Communicator, name: str) -> contextlib.AbstractContextManager[None]:
+def _together(comm: Communicator, name: str) -> contextlib.AbstractContextManager[None]:
     """Mark collectives as steps of ``objects``; a third backend may not tell them apart."""
     mark: Any = getattr(comm, "_together", contextlib.nullcontext)
     marked: contextlib.AbstractContextManager[None] = mark(name)

@@ -28,6 +28,7 @@ from cobre_comm.backends.shm.segment import Segment
 from cobre_comm.backends.wait_times import wait_for_ranks
 from cobre_comm.config import ShmConfig
 from cobre_comm.contract.shared_region import INTERLEAVE, Lengths
+from cobre_comm.journal.shown import load
 from cobre_comm.system.cpus import UNKNOWN, Place, place_of
 
 
@@ -36,7 +37,7 @@ class Attachment:
 
     def __init__(self, config: ShmConfig, segment: Segment) -> None:
         self._config, self._segment = config, segment
-        self.buffer_bytes: int = header.load(header.words(segment).buffer_bytes)
+        self.buffer_bytes: int = load(header.words(segment).buffer_bytes)
         self._announce_closed = _announce_closed()
         load_for_council()
 
@@ -48,7 +49,7 @@ class Attachment:
         node.buffers = segment.address + control.buffers_offset(config.size)
         node.buffer_stride = self.buffer_bytes
         node.chunk_bytes = control.chunk_bytes(self.buffer_bytes)
-        node.cast_bytes = header.load(header.words(segment).cast_bytes)
+        node.cast_bytes = load(header.words(segment).cast_bytes)
         node.liveness_fd = segment.fd
         node.reading.pid, node.reading.token = os.getpid(), secrets.randbits(63)
         wait_for_ranks(comm, config.size, config.timeout_s, config.spin_us)

@@ -34,11 +34,11 @@ from collections.abc import Collection
 from cobre_kernels.machine import access
 from cobre_kernels.shm import control
 
-from cobre_comm.backends.shm import header
 from cobre_comm.backends.shm.ownership import is_locked
 from cobre_comm.backends.shm.segment import Segment
 from cobre_comm.backends.shrink import Council, Roll
 from cobre_comm.config import ShmConfig
+from cobre_comm.journal.shown import load, store
 from cobre_comm.system.running_time import running_s
 
 POLL_S = 0.0002
@@ -64,12 +64,12 @@ class ShmCouncil(Council):
     def leave(self) -> None:
         """Answer no call any more, so that nobody waits for this rank."""
         # Release: pairs with the load of turn in _turn.
-        header.store(self._council.seats[self.rank].turn, control.AWAY)
+        store(self._council.seats[self.rank].turn, control.AWAY)
 
     def _call_roll(self, row: bytes) -> Roll:
         ctypes.memmove(self._row_of(self.rank), row, len(row))
         # Release: pairs with the load in _turn, and publishes the row.
-        header.store(self._council.seats[self.rank].turn, self.call)
+        store(self._council.seats[self.rank].turn, self.call)
         until = running_s() + self.limit_s
         pause_s = POLL_S
         while (decision := self._decision()) >> control.DECISION_BITS < self.call:
@@ -101,11 +101,11 @@ class ShmCouncil(Council):
 
     def _decision(self) -> int:
         # Acquire: pairs with the exchange in _propose.
-        return header.load(self._council.decision)
+        return load(self._council.decision)
 
     def _turn(self, rank: int) -> int:
         # Acquire: pairs with the stores in leave and _call_roll.
-        return header.load(self._council.seats[rank].turn)
+        return load(self._council.seats[rank].turn)
 
     def _has_answered(self, rank: int) -> bool:
         return self._turn(rank) >= self.call

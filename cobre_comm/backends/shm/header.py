@@ -13,8 +13,7 @@ from cobre_comm.backends.shm.buffers import choose_cast_bytes
 from cobre_comm.backends.shm.segment import Segment
 from cobre_comm.config import ShmConfig
 from cobre_comm.errors import InitializationFailed
-from cobre_comm.journal.shown import load as load
-from cobre_comm.journal.shown import store as store
+from cobre_comm.journal.shown import load, store
 
 
 def words(segment: Segment) -> View:

@@ -49,6 +49,7 @@ from cobre_comm.backends.shm.ownership import (
 from cobre_comm.backends.shm.segment import Segment
 from cobre_comm.config import ShmConfig
 from cobre_comm.errors import AllocationFailed, InitializationFailed
+from cobre_comm.journal.shown import load, store
 from cobre_comm.system.descriptor import Descriptor
 from cobre_comm.system.running_time import running_s
 
@@ -114,15 +115,13 @@ def _lead(config: ShmConfig, buffer_bytes: int) -> Segment:
         file.close()  # drops the lock, so ranks that wait for READY wait no more
         raise
     # Release: pairs with the load of ready in _await_ready.
-    header.store(header.words(segment).ready, 1)
+    store(header.words(segment).ready, 1)
     return segment
 
 
 def _await_followers(config: ShmConfig, segment: Segment) -> None:
     def missing() -> list[int]:
-        return [
-            r for r in range(config.size) if header.load(header.words(segment).blocks[r].pid) == 0
-        ]
+        return [r for r in range(config.size) if load(header.words(segment).blocks[r].pid) == 0]
 
     def all_registered() -> bool:
         absent = missing()
@@ -201,7 +200,7 @@ def _try_attach(config: ShmConfig) -> tuple[Segment | None, str]:
         segment = Segment(file, nbytes)
         if not header.is_published(config, segment):
             return None, f"the owner of segment {config.name} is not ready"
-        buffer_bytes = header.load(header.words(segment).buffer_bytes)
+        buffer_bytes = load(header.words(segment).buffer_bytes)
         segment.reserve(header.own_bytes(config.rank, config.size, buffer_bytes))
         header.register(config, segment)
         is_registered = True
@@ -213,9 +212,9 @@ def _try_attach(config: ShmConfig) -> tuple[Segment | None, str]:
 
 def _await_ready(config: ShmConfig, segment: Segment) -> None:
     def is_ready() -> bool:
-        if header.load(header.words(segment).ready):
+        if load(header.words(segment).ready):
             return True
-        if not is_locked(segment.fd, 0) and not header.load(header.words(segment).ready):
+        if not is_locked(segment.fd, 0) and not load(header.words(segment).ready):
             raise InitializationFailed("shm", LEADER_LOST, [0])
         return False
 

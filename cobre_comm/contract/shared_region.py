@@ -22,6 +22,7 @@ from cobre_comm.errors import AllocationFailed, InvalidCommunicator
 Shape = SupportsIndex | tuple[SupportsIndex, ...]
 Lengths = tuple[int, ...]
 LARGEST_BYTES = 2**62
+MOST_AXES = 64  # of NumPy 2
 LEADER, OWNER, INTERLEAVE = PLACEMENTS = ("leader", "owner", "interleave")
 CLOSED = "this shared region is closed; create another one"
 
@@ -317,6 +318,9 @@ def region_layout(shape: Any, dtype: Any, placement: Any) -> tuple[Lengths, np.d
     while element_type.subdtype is not None:  # an element is an array: its axes come last
         element_type, inner = element_type.subdtype
         lengths += inner
+    if len(lengths) > MOST_AXES:
+        most = f"NumPy arrays have at most {MOST_AXES} axes"
+        raise ValueError(f"create_shared_region: {most}, got {len(lengths)}")
     if element_type.hasobject:
         objects = TypeError(f"dtype {element_type} holds Python objects; use a dtype of fixed size")
         raise explained(objects, OBJECTS)

@@ -89,6 +89,10 @@ PYTHON = [
         "create_shared_region: shape must be an integer or a tuple of integers, got list [10, 10]",
     ),
     (
+        lambda comm, objects: comm.create_shared_region((1,) * 64, (float, 2)),
+        "create_shared_region: NumPy arrays have at most 64 axes, got 65",
+    ),
+    (
         lambda comm, objects: comm.create_shared_region(),
         "create_shared_region is called as comm.create_shared_region(shape, dtype=numpy.float64, "
         "placement='owner'); shape is missing",

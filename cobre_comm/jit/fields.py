@@ -6,7 +6,7 @@ from typing import Any
 
 from cobre_kernels.collective.calls import BARRIER
 from cobre_kernels.collective.comm import COMM
-from cobre_kernels.collective.guard import usability
+from cobre_kernels.collective.guard import standing
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.kernel import run
 from cobre_kernels.machine.numba_internals import cgutils, impl_ret_borrowed
@@ -69,8 +69,8 @@ def explain(typingctx: Any, record: Any, operation: Any, outcome: Any, at: Any) 
 
 @register_jitable
 def check_usable(record: Any) -> None:
-    """Raise ``InvalidCommunicator`` if no collective may begin any more."""
-    outcome = usability(record)
+    """Raise ``InvalidCommunicator`` if no collective may begin any more; one may be under way."""
+    outcome = standing(record)
     if outcome != OK:
         explain(record, BARRIER, outcome, 0)
         raise Failure

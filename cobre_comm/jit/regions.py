@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cobre_kernels.collective.calls import BARRIER, FENCE, REGION_BLOCK, Barrier
-from cobre_kernels.collective.guard import usability
+from cobre_kernels.collective.guard import standing
 from cobre_kernels.collective.regions import is_closed
 from cobre_kernels.collective.status import OK, REGION_IS_CLOSED
 from cobre_kernels.machine.kernel import run
@@ -98,7 +98,7 @@ def _fence(region):
             call = Barrier(FENCE, field_of(region, "state").identity)
             outcome = run(record.collectives[BARRIER].entry, record, call)
         else:
-            outcome = usability(record)
+            outcome = standing(record)
         if outcome != OK:
             explain(record, FENCE, outcome, 0)
             raise Failure

@@ -12,7 +12,7 @@ from unittest import mock
 import numpy as np
 
 from cobre_comm import CollectiveFailed, InvalidCommunicator
-from cobre_comm.testing.cases.calls import by_caller, chosen
+from cobre_comm.testing.cases.calls import by_caller, calls, chosen
 from cobre_comm.testing.cases.case import EVERY, NEVER, QUICK, Case
 from cobre_comm.testing.cases.faults.calling import FORKS, are_refused_in_child
 from cobre_comm.testing.cases.raised import met, raises
@@ -246,17 +246,23 @@ def files(comm, folder):
 
 
 def another_thread(comm, caller, folder):
-    """While another thread of a rank is inside a collective, entering a phase is an error."""
+    """While another thread of a rank is inside a collective, entering a phase is an error.
+
+    What needs no other rank is answered.
+    """
     enter, number, go = ENTER[caller], comm.phase_number("a"), pathlib.Path(folder) / "go"
     enter(comm, number)
     if comm.rank == 0:
         thread = threading.Thread(target=comm.barrier)
         thread.start()
         error = wait_until(lambda: met(enter, comm, number))
+        made = calls(caller, comm.rank)
+        answers = made.block(comm, 10), made.stop_requested(comm)
         go.touch()
         thread.join()
         assert isinstance(error, InvalidCommunicator), error
         assert str(error).startswith("enter: another thread is inside a collective"), error
+        assert answers == ((0, 5), False)
     else:
         wait_until(go.exists)
         comm.barrier()

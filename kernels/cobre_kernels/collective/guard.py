@@ -44,13 +44,6 @@ def refusal(guard):
 
 
 @routine
-def usability(comm):
-    """Return the status of a look at the guard without taking it."""
-    found = load_acquire(comm.guard)
-    return status.OK if found == states.IDLE else refusal(found)
-
-
-@routine
 def standing(comm):
     """Return the status of a look at the guard; a collective under way counts as OK."""
     found = load_acquire(comm.guard)
@@ -95,7 +88,7 @@ def release_broken(comm, outcome):
     """Break the communicator; the status and the failure records stay readable."""
     comm.failure = outcome
     note_end(comm, outcome)
-    # Release: pairs with acquire and usability; publishes the word above and the failure records.
+    # Release: pairs with acquire and standing; publishes the word above and the failure records.
     store_release(comm.guard, states.BROKEN)
 
 

@@ -40,7 +40,9 @@ def test_a_loss_before_the_ranks_have_met_is_a_failure_of_the_job():
     assert done.returncode == 128 + signal.SIGKILL
     assert "rank 1 was ended by signal 9 (SIGKILL)" in done.stderr.splitlines()[-1]
     assert "go on" not in done.stderr
-    assert "rank 0" not in done.stderr, "it has had no time to give up"
+    # The launcher ends rank 0 a moment before rank 2, which may see that.
+    told = done.stderr.replace("rank 0 ended before all ranks had attached", "")
+    assert "rank 0" not in told, "it has had no time to give up"
 
 
 def test_ctrl_c_after_a_loss_ends_the_job():

@@ -89,10 +89,6 @@ PYTHON = [
         "create_shared_region: shape must be an integer or a tuple of integers, got list [10, 10]",
     ),
     (
-        lambda comm, objects: comm.create_shared_region((1,) * 64, (float, 2)),
-        "create_shared_region: NumPy arrays have at most 64 axes, got 65",
-    ),
-    (
         lambda comm, objects: comm.create_shared_region(),
         "create_shared_region is called as comm.create_shared_region(shape, dtype=numpy.float64, "
         "placement='owner'); shape is missing",
@@ -199,6 +195,13 @@ def test_values_that_are_of_no_use_say_what_is(comm):
 def test_other_backends_likewise(comm):
     for mistake, sentence in PYTHON:
         assert str(raises(TypeError, mistake, comm, np.array([None]))) == sentence
+
+
+@pytest.mark.ranks(2, backends=["shm", "tcp"])
+def test_more_axes_than_numpy_has_are_refused_before_ranks_agree(comm):
+    told = str(raises(ValueError, comm.create_shared_region, (1,) * 64, (float, 2)))
+    assert told == "create_shared_region: NumPy arrays have at most 64 axes, got 65"
+    comm.barrier()
 
 
 @pytest.mark.parametrize("name", SAID)

@@ -5,7 +5,7 @@
 
 The facts that pages need are added to the record in `bench/recorded` that has the name of the file;
 a record keeps five runs. Pages show the median over the runs of a record, and their span: REPORT.md
-shows the records in `REPORTED`, the tables of the README and of docs show all records.
+shows the record `essentials.json`, the tables of the README and of docs show all records.
 Without arguments the pages are written again.
 """
 
@@ -34,7 +34,7 @@ from bench.report.text import with_contents
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "REPORT.md"
-REPORTED = ("essentials.json", "loops_and_starts.json")
+REPORTED = RECORDED / "essentials.json"
 
 HOW_TO_READ = f"""\
 A figure is the time of {OURS} divided by that of the peer. Both are measured in the same processes,
@@ -99,10 +99,9 @@ def main() -> None:
     parser.add_argument("results", type=Path, nargs="*", help="JSON of pytest-benchmark")
     for path in parser.parse_args().results:
         print(keep(path))
-    files = [RECORDED / name for name in REPORTED if (RECORDED / name).exists()]
-    results = load(files)
-    if not results.records:
-        sys.exit(f"no figures in {RECORDED}: python -m bench.report RESULTS.json")
+    if not REPORTED.exists():
+        sys.exit(f"no figures in {REPORTED}: make bench")
+    results = load([REPORTED])
     PAGE.write_text(report(results, HERE / "notes.toml", PAGE.parent / "figures"))
     recorded = load(sorted(RECORDED.glob("*.json")))
     if speed := speed_plot(recorded):

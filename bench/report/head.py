@@ -17,20 +17,8 @@ ALONE = {"python"}  # rows that need not repeat the distribution's name
 
 
 def head(results: Results) -> str:
-    """Return a table of the record with most figures, and one of all runs if they are several."""
-    main = max(results.runs, key=lambda run: run.figures).path
-    parts = [table(["", ""], facts(results.of_record(main)))]
-    if len(results.runs) > 1:
-        rows = [
-            [run.path, when(run), run.machine["cpu_model"], commit(run), load(run)]
-            for run in results.runs
-        ]
-        parts += [
-            "A figure is the median over the runs of a file. If several files have it, the last "
-            "counts.",
-            table(["runs of", "when", "processor", "commit", "load before"], rows),
-        ]
-    return "\n\n".join(parts)
+    """Return a table of what is known of the runs of a record."""
+    return table(["", ""], facts(results.runs))
 
 
 def facts(runs: list[Run]) -> list[list[str]]:

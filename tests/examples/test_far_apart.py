@@ -114,6 +114,7 @@ def test_a_column_of_small_numbers_makes_a_program_feasible():
     assert lp.x[:2].tolist() == pytest.approx([1.0, 4e10])
 
 
+@pytest.mark.slow
 def test_a_basis_with_a_column_of_small_numbers_is_not_singular():
     cost, a, rows, bounds = column_of_small_numbers()
     lp = allocate(a, 0, 0)

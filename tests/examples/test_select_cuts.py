@@ -125,6 +125,7 @@ def test_the_cuts_that_are_left_are_those_of_the_definition(ring, spared, whole,
     assert deleted > 0
 
 
+@pytest.mark.slow
 def test_most_cuts_of_the_large_case_go_and_its_bound_comes(cases, comm):
     path = cases / f"{VALLEY}.json"
     kept, some = (run_training(path, comm, iterations=60, select=on) for on in (False, True))

@@ -20,6 +20,7 @@ def matrix_of(program):
     return a
 
 
+@pytest.mark.slow
 def test_the_program_for_highs_has_the_values_that_the_example_finds(comm, tmp_path):
     case, options = case_of(Shape(8, 5, 6, 10), 1), Options(iterations=8, trajectories=8)
     with middle_stage(comm, case, 5, options, 40) as trained:

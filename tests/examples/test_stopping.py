@@ -127,7 +127,7 @@ SKEW = Shape(8, 6, 5, 4)
 """A tree of 1,024 paths is small enough for their extensive form."""
 
 
-@pytest.mark.parametrize("passes", [slow(1), slow(2), slow(4), 16])
+@pytest.mark.parametrize("passes", [slow(1), slow(2), slow(4), slow(16)])
 def test_training_does_not_stop_far_below_the_optimum(comm, passes):
     """Costs are as skew as their seldom deficits are dear, and a few passes rarely meet one."""
     case = case_of(SKEW, 4711)

@@ -26,8 +26,8 @@ class LocalBackend(KernelBackend):
     """The communicator of one rank.
 
     In ``@njit`` code ``barrier`` and ``broadcast`` only test whether the communicator is closed.
-    ``allreduce`` with SUM, MIN, MAX or PROD compiles to a copy. Other operations of ``allreduce``,
-    ``allgatherv``, ``gatherv`` and ``exact_sum`` run their entries.
+    ``allreduce`` compiles to a copy, but for LAND and LOR. With these, it runs its entry, as
+    ``allgatherv``, ``gatherv`` and ``exact_sum`` do.
 
     Examples
     --------

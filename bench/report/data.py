@@ -85,7 +85,6 @@ class Run:
     path: str
     when: str
     machine: dict
-    figures: int
 
 
 @dataclass
@@ -182,9 +181,9 @@ def load(paths: Iterable[Path]) -> Results:
     for name, runs in files:
         found: dict[tuple, dict[str, Record]] = {}
         for run in runs:
-            when, benchmarks = time_of(run), run["benchmarks"]
-            results.runs.append(Run(name, when, run["machine_info"], len(benchmarks)))
-            for benchmark in benchmarks:
+            when = time_of(run)
+            results.runs.append(Run(name, when, run["machine_info"]))
+            for benchmark in run["benchmarks"]:
                 record = figure_of(benchmark["extra_info"])
                 if not too_few(record.blocks, record.calls):
                     found.setdefault(record.identity, {})[when] = record

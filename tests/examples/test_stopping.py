@@ -22,7 +22,7 @@ from training.sample import DOUBT, doubt_of, paths_of, sample_number
 from training.stopping import Stopping, gap_of, is_below_bound, upper_end
 
 from cobre_comm.testing import run_ranks
-from tests.grid import slow, some
+from tests.grid import some
 
 CASES = Path(train.__file__).parent / "cases"
 LARGE, GAP = "gen_h8_t12_k10", 0.15
@@ -127,7 +127,8 @@ SKEW = Shape(8, 6, 5, 4)
 """A tree of 1,024 paths is small enough for their extensive form."""
 
 
-@pytest.mark.parametrize("passes", [slow(1), slow(2), slow(4), slow(16)])
+@pytest.mark.slow
+@pytest.mark.parametrize("passes", [1, 2, 4, 16])
 def test_training_does_not_stop_far_below_the_optimum(comm, passes):
     """Costs are as skew as their seldom deficits are dear, and a few passes rarely meet one."""
     case = case_of(SKEW, 4711)

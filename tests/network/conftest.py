@@ -30,16 +30,26 @@ def whole_network():
         yield network
 
 
-@pytest.fixture
-def hosts(whole_network):
-    yield whole_network.hosts
-    whole_network.restore()
-
-
 @pytest.fixture(scope="package")
-def hosted_pools(whole_network):
+def pools(whole_network):
+    kept = {}
+    yield kept
+    for pool in kept.values():
+        pool.close()
+
+
+@pytest.fixture
+def hosts(whole_network, pools):
+    yield whole_network.hosts
+    # A long cut ends the links of idle communicators too: no pool keeps one for the next test.
+    if whole_network.restore():
+        for pool in pools.values():
+            pool.close()
+
+
+@pytest.fixture
+def hosted_pools(whole_network, pools):
     """Return a function that gives the pool of a placement and a backend."""
-    pools = {}
 
     def get(placement, backend="tcp"):
         key = placement, backend
@@ -48,9 +58,7 @@ def hosted_pools(whole_network):
             pools[key] = HostedPool(hosts) if backend == "tcp" else MpiHostedPool(backend, hosts)
         return pools[key]
 
-    yield get
-    for pool in pools.values():
-        pool.close()
+    return get
 
 
 @pytest.fixture(params=["python", pytest.param("njit", marks=pytest.mark.slow)])

@@ -109,6 +109,7 @@ class Host:
         self.room = None  # its memory and processes, once it is connected
         self._switch = f"{prefix}-switch"
         self._port = f"port{number}"
+        self.is_plugged = True
 
     def connect(self):
         """Make the host and its cable."""
@@ -151,10 +152,12 @@ class Host:
     def unplug(self):
         """Pull the cable out of the switch: both ends lose the carrier without a packet."""
         _tool("ip", "-n", self._switch, "link", "set", self._port, "down")
+        self.is_plugged = False
 
     def plug(self):
         """Put the cable back."""
         _tool("ip", "-n", self._switch, "link", "set", self._port, "up")
+        self.is_plugged = True
 
     def links(self):
         """Return the names of the host's interfaces."""
@@ -191,10 +194,12 @@ class Network:
             host.connect()
 
     def restore(self):
-        """Plug in all cables, and remove their limits."""
+        """Plug in all cables, and remove their limits; return whether a cable was out."""
+        was_out = not all(host.is_plugged for host in self.hosts)
         for host in self.hosts:
             host.shape(None)
             host.plug()
+        return was_out
 
     def close(self):
         """Remove the hosts, the cables and the switch."""

@@ -37,9 +37,7 @@ def cut_off(pool, hosts, caller):
     # Make the communicator before bytes are counted: a cut during the rendezvous is no loss.
     pool.run(four_in_a_row, caller, env=LIMIT, timeout_s=DEADLINE_S)
     with once_flowing(hosts[0], 20_000, *(host.unplug for host in hosts)):
-        outcomes = pool.run_outcomes(go_on, caller, env=LIMIT, timeout_s=DEADLINE_S)
-    pool.close()  # a long cut has ended the links of the pool's other communicators too
-    return outcomes
+        return pool.run_outcomes(go_on, caller, env=LIMIT, timeout_s=DEADLINE_S)
 
 
 # Layout, the host whose cable is pulled, and the ranks that go on.

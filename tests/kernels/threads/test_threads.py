@@ -76,19 +76,16 @@ def operations(report):
     return {tuple(operation) for operation in report["operations"]}
 
 
-@pytest.mark.quick
 def test_orderings_leave_no_race(scenarios):
     races = {name: report["races"] for name, report in scenarios.items()}
     assert races == {name: [] for name in scenarios}
 
 
-@pytest.mark.quick
 def test_words_see_only_what_is_stated(scenarios):
     unstated = {name: operations(report) - STATED - DATA for name, report in scenarios.items()}
     assert unstated == {name: set() for name in scenarios}
 
 
-@pytest.mark.quick
 def test_scenarios_take_every_path(scenarios):
     taken = set().union(*map(operations, scenarios.values()))
     missing = {o for o in STATED - taken if o[0] not in UNSEEN}
@@ -107,7 +104,6 @@ def is_stated(word, offset, writers):
     return writers == [owner]  # of a block or cell, or payload
 
 
-@pytest.mark.quick
 def test_words_have_the_writers_that_are_stated(scenarios):
     unstated = {n: [w for w in r["writers"] if not is_stated(*w)] for n, r in scenarios.items()}
     assert unstated == {name: [] for name in scenarios}

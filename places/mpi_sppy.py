@@ -82,11 +82,13 @@ def run_place(place, folder, stack):
         expect(done.code == 0 and len(found) == 1, done)
         return json.loads(found[0].partition("RESULT ")[2]), place.seconds - start
 
-    jobs = [("PH alone, farmer", size, [HEDGING]) for size in (1, 2, 4)]
-    for name in EXAMPLES:
-        jobs += [(f"hub and two spokes, {name}", size, _cylinders(name)) for size in (3, 6)]
-    for what, size, words in jobs:
-        with place.row(what, f"{size} ranks") as seen:
+    jobs = [("PH alone, farmer", size, [HEDGING], [HEDGING.name]) for size in (1, 2, 4)]
+    for name, words in EXAMPLES.items():
+        shown = ["generic_cylinders --module-name", *words, "..."]
+        what = f"hub and two spokes, {name}"
+        jobs += [(what, size, _cylinders(name), shown) for size in (3, 6)]
+    for what, size, words, shown in jobs:
+        with place.row(what, " ".join(map(str, ["-n", size, *shown]))) as seen:
             seen += _beside(solved, size, words)
     _own_tests(place, folder, ways["shm"])
     return run(bin_folder / "python", "-c", VERSIONS).output.splitlines()[-1]
@@ -122,14 +124,14 @@ def _listed(value):
 def _own_tests(place, folder, start):
     """Run tests of mpi-sppy on several ranks."""
     for name, size in OWN_TESTS.items():
-        with place.row(name, f"{size} ranks, shm") as seen:
+        with place.row(name, f"-n {size} {name}.py") as seen:
             words = "-m", "mpi4py", folder / "with_highs.py", f"mpisppy.tests.{name}"
             (folder / "with_highs.py").write_text(WITH_HIGHS)
             done = run(*start, size, "--no-prefix", *words, within_s=240, cwd=folder, **THREADS)
             passed = sum(line == "OK" for line in done.output.splitlines())
             expect(done.code == 0 and passed == size, done)
             seen.append(f"passed on {passed} ranks")
-    with place.row("a rank is killed", "hub and two spokes, farmer, 3 ranks, shm") as seen:
+    with place.row("a rank is killed", "kill -9 of one rank of 3, farmer") as seen:
         command = [str(word) for word in (*start, 3, *_cylinders("farmer", 10**6))]
         with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True) as job:  # fmt: skip

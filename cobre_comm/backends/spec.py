@@ -10,7 +10,7 @@ import importlib
 import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 if TYPE_CHECKING:
@@ -67,11 +67,9 @@ class BackendSpec:
         The variable that raises the longest wait of a collective.
     auto_variables : tuple of str
         ``auto`` takes this backend if one of them is set, and it is available.
-    place_variables : tuple of str
-        The variables that say which rank of which job a process is; a launcher drops those that
-        another launcher has left.
-    rank_variables : callable
-        Returns the variables by which a launcher tells a rank of a job where to meet.
+    rank_variables : mapping
+        The variables by which a launcher tells a rank of a job where to meet, and functions of job
+        and rank that return their values.
     why_not : callable
         Returns what keeps the backend from being used here, or an empty string.
     """
@@ -85,8 +83,7 @@ class BackendSpec:
     configured: Callable[[Mapping[str, str]], AbstractContextManager[Any]] | None = None
     timeout_variable: str = ""
     auto_variables: tuple[str, ...] = ()
-    place_variables: tuple[str, ...] = ()
-    rank_variables: Callable[[JobFacts, int], dict[str, str]] = lambda job, rank: {}
+    rank_variables: Mapping[str, Callable[[JobFacts, int], str]] = field(default_factory=dict)
     why_not: Callable[[], str] = why_not_posix
 
     def is_available(self) -> bool:

@@ -9,7 +9,6 @@ import math
 import numbers
 import os
 import struct
-import threading
 import time
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -29,12 +28,12 @@ from numpy.typing import NDArray
 from cobre_comm.journal.copied import letters_at
 from cobre_comm.journal.shown import load, show, shown, store
 from cobre_comm.reports.raised import cut
+from cobre_comm.system.in_turn import InTurn
 
 MEMORY_NAME = "cobre_comm.progress"  # /proc/PID/fd shows it
 _REPORT_WORDS = REPORT.size_bytes // WORD_BYTES
 
-_lock = threading.Lock()
-_notes: list[Notes] = []  # one, from the first report on
+_notes: dict[int, InTurn] = {}  # by process id: a forked child does not write to its parent's
 
 
 class Reports(NamedTuple):
@@ -53,13 +52,11 @@ class Reports(NamedTuple):
 
 def note(payload: object) -> None:
     """Note the numbers in a report, if it is a mapping that has some."""
-    found = _numbers_in(payload)
-    if not found:
-        return
-    with _lock:
-        if not _notes or _notes[0].pid != os.getpid():  # after a fork those are the parent's
-            _notes[:] = [Notes()]
-        _notes[0].add(found)
+    if found := _numbers_in(payload):
+        pid = os.getpid()
+        if pid not in _notes:
+            _notes.setdefault(pid, InTurn(Notes(pid).add))  # of two at a time one is kept
+        _notes[pid](found)
 
 
 def _numbers_in(payload: object) -> dict[bytes, float]:
@@ -84,13 +81,12 @@ def _is_number(value: object) -> bool:
 class Notes:
     """The memory in which a process notes its reports, and the names that it has used."""
 
-    def __init__(self) -> None:
-        self.pid = os.getpid()
+    def __init__(self, pid: int) -> None:
         self._names: list[bytes] = []
         self._count = 0
         self._file, self._memory = show(MEMORY_NAME, PROGRESS.size_bytes)
         self._view = PROGRESS.of(self._memory)
-        store(self._view.pid, self.pid)
+        store(self._view.pid, pid)
         # Pairs with the load in read_reports, which comes first there.
         store(self._view.magic, PROGRESS_MAGIC)
 
@@ -117,15 +113,6 @@ class Notes:
             store(row.name[index].value, word)
         self._names.append(letters)
         store(self._view.named, len(self._names))
-
-
-def _renew_lock() -> None:
-    """In a forked child, make a lock: the thread that held the parent's does not run here."""
-    global _lock
-    _lock = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_renew_lock)
 
 
 def read_reports(memory: NDArray[np.int64]) -> Reports | None:

@@ -40,20 +40,29 @@ def forwarded(send: Callable[[int], None]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def postponed() -> Iterator[None]:
-    """Let a Ctrl-C wait until the block ends; a mask of signals is that of one thread alone."""
+def _heard_by(hear: Callable[..., None]) -> Iterator[None]:
+    """Have ``hear`` take each Ctrl-C: it is given the handler of before, and what that takes."""
     before: Any = signal.getsignal(signal.SIGINT)
-    came: list[tuple[int, Any]] = []
     is_heard = threading.current_thread() is threading.main_thread() and callable(before)
     if is_heard:
-        signal.signal(signal.SIGINT, lambda number, frame: came.append((number, frame)))
+        signal.signal(signal.SIGINT, lambda *taken: hear(before, *taken))
     try:
         yield
     finally:
         if is_heard:
             signal.signal(signal.SIGINT, before)
-        for call in came[:1]:
-            before(*call)
+
+
+@contextlib.contextmanager
+def postponed() -> Iterator[None]:
+    """Let a Ctrl-C wait until the block ends; a mask of signals is that of one thread alone."""
+    came: list[Any] = []
+    try:
+        with _heard_by(lambda *call: came.append(call)):
+            yield
+    finally:
+        for handler, *taken in came[:1]:
+            handler(*taken)
 
 
 def outcome_of(make: Callable[[], Value]) -> tuple[Value | None, BaseException | None]:
@@ -62,26 +71,19 @@ def outcome_of(make: Callable[[], Value]) -> tuple[Value | None, BaseException |
     Unpickling runs such code. It may exit, or raise a KeyboardInterrupt of its own; both are
     returned.
     """
-    before: Any = signal.getsignal(signal.SIGINT)
-    has_come = False
+    came = []
 
-    def note(number: int, frame: object) -> None:
-        nonlocal has_come
-        has_come = True
-        before(number, frame)
+    def note(handler: Callable[..., None], *taken: object) -> None:
+        came.append(taken)
+        handler(*taken)
 
-    is_heard = threading.current_thread() is threading.main_thread() and callable(before)
-    if is_heard:
-        signal.signal(signal.SIGINT, note)
-    try:
-        return make(), None
-    except BaseException as error:
-        if has_come:
-            raise
-        return None, error
-    finally:
-        if is_heard:
-            signal.signal(signal.SIGINT, before)
+    with _heard_by(note):
+        try:
+            return make(), None
+        except BaseException as error:
+            if came:
+                raise
+            return None, error
 
 
 def interrupted(size: int) -> KeyboardInterrupt:

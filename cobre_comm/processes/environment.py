@@ -27,13 +27,10 @@ def rank_environment(
     """Return the whole environment of a rank.
 
     What the user set in ``base``, the environment of the launcher, stays; except for the variables
-    that say which rank of which job this is.
+    by which another launcher, of ours or of MPI, has said which rank of which job this is.
     """
-    foreign = _place_variables() | {
-        report_pipe.VARIABLE,
-        report_pipe.HOLDS_VARIABLE,
-        seat.VARIABLE,
-    }
+    foreign = {report_pipe.VARIABLE, report_pipe.HOLDS_VARIABLE, seat.VARIABLE}
+    foreign.update(name for spec in SPECS for name in (*spec.auto_variables, *spec.rank_variables))
     environment = {name: value for name, value in base.items() if name not in foreign}
     environment |= {"COBRE_COMM_BACKEND": job.backend, **attempt_variables(job)}
     environment |= rendezvous_variables(job, rank)
@@ -67,12 +64,7 @@ def _chosen(job: Job, binding: Binding) -> dict[str, str]:
 def rendezvous_variables(job: Job, rank: int) -> dict[str, str]:
     """Return the variables that tell a rank where to meet, and for how long to wait."""
     spec = BY_NAME[job.backend]
-    found = spec.rank_variables(job, rank)
+    found = {name: value(job, rank) for name, value in spec.rank_variables.items()}
     if job.timeout_s is not None and spec.timeout_variable:
         found[spec.timeout_variable] = f"{job.timeout_s:.17g}"
     return found
-
-
-def _place_variables() -> set[str]:
-    """Return the variables by which another launcher may have told this process its rank."""
-    return {name for spec in SPECS for name in spec.place_variables}

@@ -26,14 +26,15 @@ import os
 import pickle
 import stat
 import sys
-import threading
 import traceback
 from dataclasses import dataclass, replace
+from functools import partial
 from types import TracebackType
 
 from cobre_comm.reports import frames, stack_signal
 from cobre_comm.reports.exception_text import LONGEST_TEXT, cut, text_of
 from cobre_comm.reports.raised import type_of
+from cobre_comm.system.in_turn import InTurn
 
 VARIABLE = "COBRE_REPORT_PIPE"  # DESCRIPTOR:INODE
 HOLDS_VARIABLE = "COBRE_REPORT_HOLDS"  # whether a rank holds tracebacks back
@@ -153,16 +154,14 @@ class ReportPipe:
     """The rank's end; threads may share it, and a forked child writes nothing to it."""
 
     def __init__(self, fd: int) -> None:
-        self._fd = fd
         self._pid = os.getpid()
-        self._lock = threading.Lock()
+        self._send = InTurn(partial(frames.send, fd))
 
     def send(self, message: bytes) -> bool:
         """Send a message; False in a forked child, ``OSError`` if the launcher has gone."""
         if os.getpid() != self._pid:
             return False
-        with self._lock:
-            frames.send(self._fd, message)
+        self._send(message)
         return True
 
 

@@ -22,7 +22,7 @@ def program_of(module: Sequence[str] | None, script: Sequence[str]) -> list[str]
     if module is not None:
         if not module:
             raise ValueError("-m needs the name of a module")
-        _check_module(module[0])
+        check_module(module[0])
         return ["-m", *module]
     words = list(script[1:] if script[:1] == ["--"] else script)
     if words and _PYTHON.fullmatch(words[0].rpartition("/")[2]):
@@ -67,10 +67,11 @@ def _check_script(name: str) -> None:
         raise ValueError(f"cannot open script {name!r}: {error.strerror}{hint}") from None
 
 
-def _check_module(name: str) -> None:
+def check_module(name: str) -> None:
     """Look for the top package only: a deeper look would run its code."""
     top = name.partition(".")[0]
     folders = sys.path if sys.flags.safe_path else [str(pathlib.Path.cwd()), *sys.path]
     known = top in sys.builtin_module_names or importlib.machinery.FrozenImporter.find_spec(top)
     if not known and importlib.machinery.PathFinder.find_spec(top, folders) is None:
-        raise ValueError(f"there is no module {name!r}")
+        hint = "; --as-mpi4py lends ours that name" if top == "mpi4py" else ""
+        raise ValueError(f"there is no module {name!r}{hint}")

@@ -31,7 +31,7 @@ def add(notes, report):
 
 @pytest.mark.parametrize("count", [1, REPORTS - 1, REPORTS, REPORTS + 3])
 def test_the_last_reports_are_read(count):
-    notes = Notes()
+    notes = Notes(os.getpid())
     for report in range(1, count + 1):
         add(notes, report)
     read = read_reports(notes._memory)
@@ -43,7 +43,7 @@ def test_the_last_reports_are_read(count):
 
 def test_a_report_that_begins_is_shown_whole_or_not_at_all(monkeypatch):
     """The copy is made before, after and between any two stores; stores come between its loads."""
-    notes, pending = Notes(), []
+    notes, pending = Notes(os.getpid()), []
     for report in range(1, REPORTS + 1):
         add(notes, report)
     before = notes._memory.copy()
@@ -75,7 +75,7 @@ def test_a_report_that_begins_is_shown_whole_or_not_at_all(monkeypatch):
 
 
 def test_a_name_that_comes_later_has_no_number_before():
-    notes = Notes()
+    notes = Notes(os.getpid())
     notes.add({b"a": 1.0})
     notes.add({b"b": 2.0})
     read = read_reports(notes._memory)
@@ -87,7 +87,7 @@ def test_a_name_that_comes_later_has_no_number_before():
 
 
 def test_the_first_names_have_a_place():
-    notes = Notes()
+    notes = Notes(os.getpid())
     notes.add({f"{n}".encode(): float(n) for n in range(SERIES_ROWS + 2)})
     read = read_reports(notes._memory)
     assert read.names == tuple(map(str, range(SERIES_ROWS)))
@@ -138,10 +138,11 @@ def test_a_process_that_is_forked_off_has_reports_of_its_own():
 
 def test_a_process_that_is_forked_off_during_a_report_can_report():
     """The thread that reports holds the lock, and does not run in the child."""
+    progress.note({"parent": 1.0})
     held, ends = threading.Event(), threading.Event()
 
     def report():
-        with progress._lock:
+        with progress._notes[os.getpid()]._lock:
             held.set()
             ends.wait()
 

@@ -23,6 +23,5 @@ MPI = BackendSpec(
     config=MpiConfig,
     timeout_variable="COBRE_MPI_TIMEOUT_SECS",
     auto_variables=LAUNCH_VARIABLES,
-    place_variables=LAUNCH_VARIABLES,
     why_not=lambda: why_not_posix() or library.why_not(),
 )

@@ -1,20 +1,13 @@
 """The specification of the ``tcp`` backend."""
 
-from cobre_comm.backends.spec import BackendSpec, JobFacts
+from cobre_comm.backends.spec import BackendSpec, JobFacts, Rendezvous
 from cobre_comm.backends.tcp.foreign import configured
 from cobre_comm.config import TcpConfig
 
 
-def _rank_variables(job: JobFacts, rank: int) -> dict[str, str]:
+def _where(job: JobFacts) -> Rendezvous:
     assert job.rendezvous is not None  # the launcher holds a port by now
-    return {
-        "COBRE_TCP_COORDINATOR": job.rendezvous.host,
-        "COBRE_TCP_PORT": str(job.rendezvous.port),
-        "COBRE_TCP_BIND_ADDR": job.rendezvous.bind_addr,
-        "COBRE_TCP_RANK": str(rank),
-        "COBRE_TCP_SIZE": str(job.size),
-        "COBRE_TCP_TOKEN": job.token,
-    }
+    return job.rendezvous
 
 
 TCP = BackendSpec(
@@ -27,13 +20,12 @@ TCP = BackendSpec(
     configured=configured,
     timeout_variable="COBRE_TCP_TIMEOUT_SECS",
     auto_variables=("COBRE_TCP_COORDINATOR",),
-    place_variables=(
-        "COBRE_TCP_BIND_ADDR",
-        "COBRE_TCP_COORDINATOR",
-        "COBRE_TCP_PORT",
-        "COBRE_TCP_RANK",
-        "COBRE_TCP_SIZE",
-        "COBRE_TCP_TOKEN",
-    ),
-    rank_variables=_rank_variables,
+    rank_variables={
+        "COBRE_TCP_COORDINATOR": lambda job, rank: _where(job).host,
+        "COBRE_TCP_PORT": lambda job, rank: str(_where(job).port),
+        "COBRE_TCP_BIND_ADDR": lambda job, rank: _where(job).bind_addr,
+        "COBRE_TCP_RANK": lambda job, rank: str(rank),
+        "COBRE_TCP_SIZE": lambda job, rank: str(job.size),
+        "COBRE_TCP_TOKEN": lambda job, rank: job.token,
+    },
 )

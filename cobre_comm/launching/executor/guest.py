@@ -28,6 +28,7 @@ from cobre_comm.launching.pickling import dumps
 from cobre_comm.launching.replies import Failed, ProgressReport, value_message
 from cobre_comm.launching.reporting import as_rank, is_rank
 from cobre_comm.processes.port import ReservedPort
+from cobre_comm.system.in_turn import InTurn
 
 
 def run_rank(invitation: Invitation, fn: Callable[..., Any], args: tuple[Any, ...]) -> None:
@@ -44,15 +45,13 @@ def run_rank(invitation: Invitation, fn: Callable[..., Any], args: tuple[Any, ..
         except (EOFError, OSError):
             return  # not all workers have arrived
         if isinstance(told, Go):
-            sending = threading.Lock()  # a long message is two writes, and threads may report
-            done = _outcome(connection, sending, invitation, told, fn, args)
-            with sending:
-                connection.send_bytes(done)
+            send = InTurn(connection.send_bytes)  # a long message is two writes
+            send(_outcome(connection, send, invitation, told, fn, args))
 
 
 def _outcome(
     connection: Connection,
-    sending: threading.Lock,
+    send: InTurn,
     invitation: Invitation,
     told: Go,
     fn: Callable[..., Any],
@@ -62,9 +61,7 @@ def _outcome(
 
     def reporter(payload: Any) -> None:
         if invitation.wants_progress:
-            message = dumps(ProgressReport(payload))
-            with sending:
-                connection.send_bytes(message)
+            send(dumps(ProgressReport(payload)))
 
     interruption = _Interruption(connection)
     try:

@@ -7,6 +7,7 @@ import os
 import pathlib
 import secrets
 from collections import deque
+from collections.abc import Callable, Mapping
 
 from cobre_comm.backends import SPECS
 from cobre_comm.backends.spec import Rendezvous
@@ -24,6 +25,12 @@ PRIVATE_PREFIXES = (
 )  # fmt: skip
 
 LIMITS = "COBRE_TEST_LIMITS"
+# What tells the ranks of a backend that is not ours where to meet: docs/howto has it.
+OF_ANOTHER: Mapping[str, Callable[[Job, int], str]] = {
+    "COBRE_RANK": lambda job, rank: str(rank),
+    "COBRE_SIZE": lambda job, rank: str(job.size),
+    "COBRE_JOB": lambda job, rank: job.shm_name,
+}
 
 _reserved: deque[ReservedPort] = deque()
 
@@ -115,12 +122,9 @@ def rank_environment(backend: str, size: int) -> list[dict[str, str]]:
     name = BackendName.parse(backend)
     rendezvous = Rendezvous(LOOPBACK, _reserve_port(), LOOPBACK) if name.kind == "tcp" else None
     job = Job(size, name.kind, identity=new_job_name()[1:], rendezvous=rendezvous)
-    variables = {s.name: s.rank_variables for s in SPECS}.get(name.kind, _of_another)
-    return [{**name.environment(), **variables(job, rank)} for rank in range(size)]
-
-
-def _of_another(job: Job, rank: int) -> dict[str, str]:
-    return {"COBRE_RANK": str(rank), "COBRE_SIZE": str(job.size), "COBRE_JOB": job.shm_name}
+    variables = {s.name: s.rank_variables for s in SPECS}.get(name.kind, OF_ANOTHER)
+    told = [{key: value(job, rank) for key, value in variables.items()} for rank in range(size)]
+    return [{**name.environment(), **each} for each in told]
 
 
 def _reserve_port() -> int:

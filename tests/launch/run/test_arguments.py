@@ -9,6 +9,7 @@ import pytest
 
 import cobre_comm
 from cobre_comm import cli
+from cobre_comm.run.program import check_module
 from tests.launch.command import PROGRAMS, cobre, lines_of
 
 ACT = str(PROGRAMS / "act.py")
@@ -148,3 +149,9 @@ def test_arguments_of_the_script_are_its_own(separator, written):
     words = ["-n", "5", "--timeout", "x", "-m", "--", "--help"]
     done = cobre("run", "-n", 1, *separator, written("import sys; print(sys.argv[1:])"), *words)
     assert done.stdout == f"{words}\n"
+
+
+def test_where_mpi4py_is_missing_the_option_that_lends_ours_is_named(monkeypatch):
+    monkeypatch.setattr(sys, "path", [])
+    with pytest.raises(ValueError, match=r"^there is no module 'mpi4py.run'; --as-mpi4py lends"):
+        check_module("mpi4py.run")

@@ -19,6 +19,7 @@ from tests.launch.workers.test_launch import (
     add,
     clean_exit,
     end,
+    handlers_report_too,
     leaves_at_once,
     mistaken,
     progress,
@@ -61,6 +62,10 @@ def test_progress_comes_back_in_order_per_rank(pool):
     assert result.values == ["done"] * RANKS
     for rank in range(RANKS):
         assert [payload for who, payload in heard if who == rank] == [(rank, n) for n in range(3)]
+
+
+def test_a_signal_handler_reports_amid_a_report(pool):
+    handlers_report_too(2, executor=pool)
 
 
 def progress_of_threads(comm):

@@ -1,5 +1,7 @@
 import contextvars
+import faulthandler
 import functools
+import itertools
 import multiprocessing
 import os
 import pickle
@@ -100,6 +102,44 @@ def test_progress_comes_in_order_and_in_the_parent(size):
     assert launch(progress, size, args=(50,), on_progress=on_progress).value == "done"
     for rank in range(size):
         assert [p for r, p in seen if r == rank] == [(rank, n) for n in range(50)]
+
+
+def progress_amid_progress(comm):
+    """Report while a signal handler reports, too; return how often the handler did."""
+    calls = itertools.count()
+
+    def handler(number, frame):
+        report_progress({"handler": next(calls)})
+
+    report_progress({})  # the first one imports what a report needs
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 1e-3, 1e-3)
+    faulthandler.dump_traceback_later(60, exit=True)  # else a rank that waits for itself stays
+    try:
+        for number in range(3000):
+            report_progress({"program": number, "text": "x" * 5000})
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        faulthandler.cancel_dump_traceback_later()
+        signal.signal(signal.SIGALRM, before)
+    return next(calls)
+
+
+def handlers_report_too(size, **where):
+    heard = []
+    launched = launch(
+        progress_amid_progress, size, on_progress=lambda *report: heard.append(report), **where
+    )
+    for rank, calls in enumerate(launched.values):
+        of_rank = [payload for who, payload in heard if who == rank]
+        assert [each["program"] for each in of_rank if "program" in each] == list(range(3000))
+        of_handlers = [each["handler"] for each in of_rank if "handler" in each]
+        assert sorted(of_handlers) == list(range(calls))  # one handler may interrupt another
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_a_signal_handler_reports_amid_a_report(size):
+    handlers_report_too(size)
 
 
 def test_progress_outside_a_worker_is_nothing():

@@ -5,10 +5,6 @@ import collections
 import pathlib
 import re
 
-import pytest
-
-pytestmark = pytest.mark.quick
-
 ROOT = pathlib.Path(__file__).parents[2]
 KERNELS, PACKAGE = ROOT / "kernels" / "cobre_kernels", ROOT / "cobre_comm"
 # Lines of the runtime. The number falls without a word, and rises only with a sentence beside it:

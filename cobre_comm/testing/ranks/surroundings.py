@@ -25,7 +25,7 @@ PRIVATE_PREFIXES = (
 )  # fmt: skip
 
 LIMITS = "COBRE_TEST_LIMITS"
-# What tells the ranks of a backend that is not ours where to meet: docs/howto has it.
+# What tells the ranks of a backend that is not ours where to meet: docs/howto/third-backends.md.
 OF_ANOTHER: Mapping[str, Callable[[Job, int], str]] = {
     "COBRE_RANK": lambda job, rank: str(rank),
     "COBRE_SIZE": lambda job, rank: str(job.size),

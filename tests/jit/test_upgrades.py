@@ -3,6 +3,7 @@
 Nor is one that ranks have mixed up, because they saved at once.
 """
 
+import pathlib
 import pickle
 
 import pytest
@@ -10,6 +11,7 @@ from numba import types as numba_types
 
 from cobre_comm import jit
 from cobre_comm.jit import types
+from release.upgrades import EDITS
 from tests.command import python
 
 TYPES = [
@@ -92,3 +94,10 @@ def test_a_class_that_has_gone():
 def test_types_of_version_0_1_0_can_be_loaded():
     for name in ("LocalCommType", "ShmCommType", "TcpCommType", "MpiCommType", "RegionType"):
         assert issubclass(getattr(jit, name), numba_types.Type)
+
+
+def test_the_release_check_can_make_another_version():
+    root = pathlib.Path(__file__).parents[2]
+    for path, (old, new) in EDITS.items():
+        assert old != new
+        assert (root / path).read_text().count(old) == 1, path

@@ -124,7 +124,7 @@ def _listed(value):
 def _own_tests(place, folder, start):
     """Run tests of mpi-sppy on several ranks."""
     for name, size in OWN_TESTS.items():
-        with place.row(name, f"-n {size} {name}.py") as seen:
+        with place.row(name, f"-n {size} -m mpisppy.tests.{name}") as seen:
             words = "-m", "mpi4py", folder / "with_highs.py", f"mpisppy.tests.{name}"
             (folder / "with_highs.py").write_text(WITH_HIGHS)
             done = run(*start, size, "--no-prefix", *words, within_s=240, cwd=folder, **THREADS)

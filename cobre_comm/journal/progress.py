@@ -55,7 +55,7 @@ def note(payload: object) -> None:
     if found := _numbers_in(payload):
         pid = os.getpid()
         if pid not in _notes:
-            _notes.setdefault(pid, InTurn(Notes(pid).add))  # of two at a time one is kept
+            _notes.setdefault(pid, InTurn(Notes().add))  # of two at a time one is kept
         _notes[pid](found)
 
 
@@ -81,12 +81,12 @@ def _is_number(value: object) -> bool:
 class Notes:
     """The memory in which a process notes its reports, and the names that it has used."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self) -> None:
         self._names: list[bytes] = []
         self._count = 0
         self._file, self._memory = show(MEMORY_NAME, PROGRESS.size_bytes)
         self._view = PROGRESS.of(self._memory)
-        store(self._view.pid, pid)
+        store(self._view.pid, os.getpid())
         # Pairs with the load in read_reports, which comes first there.
         store(self._view.magic, PROGRESS_MAGIC)
 

@@ -31,7 +31,7 @@ def add(notes, report):
 
 @pytest.mark.parametrize("count", [1, REPORTS - 1, REPORTS, REPORTS + 3])
 def test_the_last_reports_are_read(count):
-    notes = Notes(os.getpid())
+    notes = Notes()
     for report in range(1, count + 1):
         add(notes, report)
     read = read_reports(notes._memory)
@@ -43,7 +43,7 @@ def test_the_last_reports_are_read(count):
 
 def test_a_report_that_begins_is_shown_whole_or_not_at_all(monkeypatch):
     """The copy is made before, after and between any two stores; stores come between its loads."""
-    notes, pending = Notes(os.getpid()), []
+    notes, pending = Notes(), []
     for report in range(1, REPORTS + 1):
         add(notes, report)
     before = notes._memory.copy()
@@ -75,7 +75,7 @@ def test_a_report_that_begins_is_shown_whole_or_not_at_all(monkeypatch):
 
 
 def test_a_name_that_comes_later_has_no_number_before():
-    notes = Notes(os.getpid())
+    notes = Notes()
     notes.add({b"a": 1.0})
     notes.add({b"b": 2.0})
     read = read_reports(notes._memory)
@@ -87,7 +87,7 @@ def test_a_name_that_comes_later_has_no_number_before():
 
 
 def test_the_first_names_have_a_place():
-    notes = Notes(os.getpid())
+    notes = Notes()
     notes.add({f"{n}".encode(): float(n) for n in range(SERIES_ROWS + 2)})
     read = read_reports(notes._memory)
     assert read.names == tuple(map(str, range(SERIES_ROWS)))

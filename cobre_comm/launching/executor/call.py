@@ -13,14 +13,13 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from multiprocessing import AuthenticationError
-from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
 from cobre_comm.backends.spec import Rendezvous
 from cobre_comm.backends.tcp.foreign import CONNECT_TIMEOUT_MS
 from cobre_comm.launching.executor.guest import run_rank
 from cobre_comm.launching.executor.hosts import LOOPBACK, Submit, submitters
-from cobre_comm.launching.executor.invitation import Go, Hello, Invitation, admit, hang_up, receive
+from cobre_comm.launching.executor.invitation import Go, GuestConnection, Hello, Invitation, admit
 from cobre_comm.launching.function import LOOK_S, FunctionAttempt, FunctionRank, OnProgress
 from cobre_comm.launching.replies import Done, exit_code_in
 from cobre_comm.processes.environment import rendezvous_variables
@@ -52,7 +51,7 @@ class Heard(NamedTuple):
 
     rank: int
     data: bytes | None = None
-    came: tuple[Hello, Connection, str] | None = None
+    came: tuple[Hello, GuestConnection, str] | None = None
 
 
 class Guest(FunctionRank):
@@ -61,9 +60,9 @@ class Guest(FunctionRank):
     def __init__(self, rank: int) -> None:
         super().__init__(rank, reports=False)
         self.hello: Hello | None = None
-        self._connection: Connection | None = None
+        self._connection: GuestConnection | None = None
 
-    def comes(self, hello: Hello, connection: Connection) -> None:
+    def comes(self, hello: Hello, connection: GuestConnection) -> None:
         """Note the first message of the rank, and the connection that reaches the rank."""
         self.hello, self._connection = hello, connection
 
@@ -114,7 +113,7 @@ class GuestAttempt(FunctionAttempt[Guest]):
         self._secret = secrets.token_bytes(32)
         self._heard: queue.SimpleQueue[Heard] = queue.SimpleQueue()
         self._lock = threading.Lock()
-        self._open: list[Connection] = []
+        self._open: list[GuestConnection] = []
         self._is_closed = False
         self._address_of_first = LOOPBACK
         self._futures: list[Any] = []
@@ -173,14 +172,14 @@ class GuestAttempt(FunctionAttempt[Guest]):
         """Queue the messages of one authenticated worker, and at last the end of its connection."""
         with (
             contextlib.suppress(AuthenticationError, EOFError, OSError),
-            Connection(sock.detach()) as connection,
+            GuestConnection(sock) as connection,
         ):
             with self._lock:
                 if self._is_closed:
                     return
                 self._open.append(connection)  # first, because a peer may never say anything
             admit(connection, self._secret)
-            hello = receive(connection)
+            hello = connection.recv()
             self._heard.put(Heard(hello.rank, came=(hello, connection, address)))
             with contextlib.suppress(EOFError, OSError):
                 while True:
@@ -206,21 +205,23 @@ class GuestAttempt(FunctionAttempt[Guest]):
 
     def _leave_nothing(self) -> None:
         """Interrupt the ranks that still run, and release the workers."""
-        for future in self._futures:
-            future.cancel()  # one that has not begun
-        for guest in self.ranks:
-            guest.send(None)
-        deadline = time.monotonic() + SAY_S
-        while self._running() and time.monotonic() < deadline:
-            self._listen(time.monotonic() + LOOK_S)
-        with contextlib.suppress(OSError):  # not on Linux, where it wakes the thread that accepts
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        with self._lock:
-            self._is_closed = True
-            for connection in self._open:
-                hang_up(connection, socket.SHUT_RDWR)
-        self._attempt.close()
+        try:
+            for future in self._futures:
+                future.cancel()  # one that has not begun
+            for guest in self.ranks:
+                guest.send(None)
+            deadline = time.monotonic() + SAY_S
+            while self._running() and time.monotonic() < deadline:
+                self._listen(time.monotonic() + LOOK_S)
+        finally:
+            with contextlib.suppress(OSError):  # not on Linux, where it wakes the accepting thread
+                self._listener.shutdown(socket.SHUT_RDWR)
+            self._listener.close()
+            with self._lock:
+                self._is_closed = True
+                for connection in self._open:
+                    connection.hang_up(socket.SHUT_RDWR)
+            self._attempt.close()
 
     def _running(self) -> list[Guest]:
         """Return the ranks that have arrived and not ended."""

@@ -11,19 +11,11 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from multiprocessing.connection import Connection
 from typing import Any
 
 from cobre_comm.backends.tcp.backend import TcpBackend
 from cobre_comm.config import TcpConfig
-from cobre_comm.launching.executor.invitation import (
-    Go,
-    Hello,
-    Invitation,
-    connect,
-    hang_up,
-    receive,
-)
+from cobre_comm.launching.executor.invitation import Go, GuestConnection, Hello, Invitation, connect
 from cobre_comm.launching.pickling import dumps
 from cobre_comm.launching.replies import Failed, ProgressReport, value_message
 from cobre_comm.launching.reporting import as_rank, is_rank
@@ -41,7 +33,7 @@ def run_rank(invitation: Invitation, fn: Callable[..., Any], args: tuple[Any, ..
             pickle.dumps(Hello(invitation.rank, os.getpid(), machine, reserved.port))
         )
         try:
-            told = receive(connection)
+            told = connection.recv()
         except (EOFError, OSError):
             return  # not all workers have arrived
         if isinstance(told, Go):
@@ -50,7 +42,7 @@ def run_rank(invitation: Invitation, fn: Callable[..., Any], args: tuple[Any, ..
 
 
 def _outcome(
-    connection: Connection,
+    connection: GuestConnection,
     send: InTurn,
     invitation: Invitation,
     told: Go,
@@ -83,7 +75,7 @@ def _outcome(
 class _Interruption:
     """Raises KeyboardInterrupt in the thread of the task when the launcher ends the rank."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: GuestConnection) -> None:
         self._connection = connection
         self._lock = threading.Lock()
         self._task = threading.get_ident()
@@ -111,5 +103,5 @@ class _Interruption:
         """Stop listening, so that nothing interrupts the worker from now on."""
         with self._lock:
             self._active = False
-        hang_up(self._connection, socket.SHUT_RD)
+        self._connection.hang_up(socket.SHUT_RD)
         self._thread.join()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pickle
 import socket
+import threading
 from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
 from typing import Any, NamedTuple
 
@@ -38,7 +38,37 @@ class Go(NamedTuple):
     variables: dict[str, str]
 
 
-def connect(invitation: Invitation) -> Connection:
+class GuestConnection(Connection):
+    """The connection of a launcher and a worker: one thread reads and closes it, another may send.
+
+    The descriptor's number may belong to another file at once, so it is not closed amid a message.
+    """
+
+    def __init__(self, sock: socket.socket) -> None:
+        super().__init__(sock.detach())
+        self._lock = threading.RLock()  # not Lock: a signal handler may interrupt its thread here
+
+    def send_bytes(self, buf: Any, offset: int = 0, size: int | None = None) -> None:
+        """Send a message; ``OSError`` once the connection is closed."""
+        with self._lock:
+            super().send_bytes(buf, offset, size)
+
+    def hang_up(self, how: int) -> None:
+        """Shut the connection down: the thread that reads sees its end, and closes it."""
+        with (
+            self._lock,
+            contextlib.suppress(OSError),  # closed by now, or reset by the other end
+            socket.socket(fileno=os.dup(self.fileno())) as sock,
+        ):
+            sock.shutdown(how)
+
+    def close(self) -> None:
+        """Close the connection, once nothing is being sent."""
+        with self._lock:
+            super().close()
+
+
+def connect(invitation: Invitation) -> GuestConnection:
     """Connect to the launcher; return the authenticated connection.
 
     If the launcher closes its listener while a connection is on its way, this end may be the only
@@ -47,7 +77,7 @@ def connect(invitation: Invitation) -> Connection:
     address = (invitation.host, invitation.port)
     with socket.create_connection(address, timeout=CONNECT_S) as sock:
         sock.settimeout(None)
-        connection = Connection(sock.detach())
+        connection = GuestConnection(sock)
     if not connection.poll(CONNECT_S):
         connection.close()
         raise TimeoutError(f"the launcher at {address} says nothing: has it given up?")
@@ -60,17 +90,3 @@ def admit(connection: Connection, secret: bytes) -> None:
     """Shake hands at the launcher's end of a connection; raises unless the peer has the secret."""
     deliver_challenge(connection, secret)
     answer_challenge(connection, secret)
-
-
-def receive(connection: Connection) -> Any:
-    """Return the next message; ``EOFError`` or ``OSError`` once the other end has gone."""
-    return pickle.loads(connection.recv_bytes())
-
-
-def hang_up(connection: Connection, how: int) -> None:
-    """Shut a connection down, so that the thread that reads from it sees the end and closes it."""
-    with (
-        contextlib.suppress(OSError),  # closed by now, or reset by the other end
-        socket.socket(fileno=os.dup(connection.fileno())) as sock,
-    ):
-        sock.shutdown(how)

@@ -13,6 +13,7 @@ import pytest
 
 from cobre_comm import WorkerError, launch, report_progress
 from cobre_comm.launching.executor import hosts, invitation
+from cobre_comm.launching.executor.call import GuestAttempt
 from cobre_comm.processes.port import LOOPBACK
 from cobre_comm.testing.cases.waiting import wait_until
 from tests.launch.workers.test_launch import (
@@ -145,6 +146,31 @@ def test_an_interrupted_caller_takes_its_ranks_back(pool):
     with pytest.raises(KeyboardInterrupt, match=f"ended its {RANKS} ranks"):
         launch(until_asked, RANKS, executor=pool,
                on_progress=lambda rank, payload: [timer.start() for timer in once])  # fmt: skip
+
+
+def test_an_interrupt_while_workers_are_released_leaves_nothing(pool, monkeypatch):
+    monkeypatch.setattr(GuestAttempt, "_running", lambda _: os.kill(os.getpid(), signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        launch(add, RANKS, args=(1,), executor=pool)
+
+
+def test_a_connection_is_not_closed_amid_a_message():
+    ours, theirs = socket.socketpair()
+    message = bytes(range(256)) * 40_000  # more than the kernel takes before somebody reads
+    with (
+        invitation.GuestConnection(ours) as connection,
+        invitation.GuestConnection(theirs) as worker,
+        concurrent.futures.ThreadPoolExecutor(2) as threads,
+    ):
+        sent = threads.submit(connection.send_bytes, message)
+        assert worker.poll(60)
+        closed = threads.submit(connection.close)
+        concurrent.futures.wait([closed], 0.2)
+        assert not closed.done()
+        assert worker.recv_bytes() == message
+        assert (sent.result(60), closed.result(60)) == (None, None)
+        with pytest.raises(OSError, match="closed"):
+            connection.send_bytes(b"")
 
 
 def test_fewer_workers_than_ranks_are_refused(pool):

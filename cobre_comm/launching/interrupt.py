@@ -41,7 +41,7 @@ def forwarded(send: Callable[[int], None]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _heard_by(hear: Callable[..., None]) -> Iterator[None]:
-    """Have ``hear`` take each Ctrl-C, after the handler of before what that handler takes."""
+    """Have ``hear`` take each Ctrl-C, with the handler of before and that handler's arguments."""
     before: Any = signal.getsignal(signal.SIGINT)
     is_heard = threading.current_thread() is threading.main_thread() and callable(before)
     if is_heard:

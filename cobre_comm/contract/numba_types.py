@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import sys
+import threading
 from typing import Any
 
 
@@ -19,7 +20,12 @@ class LateType:
 
     The type is the one that ``cobre_comm.jit.register`` has for ``kind``. ``ImportError`` is raised
     if this numba does not fit.
+
+    A call of a compiled function first asks whether there is such an attribute, and drops whatever
+    is raised, also by a signal handler. Then numba asks again, and gets what was dropped.
     """
+
+    _raised = threading.local()  # its ``error`` is what the last ask of this thread has raised
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
@@ -31,8 +37,21 @@ class LateType:
         """Have the type made, and return it."""
         if value is None:
             raise AttributeError("an object has it, and no class")
-        register = importlib.import_module("cobre_comm.jit.register")
-        return register.give_type(self._kind, self._owner, value)
+        last = self._raised.__dict__.pop("error", None)
+        if last is not None and _was_dropped(last):
+            raise last
+        try:
+            register = importlib.import_module("cobre_comm.jit.register")
+            return register.give_type(self._kind, self._owner, value)
+        except BaseException as error:
+            self._raised.error = error
+            raise
+
+
+def _was_dropped(error: BaseException) -> bool:
+    """Tell whether no Python code has caught an error: its traceback would begin there."""
+    first = error.__traceback__
+    return first is not None and first.tb_frame.f_code is LateType.__get__.__code__
 
 
 def init() -> None:

@@ -249,6 +249,7 @@ class SharedRegion(Closing):
         array([0., 0.])
         """
         self._memory = self._readable = None
+        self.__dict__.pop("_numba_type_", None)  # numba asks for it anew, and gets the error
         # Pairs with the load in regions.is_closed, of a thread in compiled code.
         store_word_kernel.call(REGION_STATE.of(self._state).closed, 1)
 

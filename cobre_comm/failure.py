@@ -100,32 +100,36 @@ class Failure(Exception):  # numba raises no other
 _explained = threading.local()
 
 
-@ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 5)
-def explain(address: int, operation: int, outcome: int, at: int, pending: int) -> None:
-    """Make the exception that this thread raises next; compiled code calls this by its address.
+def explain(address: int = 0, interrupt: BaseException | None = None) -> None:
+    """Make the exception that this thread raises next; compiled code tells the address of its call.
 
-    It is made here because the call still holds its communicator. When ``Failure`` is instantiated,
-    the record of a communicator that nothing else holds has been freed.
+    The exception is made here because the call still holds its communicator. When ``Failure`` is
+    instantiated, the record of a communicator that nothing else holds has been freed.
 
-    ``at`` is the address of the call, or 0. ``pending`` is the exception that an earlier element of
-    a ``@vectorize`` has raised, or 0. On a communicator that is broken it is raised again, because
-    numba raises the exception of the last element.
+    ``interrupt`` is what a signal handler has raised before the first line here.
     """
     _explained.is_made = False
     try:
-        if outcome == status.IS_BROKEN and operation != REGION_BLOCK and pending:
-            _explained.worded = _Worded(ctypes.cast(pending, ctypes.py_object).value)
-        else:
-            kind = _CALLS.get(operation)
-            call = kind(*_words_at(at, len(kind._fields))) if kind and at else None
-            _explained.worded = _word(address, operation, outcome, call)
+        _explained.worded = _worded_at(address) if interrupt is None else _Worded(interrupt)
     except BaseException as error:  # a KeyboardInterrupt, too, goes through compiled code
         _explained.worded = _Worded(error)
 
 
-def explain_address() -> int:
-    """Return the address of :func:`explain` in this process."""
-    return ctypes.cast(explain, ctypes.c_void_p).value or 0
+def _worded_at(address: int) -> _Worded:
+    """Return the exception of a failed call of compiled code.
+
+    At the address stand the record, the operation, the outcome, the address of the call or 0, and
+    the exception that an earlier element of a ``@vectorize`` has raised, or 0. On a communicator
+    that is broken that one is raised again, because numba raises the exception of the last element.
+    """
+    if not address:
+        raise MemoryError("no memory for the number of an address")
+    record, operation, outcome, at, pending = _words_at(address, 5)
+    if outcome == status.IS_BROKEN and operation != REGION_BLOCK and pending:
+        return _Worded(ctypes.cast(pending, ctypes.py_object).value)
+    kind = _CALLS.get(operation)
+    call = kind(*_words_at(at, len(kind._fields))) if kind and at else None
+    return _word(record, operation, outcome, call)
 
 
 class _Lengths(NamedTuple):

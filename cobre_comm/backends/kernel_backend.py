@@ -162,7 +162,7 @@ class KernelBackend(Communicator):
         for operation, kernel in _ENTRIES.items():
             comm.collectives[operation].entry = kernel.address
         bodies.give_to(comm)
-        comm.explain = failure.explain_address()
+        comm.explain = id(failure.explain)
         comm.fail = guard.fail_kernel.address
         comm.refuse = guard.refuse_kernel.address
         comm.fold_kernel = fold.fold_kernel.address

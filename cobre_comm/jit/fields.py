@@ -108,6 +108,8 @@ def _explaining(context: Any, module: Any) -> Any:
     Python code may not run while an exception is pending. In ``@vectorize`` the exception of an
     earlier element may be pending. That exception is laid aside for the call, and numba drops it
     when numba raises the next exception.
+
+    If a signal handler raises as the call begins, the call is made anew, with that exception.
     """
     function_type = ir.FunctionType(ir.VoidType(), [cgutils.intp_t] * 4)
     function = ir.Function(module, function_type, EXPLAIN)
@@ -115,30 +117,45 @@ def _explaining(context: Any, module: Any) -> Any:
     for attribute in ("noinline", "cold"):
         function.attributes.add(attribute)
     builder = ir.IRBuilder(function.append_basic_block())
-    word = builder.add(function.args[0], cgutils.intp_t(COMM.offsets["explain"]))
-    address = builder.load(builder.inttoptr(word, cgutils.intp_t.as_pointer()))
-    target_type = ir.FunctionType(ir.VoidType(), [cgutils.intp_t] * 5)
-    target = builder.inttoptr(address, target_type.as_pointer())
     python = context.get_python_api(builder)
     gil = python.gil_ensure()
-    pending = [cgutils.alloca_once(builder, python.pyobj) for _ in range(3)]
-    python.err_fetch(*pending)
-    _normalize(builder, pending)
-    value = builder.ptrtoint(builder.load(pending[1]), cgutils.intp_t)
-    builder.call(target, [*function.args, value])
-    python.err_restore(*(builder.load(each) for each in pending))
+    pending, raised = _slots(builder, python), _slots(builder, python)
+    _fetch(builder, python, pending)
+    earlier = builder.ptrtoint(builder.load(pending[1]), cgutils.intp_t)
+    told = cgutils.pack_array(builder, [*function.args, earlier])
+    words = cgutils.alloca_once_value(builder, told)
+    address = python.long_from_longlong(builder.ptrtoint(words, cgutils.intp_t))
+    word = builder.add(function.args[0], cgutils.intp_t(COMM.offsets["explain"]))
+    target = builder.load(builder.inttoptr(word, python.pyobj.as_pointer()))
+    call = builder.append_basic_block()
+    builder.branch(call)
+    builder.position_at_end(call)
+    result = python.call_function_objargs(target, [address, builder.load(raised[1])])
+    for each in (result, *map(builder.load, raised)):
+        python.decref(each)  # or nothing
+    with builder.if_then(cgutils.is_null(builder, result)):
+        _fetch(builder, python, raised)
+        builder.branch(call)
+    python.decref(address)
+    python.err_restore(*(builder.load(slot) for slot in pending))
     python.gil_release(gil)
     builder.ret_void()
     return function
 
 
-def _normalize(builder: Any, pending: Any) -> None:
-    """Make the pending exception, if there is one, an instance of its class."""
-    function_type = ir.FunctionType(ir.VoidType(), [each.type for each in pending])
+def _slots(builder: Any, python: Any) -> Any:
+    """Return places for class, instance and traceback of an exception."""
+    return [cgutils.alloca_once(builder, python.pyobj, zfill=True) for _ in range(3)]
+
+
+def _fetch(builder: Any, python: Any, slots: Any) -> None:
+    """Take the pending exception, if there is one, and make it an instance of its class."""
+    python.err_fetch(*slots)
+    function_type = ir.FunctionType(ir.VoidType(), [each.type for each in slots])
     name = "PyErr_NormalizeException"
     function = cgutils.get_or_insert_function(builder.module, function_type, name)
-    with builder.if_then(cgutils.is_not_null(builder, builder.load(pending[0]))):
-        builder.call(function, pending)
+    with builder.if_then(cgutils.is_not_null(builder, builder.load(slots[0]))):
+        builder.call(function, slots)
 
 
 @intrinsic(prefer_literal=True)

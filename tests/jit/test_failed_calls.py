@@ -1,10 +1,13 @@
-"""Calls that fail in ``@njit`` code give back the arrays that they have made."""
+"""Calls that fail in ``@njit`` code lose no interrupt, and give back the arrays they have made."""
+
+import ctypes
+import signal
 
 import numpy as np
 import pytest
 from numba import njit
 
-from cobre_comm import InvalidBufferSize, LocalBackend
+from cobre_comm import InvalidBufferSize, LocalBackend, ReduceOp
 from cobre_comm.testing.cases.memory.lifetimes import stays_flat
 
 LONG = np.zeros(50_000, np.int32)  # of one rank: too long a table, which is copied for the kernel
@@ -47,3 +50,29 @@ def test_the_digits_of_a_sum_go():
 
     with LocalBackend() as comm:
         stays_flat(act, 40)
+
+
+send_signal = getattr(ctypes.CDLL(None), "raise")
+send_signal.argtypes, send_signal.restype = [ctypes.c_int], ctypes.c_int
+
+
+@njit
+def fail_after_a_signal(comm, send, recv, op):
+    send_signal(signal.SIGUSR1)  # Python has not run since then when the call fails
+    comm.allreduce(send, recv, op)
+
+
+def test_an_interrupt_just_before_a_call_fails_is_raised():
+    def handler(*_):
+        raise TimeoutError("from the handler")
+
+    def act(number):
+        with pytest.raises(TimeoutError, match="from the handler"):
+            fail_after_a_signal(comm, np.ones(2), np.ones(3), ReduceOp.SUM)
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        with LocalBackend() as comm:
+            stays_flat(act, 40)
+    finally:
+        signal.signal(signal.SIGUSR1, before)

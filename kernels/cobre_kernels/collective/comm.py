@@ -127,7 +127,7 @@ COMM = Record(
     # Kernels, by address.
     collectives=own_rows(COLLECTIVE, "one for each operation, by its number", max(OPERATIONS) + 1),
     abandon_body=word("tells the other ranks that this one has failed"),
-    explain=word("C function that keeps the exception which @njit code raises next"),
+    explain=word("Python function that keeps the exception which @njit code raises next"),
     fail=word("kernel that ends a failed collective"),
     refuse=word("kernel that ends a refused call, also in a thread that cannot raise"),
     fold_kernel=word("the fold of fold.py"),

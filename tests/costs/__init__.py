@@ -1,0 +1,1 @@
+"""What each test costs: ``make test-costs``."""

@@ -1,0 +1,35 @@
+"""Have numba note the seconds of CPU of each compilation, in any process that loads it.
+
+numba calls `init` by an entry point, so that ranks and programs of tests need not know of it.
+"""
+
+import os
+import threading
+import time
+
+from numba.core import event  # noqa: TID251  # its public listeners have no other name
+
+NOTES = "TEST_COMPILATIONS"  # the variable that names the file
+_thread = threading.local()
+
+
+class _Listener(event.Listener):
+    """Writes a line for each compilation that is part of no other."""
+
+    def on_start(self, event):
+        _thread.depth = getattr(_thread, "depth", 0) + 1
+        if _thread.depth == 1:
+            _thread.began = time.thread_time()
+
+    def on_end(self, event):
+        _thread.depth -= 1
+        if _thread.depth == 0:
+            line = f"{time.thread_time() - _thread.began:.4f}\n".encode()
+            notes = os.open(os.environ[NOTES], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            os.write(notes, line)  # at once: the process may be killed
+            os.close(notes)
+
+
+def init():
+    if NOTES in os.environ:
+        event.register("numba:compile", _Listener())

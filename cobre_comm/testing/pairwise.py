@@ -18,8 +18,8 @@ def choose(
 
     Most faults show with one value or with two together, for any values of the others. A row has
     the values of its factors, of which ``strength`` are combined: 1 for every value, 2 for every
-    pair. Every value of a factor that is ``alone`` is needed, and no combination with others. The
-    rows ``given`` are chosen in any case.
+    pair. Every value of a factor that is ``alone`` is needed, and no combination with others; not
+    every row has it. The rows ``given`` are chosen in any case.
     """
     parts = [set(_parts(row, strength, alone)) for row in rows]
     missing = set().union(*parts).difference(*(parts[number] for number in given))
@@ -45,4 +45,4 @@ def _parts(
 ) -> Iterator[tuple[tuple[str, str], ...]]:
     combined = sorted(item for item in row.items() if item[0] not in alone)
     yield from combinations(combined, min(strength, len(combined)))
-    yield from (((name, row[name]),) for name in alone)
+    yield from (((name, row[name]),) for name in alone if name in row)

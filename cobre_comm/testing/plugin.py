@@ -22,7 +22,8 @@ MARKERS = (
     "on every rank of a job, with its communicator as `comm`, once for each backend and number "
     "of ranks",
     "quick: every collective, backend and caller once, for `pytest -m quick`",
-    "slow: more combinations, for `pytest -m slow` or no -m at all",
+    "slow: more combinations, left out by `pytest -m 'not slow'`",
+    "slowest: even more of them, left out by `pytest -m 'not slowest'`; what is slowest is slow",
 )
 
 MOST_POOLS = 6

@@ -10,7 +10,7 @@ import pytest
 from cobre_comm.testing import cases
 from cobre_comm.testing.conformance import FEATURES, PARTS, ConformanceSuite, Grid
 from cobre_comm.testing.pairwise import choose
-from cobre_comm.testing.suite.part import STRENGTHS, marked_trials
+from cobre_comm.testing.suite.part import RUNS, TRIPLES, marked_trials
 from tests.command import python
 from tests.grid import OUR_GRID
 
@@ -95,19 +95,43 @@ def test_a_quick_run_has_each_collective_on_every_backend_and_from_both_callers(
     assert {trial.cell.caller for trial in quick} >= {"python", "njit"}
 
 
-@pytest.mark.parametrize(("expression", "mark"), [("quick", "quick"), ("not slow", "slow")])
-def test_what_is_collected_for_a_shorter_run_is_what_it_needs(expression, mark):
-    def run(marked):
+@pytest.mark.parametrize(
+    ("expression", "selects"),
+    [
+        ("quick", lambda marks: "quick" in marks),
+        ("not slow", lambda marks: "slow" not in marks),
+        ("not slowest", lambda marks: "slowest" not in marks),
+    ],
+)
+def test_what_is_collected_for_a_shorter_run_is_what_it_needs(expression, selects):
+    def selected(marked):
         """Return the trials that this run selects."""
-        wanted = mark == expression
-        names = [(each.values[0].case.name, each.id) for each in marked]
-        marks = [mark in {one.name for one in each.marks} for each in marked]
-        return {name for name, has in zip(names, marks, strict=True) if has == wanted}
+        return {
+            (each.values[0].case.name, each.id)
+            for each in marked
+            if selects({mark.name for mark in each.marks})
+        }
 
     cases = PARTS["AllreduceTests"].cases
-    few, every = (marked_trials(OUR_GRID, cases, n) for n in (STRENGTHS[expression], 3))
+    few, every = (marked_trials(OUR_GRID, cases, run) for run in (RUNS[expression], TRIPLES))
     assert len(few) < len(every)
-    assert run(few) == run(every) != set()
+    assert selected(few) == selected(every) != set()
+
+
+def test_a_usual_run_has_every_value_of_each_case_and_pairs_of_case_caller_and_way():
+    cases = PARTS["AllgathervTests"].cases
+    usual = [each.values[0] for each in marked_trials(OUR_GRID, cases, RUNS["not slow"])]
+    short = [t for case in cases for t in OUR_GRID.trials(case) if not t.is_slow]
+
+    def held(trials):
+        rows = [{"case": t.case.name, **t.factors} for t in trials]
+        pairs = [*itertools.combinations(("case", "caller", "way"), 2)]
+        pairs += [("case", name) for row in rows for name in row]
+        return {(a, b, row[a], row[b]) for row in rows for a, b in pairs if {a, b} <= row.keys()}
+
+    points = "ranks", "point", "transport"
+    assert {h for h in held(short) if h[1] not in points} <= held(usual)
+    assert {h[1:4:2] for h in held(short)} == {h[1:4:2] for h in held(usual)}
 
 
 def test_chosen_rows_hold_every_pair():

@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import resource
+import sys
 import tempfile
 import threading
 import time
@@ -85,6 +86,7 @@ class Meter:
         os.close(descriptor)
         self._notes = pathlib.Path(notes)
         os.environ[compilations.NOTES] = notes
+        sys.path.append(str(SITE))  # ranks of pools get this path, and the others the variable
         os.environ["PYTHONPATH"] = os.pathsep.join(
             filter(None, [str(SITE), os.environ.get("PYTHONPATH")])
         )

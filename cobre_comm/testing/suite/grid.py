@@ -12,6 +12,7 @@ from cobre_comm.testing.cases.case import BOTH, QUICK, Case, Cell, Settings, Slo
 POINT = "point"  # the factor of which each value is needed, and few combinations
 EVERYWHERE = "everywhere"  # a case and its point together
 TRANSPORT = "transport"  # the way, and between nodes also the MPI
+PAIRED = ("case", "way", "caller")  # of which a usual run has all pairs
 FEW = 3  # ranks on which wrong arguments are tried: a first, a last, and one between
 
 
@@ -45,6 +46,15 @@ class Trial(NamedTuple):
         if self.case.everywhere:
             where[EVERYWHERE] = f"{self.case.name} on {where[POINT]}"
         return {**where, **self.cell.factors}
+
+    @property
+    def own_factors(self) -> dict[str, str]:
+        """The same, where the values of a case are its own, so that each case needs its own."""
+        of_case = [name for name in self.cell.factors if name not in PAIRED]
+        return {
+            f"{self.case.name}: {name}" if name in of_case else name: value
+            for name, value in self.factors.items()
+        }
 
 
 @dataclass(frozen=True)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import pytest
 
 from cobre_comm.testing.cases.case import Case, perform
 from cobre_comm.testing.pairwise import choose
-from cobre_comm.testing.suite.grid import POINT, TRANSPORT, Grid, Trial
+from cobre_comm.testing.suite.grid import PAIRED, POINT, TRANSPORT, Grid, Trial
 
 PLUGIN = "cobre_comm.testing.plugin"
-# How many values are combined in what `-m` asks for. To collect more costs seconds.
-STRENGTHS = {"quick": 1, "not slow": 2}
+QUICK, USUAL, PAIRS, TRIPLES = range(4)  # runs, each with all tests of the one before
+# The run that `-m` asks for. To collect more costs seconds.
+RUNS = {"quick": QUICK, "not slow": USUAL, "not slowest": PAIRS, "slow and not slowest": PAIRS}
 USUAL_S = 60.0  # what a case may take without saying so
 # What a backend may declare that it cannot do; the rest is part of being a communicator.
 FEATURES = {
@@ -69,8 +70,8 @@ class Part:
         if not hasattr(self, "grid"):
             raise pytest.UsageError(f'{type(self).__name__} has no grid: grid = Grid.of("mine")')
         if case := getattr(metafunc.function, "case", None):
-            strength = STRENGTHS.get(metafunc.config.option.markexpr, 3)
-            marked = marked_trials(self.grid, self.cases, strength)
+            run = RUNS.get(metafunc.config.option.markexpr, TRIPLES)
+            marked = marked_trials(self.grid, self.cases, run)
             metafunc.parametrize("trial", [each for each in marked if each.values[0].case is case])
 
     @pytest.fixture(autouse=True)
@@ -94,55 +95,61 @@ class Part:
 _marked: dict[Any, list[Any]] = {}
 
 
-def marked_trials(grid: Grid, cases: Sequence[Case], strength: int = 3) -> list[Any]:
-    """Return trials of some cases as parameters, marked as quick, as slow, or as neither.
+def marked_trials(grid: Grid, cases: Sequence[Case], run: int = TRIPLES) -> list[Any]:
+    """Return trials of some cases as parameters, marked as quick, slow, slowest, or as none of them.
 
-    A quick run has every value, a usual one every pair of values, all trials together every triple.
-    With a strength below 3 there are no more trials than those of a usual run, or of a quick one.
-    A case meets every way in which ranks speak to each other, not every MPI with every placement of
-    ranks. It meets both Open MPI and MPICH between nodes only among the triples.
+    A quick run has every value. A usual one, without those that are slow, has every value of every
+    case, and every pair of case, caller and way in which ranks speak to each other. Without the
+    slowest there is every pair of values, and with them every triple. There are no more trials than
+    those of ``run``. A case meets every way, not every MPI with every placement of ranks. It meets
+    both Open MPI and MPICH between nodes only among the triples.
     """
-    key = id(grid), id(cases), strength
+    key = id(grid), id(cases), run
     if key not in _marked:
         trials = [trial for case in cases for trial in grid.trials(case)]
-        quick = _choose(
-            [n for n, trial in enumerate(trials) if grid.is_quick(trial)], trials, 1, [POINT]
-        )
-        usual = [n for n, trial in enumerate(trials) if not trial.is_slow]
-        pairs = _choose(usual, trials, 2, [POINT, TRANSPORT], quick) if strength > 1 else quick
-        chosen = (
-            _choose(range(len(trials)), trials, 3, [POINT], pairs) if strength > 2 else {*pairs}
-        )
-        # pytest wants a value for each test: a slow one, where a quicker run has none.
-        named = {trials[n].case.name for n in chosen}
+        rows = [trial.factors for trial in trials]
+        quick = [n for n, trial in enumerate(trials) if grid.is_quick(trial)]
+        short = [n for n, trial in enumerate(trials) if not trial.is_slow]
+        chosen = [_choose(quick, rows, 1, [POINT])]
+        if run >= USUAL:
+            own = [trial.own_factors for trial in trials]
+            alone = {name for row in own for name in row if name not in PAIRED}
+            chosen.append(_choose(short, own, 2, alone, chosen[-1]))
+        if run >= PAIRS:
+            chosen.append(_choose(short, rows, 2, [POINT, TRANSPORT], chosen[-1]))
+        if run >= TRIPLES:
+            chosen.append(_choose(range(len(trials)), rows, 3, [POINT], chosen[-1]))
+        # pytest wants a value for each test: the slowest, where a shorter run has none.
+        named = {trials[n].case.name for n in chosen[-1]}
         left = {each.case.name: n for n, each in enumerate(trials) if each.case.name not in named}
-        chosen.update(left.values())
         _marked[key] = [
-            pytest.param(
-                trials[n], id=trials[n].name, marks=list(_marks(trials[n], n in quick, n in pairs))
-            )
-            for n in sorted(chosen)
+            pytest.param(trials[n], id=trials[n].name, marks=list(_marks(trials[n], n, chosen)))
+            for n in sorted({*chosen[-1], *left.values()})
         ]
     return _marked[key]
 
 
 def _choose(
     numbers: Sequence[int],
-    trials: Sequence[Trial],
+    rows: Sequence[Mapping[str, str]],
     strength: int,
-    alone: Sequence[str],
+    alone: Collection[str],
     given: Iterable[int] = (),
 ) -> set[int]:
-    rows = [trials[number].factors for number in numbers]
+    """Return those of some numbers whose rows hold what the strength asks of the rows of all."""
     before = {numbers.index(number) for number in given}
-    return {numbers[n] for n in choose(rows, strength, before, alone)}
+    found = choose([rows[number] for number in numbers], strength, before, alone)
+    return {numbers[n] for n in found}
 
 
-def _marks(trial: Trial, is_quick: bool, is_usual: bool) -> Iterable[pytest.MarkDecorator]:
-    if is_quick:
+def _marks(trial: Trial, number: int, chosen: Sequence[set[int]]) -> Iterable[pytest.MarkDecorator]:
+    first = next((run for run, numbers in enumerate(chosen) if number in numbers), TRIPLES)
+    if first == QUICK:
         yield pytest.mark.quick
-    if not is_usual:
+    if first > USUAL:
         yield pytest.mark.slow
+    if first > PAIRS:
+        yield pytest.mark.slowest
     if trial.case.timeout_s > USUAL_S:
         yield pytest.mark.timeout(trial.case.timeout_s + USUAL_S)
 

@@ -1,0 +1,73 @@
+"""Record what tests have cost, beside what they cost before: `python -m tests.costs FILE`.
+
+FILE is what `tests/costs/plugin.py` has written. RECORD keeps what `tests/rungs.py` decides by, and
+PAGE has the sums of this measurement beside those of the last one.
+"""
+
+import json
+import pathlib
+import sys
+from collections import Counter
+
+HERE = pathlib.Path(__file__).parent
+RECORD, PAGE = HERE / "recorded.json", HERE / "README.md"
+LEAST_S = 0.5  # what a test costs that is recorded by its name
+SMALL_S = 2.0  # files below share a row
+HEAD = """\
+# What the tests cost
+
+`make test-costs` has measured the seconds of CPU of each test, of all processes that worked while
+the test ran: pytest, the ranks of pools, launchers, and all that these have started. This page has
+the sums, beside those of the measurement before. `recorded.json` has each test that costs half a
+second or more; by it [`tests/rungs.py`](../rungs.py) decides which tests `make test` runs.
+
+Compiling is a part of the seconds of ranks and programs, and is counted there too. A test waits
+while none of its processes works: its waiting is its wall time less its CPU time. Other tests run
+meanwhile, so that a test waits for them as well.
+"""
+
+
+def sums_of(tests):
+    """Return what tests cost together: by kind of process, how many there were, and by file."""
+    kinds, starts, files = Counter(), Counter(), Counter()
+    for name, cost in tests.items():
+        kinds.update(cost["of"])
+        starts.update({f"starts: {kind}": n for kind, n in cost["starts"].items()})
+        files[name.partition("::")[0]] += cost["cpu"]
+
+    def total(of):
+        return sum(map(of, tests.values()))
+
+    kinds["all processes"] = total(lambda cost: cost["cpu"])
+    kinds["compiling, in any of them"] = total(lambda cost: cost["compiling"])
+    kinds["waiting (of wall time)"] = total(lambda cost: max(0.0, cost["wall"] - cost["cpu"]))
+    starts["tests"] = len(tests)
+    starts["compilations"] = total(lambda cost: cost["compilations"])
+    small = [name for name, cpu in files.items() if cpu < SMALL_S]
+    files["all smaller ones"] = sum(files.pop(name) for name in small)
+    columns = {"seconds of CPU": kinds, "how many": starts, "seconds of CPU, by file": files}
+    return {name: {k: round(v, 1) for k, v in each.items()} for name, each in columns.items()}
+
+
+def table(title, now, before):
+    """Return a table of both measurements, the largest first."""
+    names = sorted(now.keys() | before.keys(), key=lambda n: -max(now.get(n, 0), before.get(n, 0)))
+    rows = [f"| {name} | {before.get(name, 0):,} | {now.get(name, 0):,} |" for name in names]
+    return "\n".join([f"| {title} | before | now |", "|---|---|---|", *rows, ""])
+
+
+def main(path):
+    """Record a measurement; the one that was recorded becomes the one before."""
+    tests = json.loads(pathlib.Path(path).read_text())
+    old = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+    now, before = sums_of(tests), old.get("now", {})
+    costly = {name: cost["cpu"] for name, cost in tests.items() if cost["cpu"] >= LEAST_S}
+    # Tests that this measurement has not run keep what they cost.
+    costly = {name: cpu for name, cpu in old.get("tests", {}).items() if name not in tests} | costly
+    record = {"now": now, "before": before, "tests": dict(sorted(costly.items()))}
+    RECORD.write_text(json.dumps(record, indent=1) + "\n")
+    PAGE.write_text("\n".join([HEAD, *(table(t, now[t], before.get(t, {})) for t in now)]))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

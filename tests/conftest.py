@@ -7,6 +7,7 @@ import signal
 import pytest
 from cobre_kernels.machine.made import prepare
 
+from tests import rungs
 from tests.grid import OUR_GRID, skip_unless_here, usual_and_slow
 
 # Where colorama is installed, numba paints its errors. Ranks get this variable, too.
@@ -53,13 +54,17 @@ def pytest_xdist_make_scheduler(config, log):
     return Groups(config, log)
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` selects
 def pytest_collection_modifyitems(items):
-    """Put short groups last, so that no worker ends long after the others; many ranks take long.
+    """Mark what `make test` and CI leave out.
+
+    Put short groups last, so that no worker ends long after the others; many ranks take long.
 
     Tests of one pool of ranks come one after the other: only some pools stay. The tests of a
     network come first, because they are one group that mostly waits: beside other tests that is
     no time lost.
     """
+    rungs.mark(items)
 
     def order(item):
         if not item.nodeid.partition("::")[0].endswith(TABLE):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 MPI_LIBRARIES = ("openmpi", "mpich", "impi")
@@ -68,6 +69,7 @@ class BackendName:
     leaders: int = 1
 
     @classmethod
+    @functools.cache
     def parse(cls, name: str) -> BackendName:
         """Take a name apart; the name of another distribution's backend is a kind and nothing more.
 

@@ -1,6 +1,6 @@
 """Record what tests have cost, beside what they cost before: `python -m tests.costs FILE`.
 
-FILE is what `tests/costs/plugin.py` has written. RECORD keeps what `tests/rungs.py` decides by, and
+FILE is what `tests/costs/plugin.py` has written. RECORDED keeps what `tests/rungs.py` decides by, and
 PAGE has the sums of this measurement beside those of the last one.
 """
 
@@ -9,17 +9,19 @@ import pathlib
 import sys
 from collections import Counter
 
-HERE = pathlib.Path(__file__).parent
-RECORD, PAGE = HERE / "recorded.json", HERE / "README.md"
-LEAST_S = 0.5  # what a test costs that is recorded by its name
+from tests.rungs import RECORDED, TABLE
+
+PAGE = pathlib.Path(__file__).parent / "README.md"
+LEAST_S = 0.1  # what a test costs that is recorded by its name
 SMALL_S = 2.0  # files below share a row
 HEAD = """\
 # What the tests cost
 
 `make test-costs` has measured the seconds of CPU of each test, of all processes that worked while
 the test ran: pytest, the ranks of pools, launchers, and all that these have started. This page has
-the sums, beside those of the measurement before. `recorded.json` has each test that costs half a
-second or more; by it [`tests/rungs.py`](../rungs.py) decides which tests `make test` runs.
+the sums, beside those of the measurement before. `recorded.json` has each test that costs a tenth of
+a second or more, without those of the table of cases, which has a choice of its own. By these costs
+[`tests/rungs.py`](../rungs.py) decides which tests `make test` runs.
 
 Compiling is a part of the seconds of ranks and programs, and is counted there too. A test waits
 while none of its processes works: its waiting is its wall time less its CPU time. Other tests run
@@ -59,13 +61,17 @@ def table(title, now, before):
 def main(path):
     """Record a measurement; the one that was recorded becomes the one before."""
     tests = json.loads(pathlib.Path(path).read_text())
-    old = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+    old = json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
     now, before = sums_of(tests), old.get("now", {})
-    costly = {name: cost["cpu"] for name, cost in tests.items() if cost["cpu"] >= LEAST_S}
+    costly = {
+        name: cost["cpu"]
+        for name, cost in tests.items()
+        if cost["cpu"] >= LEAST_S and not name.startswith(TABLE)
+    }
     # Tests that this measurement has not run keep what they cost.
     costly = {name: cpu for name, cpu in old.get("tests", {}).items() if name not in tests} | costly
     record = {"now": now, "before": before, "tests": dict(sorted(costly.items()))}
-    RECORD.write_text(json.dumps(record, indent=1) + "\n")
+    RECORDED.write_text(json.dumps(record, indent=1) + "\n")
     PAGE.write_text("\n".join([HEAD, *(table(t, now[t], before.get(t, {})) for t in now)]))
 
 

@@ -81,6 +81,9 @@ def _jobs(
 def _name_of(backend: Any) -> str:
     """Return the name of a backend, also from a ``pytest.param``."""
     [name] = getattr(backend, "values", [backend])
+    if isinstance(name, str) and BackendName.parse(name).kind in NAMES:
+        return name
+    # Looked for only now, because to ask all distributions takes a while.
     known = dict.fromkeys([*NAMES, *available_backends()])
     if not isinstance(name, str) or BackendName.parse(name).kind not in known:
         raise ValueError(f"there is no backend {name!r}, only {', '.join(known)}")

@@ -15,6 +15,7 @@ from cobre_comm.launching.replies import Failed
 from cobre_comm.reports import frames, report_pipe
 from cobre_comm.reports.report_pipe import ReportPipe, exit_code_of
 from cobre_comm.system.streams import take_stdin, write_whole_lines
+from cobre_comm.testing.ranks.compile_once import once_in_all_ranks
 
 NO_COMMUNICATOR = ""
 
@@ -53,6 +54,7 @@ class BodyRunner:
     def _run(self, order: bytes) -> tuple[str, Any]:
         try:
             key, keep, environment, body, args = _unpack(order)
+            once_in_all_ranks()
             comm = self._communicator(key, environment)
             try:
                 value = body(comm, *args)

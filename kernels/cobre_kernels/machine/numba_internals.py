@@ -37,6 +37,7 @@ try:
     from numba.core.callconv import CPUCallConv
     from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
     from numba.core.compiler import CompilerBase, DefaultPassBuilder
+    from numba.core.compiler_lock import global_compiler_lock  # (testing/ranks/compile_once.py)
     from numba.core.compiler_machinery import PassManager
     from numba.core.compiler_machinery import register_pass  # a pass of our own
     from numba.core.cpu import CPUContext
@@ -96,8 +97,9 @@ USED = (
     ),
     (
         Dispatcher,
-        "compile overloads get_call_template(self,args,kws)",
-        "the build compiles kernels; a routine is not compiled anew for a constant (compiler.py)",
+        "compile(self,sig) overloads get_call_template(self,args,kws) _cache",
+        "the build compiles kernels; a routine is not compiled anew for a constant (compiler.py); "
+        "of ranks that need the same function, one compiles it (testing/ranks/compile_once.py)",
     ),
     (
         IndexDataCacheFile,

@@ -1,0 +1,68 @@
+"""Ranks that call the same cached function at the same time: one compiles it, the others load it.
+
+By itself numba compiles such a function in every rank at once, and where two ranks save different
+signatures of one function at the same time, numba's index keeps one of them. Both cost tests
+seconds: most cases are the first call of their kind in a fresh checkout.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import functools
+import os
+import sys
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+NAME = ".compiling"  # in each folder of numba's cache; each function has a byte of it
+LAST_BYTE = 2**31
+
+
+def once_in_all_ranks() -> None:
+    """Let numba, if this process has imported it, take turns with the other ranks."""
+    if "numba" in sys.modules:
+        _change_numba()
+
+
+@functools.cache
+def _change_numba() -> None:
+    from cobre_kernels.machine.numba_internals import Dispatcher, global_compiler_lock
+
+    compile_alone = Dispatcher.compile
+
+    @functools.wraps(compile_alone)
+    def compile_in_turn(self: Any, sig: Any) -> Any:
+        # numba's own lock comes first, as in the call below: two threads of this process would
+        # otherwise hold one lock each, and wait for the other one.
+        with global_compiler_lock, _turn(self):
+            return compile_alone(self, sig)
+
+    Dispatcher.compile = compile_in_turn
+
+
+@contextlib.contextmanager
+def _turn(dispatcher: Any) -> Iterator[None]:
+    """Hold the function's byte; the kernel lets go of it if this process ends meanwhile."""
+    folder = getattr(dispatcher._cache, "cache_path", None)
+    file = None if folder is None else _lock_file(folder)
+    if file is None:
+        yield
+        return
+    code = dispatcher.py_func.__code__
+    byte = zlib.crc32(f"{code.co_filename}:{code.co_firstlineno}".encode()) % LAST_BYTE
+    fcntl.lockf(file, fcntl.LOCK_EX, 1, byte)
+    try:
+        yield
+    finally:
+        fcntl.lockf(file, fcntl.LOCK_UN, 1, byte)
+
+
+@functools.cache
+def _lock_file(folder: str) -> int | None:
+    """Return the descriptor of a folder's file, which stays open; None where none can be made."""
+    with contextlib.suppress(OSError):
+        os.makedirs(folder, exist_ok=True)
+        return os.open(os.path.join(folder, NAME), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    return None

@@ -21,7 +21,7 @@ FAULTS ?= 5000
 SEED ?= 1
 CASES ?= 500
 
-.PHONY: demo demo-large quick test test-all campaign wild wild-cobre check docs docs-external release-check places model bench bench-short bench-tcp bench-mpi bench-growth bench-hosts bench-lanes bench-cobre bench-stage clean
+.PHONY: demo demo-large quick test test-all test-costs campaign wild wild-cobre check docs docs-external release-check places model bench bench-short bench-tcp bench-mpi bench-growth bench-hosts bench-lanes bench-cobre bench-stage clean
 
 # An editable install builds no wheel: it needs nothing of what makes the machine code of one.
 EDITABLE = $(BIN)/python -m pip install --quiet --no-build-isolation --editable
@@ -63,12 +63,17 @@ demo-large: $(VENV)/.examples  ## train a case of 160 hydros, 100 thermals, 120 
 quick: $(VENV)/.test  ## every collective, backend and caller once, the launcher, the example
 	$(PYTEST) -m quick
 
-test: $(VENV)/.test  ## every pair of backend, ranks, caller, dtype and so on
+# Which tests a run has: tests/rungs.py.
+test: $(VENV)/.test  ## every promise on every backend, from Python and from @njit
 	$(PYTEST) -m "not slow"
 
 test-all: WORKERS = 2
-test-all: $(VENV)/.test  ## every three of them together, every planted fault, long runs: over an hour
+test-all: $(VENV)/.test  ## every three values together, every planted fault, long runs: over an hour
 	$(PYTEST)
+
+test-costs: $(VENV)/.test  ## the seconds of CPU of each test of `make test` and of CI, beside the last ones: tests/costs/README.md
+	$(PYTEST) -m "not slowest" -p tests.costs.plugin --costs build/costs.json
+	$(BIN)/python -m tests.costs build/costs.json
 
 campaign: $(VENV)/.test  ## thousands of faults in real jobs, in about an hour: docs/faults.md
 	$(BIN)/python -m tests.campaign --faults $(FAULTS) --seed $(SEED) --page docs/faults.md

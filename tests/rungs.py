@@ -15,8 +15,8 @@ processes that worked for the test. A test that is not recorded yet costs nothin
 grows dear leaves `make test` by itself, and no test is lost. Of a test that keeps a promise, `make
 test` has the cheapest row on each kind of backend, whatever that costs.
 
-The table of cases has a choice of its own (`cobre_comm/testing/suite/part.py`): usual are each value
-of each case, and pairs of case, caller and way; slow all pairs; slowest all triples.
+The table of cases has a choice of its own (`cobre_comm/testing/suite/part.py`): usual are each
+value of each case, and pairs of case, caller and way; slow all pairs; slowest all triples.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Record what tests have cost, beside what they cost before: `python -m tests.costs FILE`.
 
-FILE is what `tests/costs/plugin.py` has written. RECORDED keeps what `tests/rungs.py` decides by, and
-PAGE has the sums of this measurement beside those of the last one.
+FILE is what `tests/costs/plugin.py` has written. RECORDED keeps what `tests/rungs.py` decides by,
+and PAGE has the sums of this measurement beside those of the last one.
 """
 
 import json
@@ -19,9 +19,9 @@ HEAD = """\
 
 `make test-costs` has measured the seconds of CPU of each test, of all processes that worked while
 the test ran: pytest, the ranks of pools, launchers, and all that these have started. This page has
-the sums, beside those of the measurement before. `recorded.json` has each test that costs a tenth of
-a second or more, without those of the table of cases, which has a choice of its own. By these costs
-[`tests/rungs.py`](../rungs.py) decides which tests `make test` runs.
+the sums, beside those of the measurement before. `recorded.json` has each test that costs a tenth
+of a second or more, without those of the table of cases, which has a choice of its own. By these
+costs [`tests/rungs.py`](../rungs.py) decides which tests `make test` runs.
 
 Compiling is a part of the seconds of ranks and programs, and is counted there too. A test waits
 while none of its processes works: its waiting is its wall time less its CPU time. Other tests run

@@ -1,6 +1,7 @@
 """The conformance suite finds faults that are planted in true kernels.
 
-CATCHERS has the tests that find each fault; `make test` has these tests for the true kernels.
+CATCHERS has the tests that find each fault. CI has these tests for the true kernels, and `make
+test` most of them: README.md.
 """
 
 import pathlib
@@ -8,6 +9,7 @@ import pathlib
 import pytest
 from numba import config
 
+from tests.planted.catchers import CATCHERS, PACKAGE_CATCHERS
 from tests.planted.running import (
     compile_faults,
     copy_package,
@@ -23,82 +25,6 @@ pytestmark = [
 
 ROOT = pathlib.Path(__file__).parents[2]
 LIMIT_S = 900
-LENGTHS = "TestAllreduce::test_lengths"
-CHUNKS = "TestAllreduce::test_long_in_many_small_chunks"
-ZEROS = "TestAllreduce::test_earlier_zero_and_first_nan_stay"
-DTYPES = ["TestAllreduce::test_dtypes"]
-LAYOUTS = "TestAllgatherv::test_layouts"
-CATCHERS = {
-    "allgatherv-past-the-end": [LAYOUTS],
-    "allreduce-past-the-end": [LENGTHS],
-    "any-root": ["TestArguments::test_fields"],
-    "broadcast-past-the-end": ["TestBroadcast::test_from_every_rank"],
-    "dropped-chunk-allgatherv": ["TestAllgatherv::test_many_chunks"],
-    "dropped-chunk-allreduce": [CHUNKS],
-    "dropped-chunk-gatherv": ["TestGatherv::test_many_chunks"],
-    "dropped-chunk-broadcast": ["TestBroadcast::test_many_chunks"],
-    "exclusive-or": DTYPES,
-    "flushed-subnormals": [LENGTHS],
-    "greater-bool": DTYPES,
-    "half-of-complex": DTYPES,
-    "in-place-allgatherv": ["TestAllgatherv::test_own_block_in_place"],
-    "in-place-allreduce": [LENGTHS],
-    "kept-values": [LENGTHS],
-    "later-nan": [ZEROS],
-    "later-zero": [ZEROS],
-    "late-told-by-all": ["TestLateLines::test_waited_for"],
-    "late-untold": ["TestLateLines::test_waited_for"],
-    "logical-for-bitwise": DTYPES,
-    "lone-number": ["TestScalars::test_numbers"],
-    "lost-stripe": [LENGTHS],
-    "lost-in-large": ["TestAllgatherv::test_twenty_mebibytes"],
-    "no-barrier": ["TestBarrier::test_late_rank_delays_all"],
-    "no-fence": ["TestRegions::test_late_leader"],
-    "odd-address-broadcast": ["TestBroadcast::test_odd_addresses"],
-    "odd-address-send": ["TestAllgatherv::test_odd_addresses"],
-    "one-sided-error": ["TestDisagreement::test_calls"],
-    "refusal-breaks": ["TestArguments::test_fields"],
-    "reverse-fold": [LENGTHS, ZEROS],
-    "root-modified": ["TestBroadcast::test_from_every_rank"],
-    "rounded-parts": ["TestExactSum::test_every_kind_in_every_split"],
-    "send-modified": [LENGTHS],
-    "skipped-zero": ["TestAllreduce::test_special_numbers"],
-    "stale-allgatherv": ["TestAllgatherv::test_same_call_with_other_data"],
-    "stale-allreduce": ["TestAllreduce::test_same_call_with_other_data"],
-    "stale-broadcast": ["TestBroadcast::test_same_call_with_other_data"],
-    "stale-slot": [CHUNKS],
-    "sum-from-zero": [LENGTHS],
-    "sum-in-pairs": [LENGTHS],
-    "sum-rounded-once": [LENGTHS],
-    "swallowed-nan": [LENGTHS],
-    "swapped-blocks": [LAYOUTS],
-    "swapped-equal-blocks": ["TestAllgather::test_lengths"],
-    "unheard-stop": ["TestStop::test_known_after_the_same_collective"],
-    "unseen-counts": ["TestDisagreement::test_calls"],
-    "unseen-displacements": ["TestDisagreement::test_tables"],
-    "unseen-offset": ["TestIntoRegions::test_allgatherv"],
-    "unseen-root": ["TestDisagreement::test_calls"],
-    "unsigned-as-signed": DTYPES,
-    "vector-aligned-allreduce": ["TestAllreduce::test_odd_addresses"],
-    "written-gaps": [LAYOUTS],
-    "wrong-last": ["TestStats::test_who_came_last"],
-}
-# A fault in compiled methods strikes callers in @njit alone; a fault in Python, every caller.
-PACKAGE_CATCHERS = {
-    "block-copied": ["TestRegions::test_populate_by_block"],
-    "block-unchecked": ["TestRegions::test_block_bounds"],
-    "bytes-as-elements": ["TestRegions::test_populate_by_block"],
-    "item-lost": ["TestWork::test_every_item_once"],
-    "item-of-an-old-round": ["TestWork::test_late_reset"],
-    "item-twice": ["TestWork::test_contended"],
-    "lost-exception": ["TestSignals::test_interrupted"],
-    "objects-of-others": [f"TestObjects::test_{name}" for name in ("allgather", "gather")],
-    "objects-of-rank-0": ["TestObjects::test_broadcast"],
-    "phase-not-restored": ["TestPhases::test_with_blocks"],
-    "phase-of-later": ["TestPhases::test_one_comes_last"],
-    "split-without-key": ["TestSplit::test_plans"],
-    "swapped-extremes": ["TestScalars::test_numbers"],
-}
 # One short test of each collective, for those that have no fault.
 BYSTANDERS = {
     "allgatherv": "TestAllgatherv::test_send_may_be_read_only",

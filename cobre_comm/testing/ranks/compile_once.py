@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import functools
 import os
+import pathlib
 import sys
 import zlib
 from collections.abc import Iterator
@@ -62,7 +63,8 @@ def _turn(dispatcher: Any) -> Iterator[None]:
 @functools.cache
 def _lock_file(folder: str) -> int | None:
     """Return the descriptor of a folder's file, which stays open; None where none can be made."""
+    path = pathlib.Path(folder)
     with contextlib.suppress(OSError):
-        os.makedirs(folder, exist_ok=True)
-        return os.open(os.path.join(folder, NAME), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        path.mkdir(parents=True, exist_ok=True)
+        return os.open(path / NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     return None

@@ -96,7 +96,7 @@ _marked: dict[Any, list[Any]] = {}
 
 
 def marked_trials(grid: Grid, cases: Sequence[Case], run: int = TRIPLES) -> list[Any]:
-    """Return trials of some cases as parameters, marked as quick, slow, slowest, or as none of them.
+    """Return trials of some cases as parameters, which the marks quick, slow and slowest sort.
 
     A quick run has every value. A usual one, without those that are slow, has every value of every
     case, and every pair of case, caller and way in which ranks speak to each other. Without the

@@ -36,7 +36,7 @@ $(VENV)/.package: pyproject.toml
 
 $(VENV)/.examples: $(VENV)/.package
 	@echo "installing matplotlib and rich into $(VENV)"
-	@nice $(EDITABLE) '.[examples]'
+	@nice -n 5 $(EDITABLE) '.[examples]'
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.examples
@@ -63,7 +63,7 @@ demo: $(VENV)/.package  ## train the reference SDDP policy on 4 processes over s
 compile-example: $(VENV)/.package
 	@$(BIN)/python examples/sddp/ahead.py
 compile-kernels: $(VENV)/.package
-	@nice $(BIN)/cobre-comm compile > /dev/null
+	@nice -n 5 $(BIN)/cobre-comm compile > /dev/null
 
 LARGE = demo/large.json
 demo-large: $(VENV)/.examples  ## train a case of 160 hydros, 100 thermals, 120 stages and 20 openings for some minutes on 2 processes

@@ -16,7 +16,7 @@ from files import write_text
 
 EXAMPLE = Path(__file__).resolve().parent
 KNOWN = EXAMPLE / "cases" / "gen_h4_t5_k3.json"
-LARGER, ITERATIONS, FORWARD_PASSES = Shape(8, 6, 24, 20), 30, 32
+LARGER, ITERATIONS, FORWARD_PASSES = Shape(8, 6, 24, 20), 28, 32
 """The larger case, which takes one core some seconds."""
 MOST = 8
 """Ranks, on a machine of more cores: there is too little work for more of them."""

@@ -2,6 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV ?= .venv
 BIN := $(VENV)/bin
+BEGUN := $(shell date +%s)
 CASE ?= examples/sddp/cases/gen_h4_t5_k3.json
 
 DOCS_VENV ?= .venv-docs
@@ -25,12 +26,18 @@ CASES ?= 500
 
 # An editable install builds no wheel: it needs nothing of what makes the machine code of one.
 EDITABLE = $(BIN)/python -m pip install --quiet --no-build-isolation --editable
-$(VENV)/.examples: pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "cobre_comm needs Python 3.11 or later: make PYTHON=python3.11 ...")'
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet hatchling editables
-	$(EDITABLE) '.[examples]'
-	touch $@
+$(VENV)/.package: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "cobre_comm needs Python 3.11 or later: make PYTHON=python3.11 ...")'
+	@echo "installing numba, NumPy and this package into $(VENV): some ten seconds, and the download"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet hatchling editables
+	@$(EDITABLE) .
+	@touch $@
+
+$(VENV)/.examples: $(VENV)/.package
+	@echo "installing matplotlib and rich into $(VENV)"
+	@nice -n 5 $(EDITABLE) '.[examples]'
+	@touch $@
 
 $(VENV)/.test: $(VENV)/.examples
 	$(EDITABLE) '.[test]'
@@ -46,11 +53,17 @@ $(VENV)/.peers: $(VENV)/.dev
 	test "$$(uname -sm)" != "Linux x86_64" || $(BIN)/python -m pip install --quiet --prefix $(VENV)/impi --ignore-installed impi-rt || echo "impi-rt cannot be installed: benchmarks leave Intel MPI out"
 	touch $@
 
-demo: $(VENV)/.examples  ## train the reference SDDP policy on 4 processes over shared memory
-	@mkdir -p demo
-	@start=$$(date +%s); \
-	$(BIN)/cobre-comm run -n 4 --backend shm examples/sddp/train.py $(CASE) --plot demo/convergence.png --out demo/result.json && \
-	echo "demo took $$(( $$(date +%s) - start )) s; plot: demo/convergence.png, numbers: demo/result.json"
+# The example is the longest of the three, and one process compiles it: the others leave it a core.
+demo: $(VENV)/.package  ## train the reference SDDP policy on 4 processes over shared memory, then a larger case on 1 and on all cores
+	@$(MAKE) --no-print-directory --jobs 3 compile-example compile-kernels $(VENV)/.examples
+	@$(BIN)/python examples/sddp/demo.py demo --case $(CASE)
+	@echo "demo took $$(( $$(date +%s) - $(BEGUN) )) s; plot: demo/convergence.png, numbers: demo/result.json"
+
+.PHONY: compile-example compile-kernels
+compile-example: $(VENV)/.package
+	@$(BIN)/python examples/sddp/ahead.py
+compile-kernels: $(VENV)/.package
+	@nice -n 5 $(BIN)/cobre-comm compile > /dev/null
 
 LARGE = demo/large.json
 demo-large: $(VENV)/.examples  ## train a case of 160 hydros, 100 thermals, 120 stages and 20 openings for some minutes on 2 processes

@@ -66,7 +66,7 @@ def compiled_by_one(source: Path = Path(__file__)) -> Iterator[None]:
         with contextlib.suppress(OSError):  # where it cannot be locked, each rank compiles
             fcntl.flock(stack.enter_context(source.open()), fcntl.LOCK_EX)
         if next(source.parent.rglob("__pycache__/*.nbi"), None) is None:
-            text = "compiling (once per machine and version, half a minute)..."
+            text = "compiling the example (once per machine and version): half a minute or more..."
             print(text, file=sys.stderr, flush=True)
         yield
 

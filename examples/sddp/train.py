@@ -153,8 +153,8 @@ def train(comm: Any, case: Case, arguments: argparse.Namespace, finished: Finish
         return run_case(case, comm, options, finished=finished)
     from output.display import Display
 
-    with Display(comm.rank == 0, arguments.iterations) as display:
-        display.announce(case, comm.backend, comm.size)
+    with Display(comm, arguments.iterations) as display:
+        display.announce(case)
         training = run_case(case, comm, options, display.watch, finished)
     display.summarise(training)
     return training

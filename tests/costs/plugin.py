@@ -160,7 +160,7 @@ class Meter:
 
 
 class Book:
-    """Writes down what all tests have cost, in the process that hears of them."""
+    """Writes down what all tests have cost, in the process that learns of them."""
 
     def __init__(self, path):
         self._path = path

@@ -164,6 +164,9 @@ def test_script_trains_and_writes(cases, tmp_path):
     assert "\x1b" not in done.stdout
     result = json.loads(out.read_text())
     assert float.fromhex(result["lower_bound"][-1]) == pytest.approx(23.75, rel=1e-6)
+    assert list(result)[:2] == ["known_optimum", "relative_difference"]
+    assert result["known_optimum"] == 23.75
+    assert abs(result["relative_difference"]) < 1e-6
     assert len(result["cuts_sha256"]) == 64
     assert result["select_cuts"] is False
     assert plot.read_bytes()[:4] == b"\x89PNG"

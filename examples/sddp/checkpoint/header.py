@@ -14,7 +14,7 @@ from case.data import Case
 from stage.points import FIELDS
 
 MAGIC = b"cobre_comm SDDP checkpoint"
-VERSION = 6
+VERSION = 7
 
 
 class CheckpointError(ValueError):

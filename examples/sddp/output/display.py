@@ -1,19 +1,26 @@
 """The lines that rank 0 prints: some of the iterations, then a summary."""
 
 import sys
+from typing import Any
 
 import numpy as np
 from case.data import Case
 from rich.console import Console
 from rich.progress import Progress, TextColumn, TimeElapsedColumn
-from training.run import Training
+from training.loop.memory import Phases
+from training.run import SAMPLE, Training
 from training.stopping import gap_of, is_below_bound
 
 MARKS = (1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 50, 64, 80)
 """Iterations with a line of their own, up to 99; above that, the same times ten, and so on."""
 
-PHASES = "  phase      computing   waiting    moving"
-HEADER = "iteration      lower bound       simulated       ± 95 %     cuts   seconds   comm"
+PHASES = "  phase      computing    waiting transferring"
+HEADER = (
+    "iteration      lower bound       simulated       ± 95 %     cuts   seconds "
+    "waiting transferring"
+)
+"""The last two are parts of the time since the line before, of rank 0 in collectives: until the
+last rank had arrived, and the rest."""
 
 
 def told_left(seconds: float) -> str:
@@ -58,9 +65,11 @@ class Display:
     are plain lines only.
     """
 
-    def __init__(self, active: bool, limit: int | None) -> None:
-        self.active = active
+    def __init__(self, comm: Any, limit: int | None) -> None:
+        self.comm = comm
+        self.active = comm.rank == 0
         self.limit = limit
+        self.told = 0.0, 0.0, 0.0  # `spent` at the line before
         self.has_begun = False
         self.elapsed = 0.0
         self.recent = 0.0  # seconds of an iteration, of the last ones mostly
@@ -68,7 +77,7 @@ class Display:
         self.console = Console(highlight=False, soft_wrap=True)
         columns = (TextColumn("{task.description}"), TimeElapsedColumn())
         self.progress = Progress(*columns, console=self.console, transient=True)
-        self.live = active and self.console.is_terminal
+        self.live = self.active and self.console.is_terminal
 
     def __enter__(self) -> "Display":
         """Start the moving line, if there is a terminal for it."""
@@ -82,8 +91,7 @@ class Display:
         if self.live:
             self.progress.stop()
         if self.active and self.last:
-            self.console.print(self.last, markup=False)
-            self.last = ""
+            self.print_line()
 
     def watch(self, number: int, line: np.void) -> None:
         """Show iteration `number` if it is due; `line` is its record."""
@@ -92,14 +100,12 @@ class Display:
         self.recent = 0.8 * self.recent + 0.2 * seconds if self.recent else seconds
         if not self.active:
             return
-        share = line["comm_ns"] / line["wall_ns"] if line["wall_ns"] > 0.0 else 0.0
-        text = (
+        self.last = (
             f"{number:9d} {line['lower_bound']:16.8g} {line['mean']:15.6g} "
-            f"{line['half_width']:12.4g} {int(line['cuts']):8d} {self.elapsed:9.3f} {share:6.1%}"
+            f"{line['half_width']:12.4g} {int(line['cuts']):8d} {self.elapsed:9.3f}"
         )
         to_go = (self.limit or 0) - number
-        if to_go * self.recent >= 1.0:
-            text += f"  {told_left(to_go * self.recent)} left"
+        left = told_left(to_go * self.recent) if to_go * self.recent >= 1.0 else ""
         if self.live:
             of = f" of {self.limit}" if self.limit else ""
             self.progress.update(
@@ -110,20 +116,40 @@ class Display:
         if not self.has_begun:
             self.has_begun = True
             self.console.print(HEADER, markup=False)
-        self.last = "" if has_line(number) else text
-        if not self.last:
-            self.console.print(text, markup=False)
-            sys.stdout.flush()
+        if has_line(number):
+            self.print_line(f"  {left} left" if left else "")
 
-    def announce(self, case: Case, backend: str, ranks: int) -> None:
+    def print_line(self, left: str = "") -> None:
+        """Print the line of the last iteration, with what collectives took since the one before."""
+        spent, before = self.spent(), self.told
+        waiting, transferring, total = (now - then for now, then in zip(spent, before, strict=True))
+        self.told = spent
+        # An iteration of a checkpoint has taken this communicator no time.
+        parts = f"{waiting / total:7.1%} {transferring / total:12.1%}" if total > 0.0 else ""
+        self.console.print(f"{self.last} {parts}{left}".rstrip(), markup=False)
+        self.last = ""
+        sys.stdout.flush()
+
+    def spent(self) -> tuple[float, float, float]:
+        """Return the seconds in all phases so far: waiting, transferring, and all of them."""
+        of_phases = self.comm.stats().phases
+        phases = [of_phases[name] for name in (*Phases._fields, SAMPLE) if name in of_phases]
+        return (
+            sum(each.waiting_s for each in phases),
+            sum(each.transferring_s for each in phases),
+            sum(each.total_s for each in phases),
+        )
+
+    def announce(self, case: Case) -> None:
         """Print the sizes of the case, the backend and the number of ranks."""
         if self.active:
+            ranks = self.comm.size
             openings = sum(len(p) for p in case.probabilities)
             buses = f"{len(case.buses)} buses, " if len(case.buses) > 1 else ""
             self.console.print(
                 f"{case.name}: {case.stages} stages, {len(case.hydros)} hydros, "
                 f"{len(case.thermals)} thermals, {buses}{openings} openings; "
-                f"backend {backend}, {ranks} rank{'s' if ranks > 1 else ''}",
+                f"backend {self.comm.backend}, {ranks} rank{'s' if ranks > 1 else ''}",
                 markup=False,
             )
 
@@ -140,13 +166,13 @@ class Display:
             known = training.case.known
             if known is not None:
                 name = "known bound  " if training.case.known_is_bound else "known optimum"
-                gap = (bound - known) / max(abs(known), 1e-300) if bound != known else 0.0
-                lines.append(f"{name} {known:.10g}  (difference {gap:+.2e})")
+                apart = training.relative_difference
+                lines.append(f"{name} {known:.10g}  (relative difference {apart:+.2e})")
         lines += told_gap(training.trace)
         lines.append(f"wall time    {training.wall_s:.3f} s; of rank 0, in seconds:")
         lines.append(PHASES)
         for name, spent in training.phases.items():
             times = spent.computing_s, spent.waiting_s, spent.transferring_s
-            lines.append(f"  {name:10} {' '.join(f'{each:9.3f}' for each in times)}")
+            lines.append("  {:10} {:9.3f} {:10.3f} {:12.3f}".format(name, *times))
         lines.append(f"cuts sha256  {training.cuts_sha256}")
         self.console.print("\n".join(lines), markup=False)

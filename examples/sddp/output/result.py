@@ -46,7 +46,7 @@ def gap_tests(training: Training) -> list[dict[str, Any]]:
 
 
 def write_result(training: Training, seed: int, path: Path) -> None:
-    """Write bounds, digest and times to `path`."""
+    """Write bounds, digest and times to `path`; what a reader looks for first comes first."""
     bounds = both_bases(
         {
             "lower_bound": training.lower_bound,
@@ -54,7 +54,10 @@ def write_result(training: Training, seed: int, path: Path) -> None:
             "upper_bound_half_width": training.upper_bound_half_width,
         }
     )
+    known = "known_bound" if training.case.known_is_bound else "known_optimum"
     result = {
+        known: training.case.known,
+        "relative_difference": training.relative_difference,
         "case": training.case.name,
         "backend": training.backend,
         "ranks": training.ranks,
@@ -69,7 +72,8 @@ def write_result(training: Training, seed: int, path: Path) -> None:
         "gap_tests": gap_tests(training),
         "cuts_sha256": training.cuts_sha256,
         "wall_s": training.wall_s,
-        "comm_s": training.comm_s,
+        "waiting_s": training.waiting_s,
+        "transferring_s": training.transferring_s,
         "iteration_s": (training.trace["wall_ns"] * 1e-9).tolist(),
     }
     write_text(path, json.dumps(result, indent=1) + "\n")

@@ -74,9 +74,22 @@ class Training:
         return [float(x) for x in self.trace["half_width"]]
 
     @property
-    def comm_s(self) -> float:
-        """Seconds this rank spent in collectives of the training loop."""
-        return float(self.trace["comm_ns"].sum()) * 1e-9
+    def relative_difference(self) -> float | None:
+        """The lower bound less the known optimum, relative to that; None if there is none."""
+        known, bounds = self.case.known, self.lower_bound
+        if known is None or not bounds:
+            return None
+        return (bounds[-1] - known) / max(abs(known), 1e-300) if bounds[-1] != known else 0.0
+
+    @property
+    def waiting_s(self) -> float:
+        """Seconds of this rank in collectives of the phases, until the last rank had arrived."""
+        return sum(spent.waiting_s for spent in self.phases.values())
+
+    @property
+    def transferring_s(self) -> float:
+        """Seconds of this rank in the rest of these collectives."""
+        return sum(spent.transferring_s for spent in self.phases.values())
 
 
 def failure_of(case: Case, units: Units, memory: Memory) -> StageInfeasible:
@@ -182,11 +195,14 @@ class Run:
             self.points.points,
         )  # fmt: skip
 
+    def arguments(self, trace: np.ndarray) -> tuple[Any, ...]:
+        """Return the arguments of the compiled iteration."""
+        comm, items, cuts = self.setting.comm, self.items, self.cuts.memory.region
+        return comm, items.work, items.region, cuts, self.state(), len(self.trace), trace
+
     def train(self, trace: np.ndarray) -> bool:
         """Call the compiled iteration."""
-        comm, items, cuts = self.setting.comm, self.items, self.cuts.memory.region
-        state, number = self.state(), len(self.trace)
-        return bool(train(comm, items.work, items.region, cuts, state, number, trace))
+        return bool(train(*self.arguments(trace)))
 
     def sample(self, trace: np.ndarray) -> bool:
         """Simulate fresh paths into the record of the present iteration, if they are due."""

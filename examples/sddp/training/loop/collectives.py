@@ -1,10 +1,10 @@
-"""Claims, phases and collectives of the training loop, these with the nanoseconds they took."""
+"""Claims, phases and collectives of the training loop."""
 
 import math
 
 from compiled import calling, plain
 
-from cobre_comm import ReduceOp, monotonic_ns
+from cobre_comm import ReduceOp
 from training.loop.memory import NONE
 
 
@@ -57,67 +57,58 @@ def enter(comm, number) -> int:  # type: ignore
 
 
 @calling
-def fence(region) -> int:  # type: ignore
-    """Wait until the ranks of the node have written to the region; return the nanoseconds."""
-    clock = monotonic_ns()
+def fence(region) -> None:  # type: ignore
+    """Wait until the ranks of the node have written to the region."""
     region.fence()
-    return monotonic_ns() - clock
 
 
 @calling
-def gather(comm, rows, counts, displs) -> int:  # type: ignore
-    """Gather the rows of all leaders; return the nanoseconds it took."""
-    clock, width = monotonic_ns(), rows.shape[1]
+def gather(comm, rows, counts, displs) -> None:  # type: ignore
+    """Gather the rows of all leaders."""
+    width = rows.shape[1]
     begin, own = displs[comm.rank] // width, counts[comm.rank] // width
     comm.allgatherv(rows[begin : begin + own], rows, counts, displs)
-    return monotonic_ns() - clock
 
 
 @plain
-def share(comm, region, rows, state, step) -> int:  # type: ignore
-    """Let all ranks see the `rows` of a step; return the nanoseconds it took.
+def share(comm, region, rows, state, step) -> None:  # type: ignore
+    """Let all ranks see the `rows` of a step.
 
     The ranks of a node have written theirs to one memory. Several nodes gather them.
     """
     memory, steps, width = state.memory, state.problem.cost.shape[0], rows.shape[1]
-    clock = fence(region)
+    fence(region)
     if state.pool.writers == memory.counts.size:
-        return clock
+        return
     for r in range(memory.counts.size):
         memory.displs[r] = first_of(memory.spans[r, 0], step, steps) * width
         memory.counts[r] = first_of(memory.spans[r, 1], step, steps) * width - memory.displs[r]
-    return clock + gather(comm, rows, memory.counts, memory.displs)
+    gather(comm, rows, memory.counts, memory.displs)
 
 
 @calling
-def reduce_all(comm, bound, stats) -> int:  # type: ignore
-    """Reduce bound by MIN and statistics by SUM, in place; return the nanoseconds it took."""
-    clock = monotonic_ns()
+def reduce_all(comm, bound, stats) -> None:  # type: ignore
+    """Reduce bound by MIN and statistics by SUM, in place."""
     comm.allreduce(bound, bound, ReduceOp.MIN)
     comm.allreduce(stats, stats, ReduceOp.SUM)
-    return monotonic_ns() - clock
 
 
 @calling
-def add_up(comm, values) -> tuple[float, int]:  # type: ignore
-    """Return the exact sum of all ranks' values, rounded once, and the nanoseconds it took."""
-    clock = monotonic_ns()
-    total = comm.exact_sum(values)
-    return total, monotonic_ns() - clock
+def add_up(comm, values) -> float:  # type: ignore
+    """Return the exact sum of all ranks' values, rounded once."""
+    return comm.exact_sum(values)
 
 
 @plain
-def estimate(comm, costs, count, factor, line) -> int:  # type: ignore
+def estimate(comm, costs, count, factor, line) -> None:  # type: ignore
     """Write mean and 95 % half-width of `count` costs, of which `costs` are this rank's.
 
     `factor` is that of `half_width_factor`; one cost has no half-width, which is NaN. Both are made
     of exact sums, so they are the same however the costs are split over ranks.
     """
-    total, clock = add_up(comm, costs)
-    line.mean = total / count
+    line.mean = add_up(comm, costs) / count
     for i in range(costs.size):
         costs[i] = (costs[i] - line.mean) ** 2
-    squares, more = add_up(comm, costs)
+    squares = add_up(comm, costs)
     variance = squares / (count - 1.0) if count > 1.0 else math.nan
     line.half_width = factor * math.sqrt(variance / count)
-    return clock + more

@@ -38,7 +38,6 @@ TRACE = np.dtype(
         ("gain", np.float64),  # largest rise by a cut at its own point, summed over stages
         ("pivots", np.float64),  # of the simplex, on all ranks
         ("wall_ns", np.float64),
-        ("comm_ns", np.float64),  # of these in collectives
         ("fresh_paths", np.float64),  # simulated after the iteration; 0: none
         ("fresh_mean", np.float64),  # of their cost
         ("fresh_half_width", np.float64),  # of the interval by which the gap is judged

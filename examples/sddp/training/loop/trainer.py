@@ -66,13 +66,13 @@ def fail(
 
 
 @plain
-def share_trajectories(comm, work, region, state, iteration) -> int:  # type: ignore
-    """Do the forward pass; return the nanoseconds in collectives."""
+def share_trajectories(comm, work, region, state, iteration) -> None:  # type: ignore
+    """Do the forward pass."""
     memory, (stages, hydros) = state.memory, state.memory.known.shape
     refer_stages(state)
-    clock = fence(region)
+    fence(region)
     forward_pass(work, state, iteration)
-    clock += share(comm, region, memory.trial, state, 0)
+    share(comm, region, memory.trial, state, 0)
     for t in range(stages):
         copy_values(memory.trial[0, t * hydros : (t + 1) * hydros], memory.known[t])
     tail = stages * hydros
@@ -82,12 +82,11 @@ def share_trajectories(comm, work, region, state, iteration) -> int:  # type: ig
             t, k = int(memory.trial[m, tail + STAGE]), int(memory.trial[m, tail + OPENING])
             fail(memory, FORWARD, status, t, k, m, memory.trial[m, tail + LEFT :])
             break
-    return clock
 
 
 @plain
-def share_cuts(comm, work, region, cuts, state, t) -> tuple[float, int]:  # type: ignore
-    """Do the backward pass of stage `t`; return the largest rise and nanoseconds in collectives.
+def share_cuts(comm, work, region, cuts, state, t) -> float:  # type: ignore
+    """Do the backward pass of stage `t`; return the largest rise.
 
     A rank computes its cuts in place, in rows of `memory.cuts`. The last fence ends the reading of
     these rows too: the ranks of the node may then write those of the next stage.
@@ -95,17 +94,18 @@ def share_cuts(comm, work, region, cuts, state, t) -> tuple[float, int]:  # type
     memory, hydros = state.memory, state.problem.start.size
     mark_new(memory, hydros, t)
     backward_step(work, state, t)
-    clock = share(comm, region, memory.cuts, state, state.problem.cost.shape[0] - t)
+    share(comm, region, memory.cuts, state, state.problem.cost.shape[0] - t)
     for m in range(memory.new.size):
         status = int(memory.cuts[m, hydros + OUTCOME]) if memory.new[m] == 1 else OPTIMAL
         if status != OPTIMAL:
             opening = int(memory.cuts[m, hydros + FAILED_AT])
             left = memory.cuts[m, hydros + CUT_LEFT :]
             fail(memory, BACKWARD, status, t, opening, m, left)
-            return 0.0, clock
+            return 0.0
     chosen, gain = choose_rising(state, t)
     write_rising(state, t, chosen)
-    return gain, clock + fence(cuts)
+    fence(cuts)
+    return gain
 
 
 @plain
@@ -133,8 +133,8 @@ def weigh_costs(records: np.ndarray, costs: np.ndarray) -> int:
 
 
 @plain
-def reduce_bounds(comm, state, line) -> int:  # type: ignore
-    """Reduce bound and statistics into `line`; return nanoseconds in the collectives."""
+def reduce_bounds(comm, state, line) -> None:  # type: ignore
+    """Reduce bound and statistics into `line`."""
     memory = state.memory
     bound, stats = memory.bound, memory.stats
     bound[0] = expected_first_stage(state)
@@ -144,10 +144,10 @@ def reduce_bounds(comm, state, line) -> int:  # type: ignore
     stats[0] = count
     stats[1] = memory.lp.head[PIVOTS] + memory.near.head[PIVOTS]
     memory.lp.head[PIVOTS] = memory.near.head[PIVOTS] = 0
-    clock = reduce_all(comm, bound, stats)
+    reduce_all(comm, bound, stats)
     line.lower_bound = bound[0]
     line.pivots = stats[1]
-    return clock + estimate(comm, costs, stats[0], state.plan.factor, line)
+    estimate(comm, costs, stats[0], state.plan.factor, line)
 
 
 @njit(**FROM_PYTHON)
@@ -179,25 +179,23 @@ def train(comm, work, region, cuts, state, iteration, trace) -> bool:  # type: i
         return True
     error, phases, line, start = state.memory.error, state.phases, trace[0], monotonic_ns()
     outer = enter(comm, phases.forward)
-    waited = share_trajectories(comm, work, region, state, iteration)
+    share_trajectories(comm, work, region, state, iteration)
     enter(comm, phases.backward)
     for t in range(state.problem.cost.shape[0] - 1, 0, -1):
         if error[0] == OK:
-            gain, clock = share_cuts(comm, work, region, cuts, state, t)
-            line.gain += gain
-            waited += clock
+            line.gain += share_cuts(comm, work, region, cuts, state, t)
     enter(comm, phases.bound)
     if error[0] == OK:
-        waited += reduce_bounds(comm, state, line)
+        reduce_bounds(comm, state, line)
     if error[0] == OK and state.plan.ring > 0:
         enter(comm, phases.select)
         # The collectives of the bound have ended every rank's reading of points and cuts.
         select_cuts(state)
-        waited += fence(cuts)
+        fence(cuts)
         count_kept(state.pool.count, state.points.kept)
     enter(comm, outer)
     if error[0] != OK:
         return False
     line.cuts = state.pool.count.sum()
-    line.wall_ns, line.comm_ns = monotonic_ns() - start, waited
+    line.wall_ns = monotonic_ns() - start
     return True

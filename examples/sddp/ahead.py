@@ -1,0 +1,112 @@
+"""Compile the training before any job, while the kernels of cobre_comm are compiled too.
+
+    python ahead.py
+
+A communicator needs kernels, but numba needs only its type. So a training is set up on one rank
+with a communicator that moves nothing, and its iteration is compiled for the types of that
+training. They are those of every backend but `local`.
+"""
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from case.read import parse_case
+from compiled import compiled_by_one
+from numba import typeof
+from stage.columns import rows_of_case
+from stage.problem import build_problem
+from stage.units import choose_units
+from training.loop.trainer import train
+from training.plan import Options
+from training.run import Run
+from training.share import Node, Setting
+
+from cobre_comm import SharedRegion, ShmBackend, Work
+
+CASE = Path(__file__).parent / "cases" / "gen_h4_t5_k3.json"
+"""Any case: numbers of hydros, stages and so on are in no type."""
+
+
+class NoWork(Work):
+    """A work that gives out nothing."""
+
+    first = last = 0
+
+    def __init__(self) -> None:
+        pass
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class NoRegion(SharedRegion):
+    """An array of this rank alone, which numba takes for a shared region."""
+
+    def __init__(self, comm: "Alone", shape: Any) -> None:
+        super().__init__(comm, np.zeros(shape), 0)
+
+    def fence(self) -> None:
+        """Nobody writes."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class Alone(ShmBackend):
+    """One rank that has met nobody: what a training asks for before its first iteration.
+
+    numba knows a communicator by its class, and this class has the type of the one that it derives
+    from.
+    """
+
+    rank, size, is_leader = 0, 1, True
+
+    def __init__(self) -> None:
+        pass
+
+    def __del__(self) -> None:
+        pass
+
+    def create_shared_region(self, shape: Any, dtype: Any = np.float64) -> NoRegion:
+        """Return an array of float64 in the place of a region."""
+        return NoRegion(self, shape)
+
+    def create_work(self, items: int) -> NoWork:
+        """Return a work."""
+        return NoWork()
+
+    def allgather(self, send: np.ndarray, recv: np.ndarray) -> None:
+        """Copy the block of the only rank."""
+        recv[:] = send
+
+    def phase_number(self, name: str) -> int:
+        """Return a number."""
+        return 0
+
+
+def types_of_training() -> tuple[Any, ...]:
+    """Return the types of the arguments of `train`, in every training that is not on `local`."""
+    case, comm = parse_case(CASE.read_bytes(), CASE.name), Alone()
+    units, openings = choose_units(case), sum(len(p) for p in case.probabilities)
+    noise = NoRegion(comm, (openings, rows_of_case(case).limits)).as_slice()
+    problem = build_problem(case, units, noise)
+    run = Run(Setting(comm, Node(0, 1), case, units, problem), Options())
+    return tuple(typeof(each) for each in run.arguments(run.trace))
+
+
+def main() -> int:
+    """Compile the iteration, or find that it is compiled."""
+    begun = time.monotonic()
+    with compiled_by_one():
+        train.compile(types_of_training())
+    if sum(train.stats.cache_misses.values()):
+        text = f"example compiled in {time.monotonic() - begun:.1f} s"
+        print(text, file=sys.stderr, flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

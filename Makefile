@@ -77,7 +77,8 @@ quick: $(VENV)/.test  ## every collective, backend and caller once, the launcher
 	$(PYTEST) -m quick
 
 # Which tests a run has: tests/rungs.py.
-test: $(VENV)/.test  ## every promise on every backend, from Python and from @njit
+test: $(VENV)/.package  ## every promise on every backend, from Python and from @njit
+	@$(MAKE) --no-print-directory --jobs 2 compile-kernels $(VENV)/.test
 	$(PYTEST) -m "not slow"
 
 test-all: WORKERS = 2

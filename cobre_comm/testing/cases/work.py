@@ -179,7 +179,7 @@ def claim_in_threads(comm, caller, count):
 
 def reset_beside_claims(comm, caller):
     """A thread that claims while its rank resets gets an item or an error; no item comes twice."""
-    claim, count, rounds = CLAIM[caller], 50, 300
+    claim, count, rounds = CLAIM[caller], 50, 60
     work, is_over, wrong = comm.create_work(count), threading.Event(), []
     begun = [np.zeros(count)]
 

@@ -40,10 +40,11 @@ def author(tmp_path):
     return tmp_path
 
 
-def run_pytest(author, *arguments):
+def run_pytest(author, *arguments, **extra):
     words = "-m", "pytest", "-p", "no:cacheprovider", "-rs", *arguments
     (author / "pytest.ini").touch()  # else a configuration in a folder above counts
-    return python(*words, code=None, cwd=author, env={**os.environ, "PYTHONPATH": str(author)})
+    env = {**os.environ, "PYTHONPATH": str(author), **extra}
+    return python(*words, code=None, cwd=author, env=env)
 
 
 @pytest.mark.slow
@@ -64,7 +65,7 @@ def test_the_page_runs_and_skips_what_it_cannot_do_with_the_reason(author):
 
 
 def test_without_the_plugin_it_says_what_to_do(author):
-    done = run_pytest(author, "-p", "no:cobre_comm.testing.plugin")
+    done = run_pytest(author, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
     assert done.returncode != 0
     assert "-p cobre_comm.testing.plugin" in done.stdout + done.stderr
 

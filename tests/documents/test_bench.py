@@ -153,8 +153,12 @@ def test_ratios_far_apart_need_a_note_that_names_the_ranks(note, refused):
     assert all("11 with 4 ranks and 0.76 with 2 ranks" in text for text in found)
 
 
-def test_pages_say_what_was_recorded():
-    recorded = load(sorted(RECORDED.glob("*.json")))
+@pytest.fixture(scope="module")
+def recorded():
+    return load(sorted(RECORDED.glob("*.json")))
+
+
+def test_pages_say_what_was_recorded(recorded):
     for page in pages.PAGES:
         text = page.read_text()
         assert pages.filled_page(recorded, text) == text, (
@@ -162,8 +166,7 @@ def test_pages_say_what_was_recorded():
         )
 
 
-def test_pages_have_each_table_once_and_can_make_it():
-    recorded = load(sorted(RECORDED.glob("*.json")))
+def test_pages_have_each_table_once_and_can_make_it(recorded):
     told = "".join(page.read_text() for page in pages.PAGES)
     named = re.findall(r"^```\{recorded\} (\w+) (.+)$", told, re.MULTILINE)
     named += re.findall(r"^<!-- (table) (.+) -->$", told, re.MULTILINE)

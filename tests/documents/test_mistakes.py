@@ -4,8 +4,10 @@ import array
 import logging
 import pickle
 import re
+import runpy
 import sys
 import traceback
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -19,7 +21,6 @@ from cobre_comm.arguments.mistakes import WORDS
 from cobre_comm.errors import InvalidBufferSize, InvalidCommunicator, MissingConfiguration
 from cobre_comm.explain import main
 from cobre_comm.testing import run_ranks
-from tests.command import python
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "mistakes.md"
 LATE = "Two communicators in a different order"
@@ -323,7 +324,11 @@ def test_a_global_communicator_in_a_cached_function(written):
         (calls[0], calls[1].format("total(comm, np.ones(3), np.empty(3))")),
         strict=True,
     ):
-        warned = " ".join(python(str(written(GLOBAL_SCRIPT.format(program, call)))).stderr.split())
+        path = written(GLOBAL_SCRIPT.format(program, call))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            runpy.run_path(str(path))
+        warned = " ".join(" ".join(str(each.message) for each in caught).split())
         assert (quoted in warned) == (program is programs[0]), warned
 
 

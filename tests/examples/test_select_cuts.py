@@ -18,7 +18,6 @@ from training.plan import Options
 from training.run import Run, run_case, run_training
 from training.share import shared_setting
 
-from cobre_comm.testing import run_ranks
 from tests.grid import slow, some
 
 VALLEY = "gen_h8_t12_k10"
@@ -164,20 +163,21 @@ def alone(comm):
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize(("backend", "ranks"), some([("shm", 4), ("tcp:0,0,1,1", 4)], TRAINED))
-def test_ranks_and_nodes_select_the_same_cuts(alone, backend, ranks):
+@pytest.mark.parametrize(("backend", "ranks"), some([("shm", 3), ("tcp:0,0,1,1", 4)], TRAINED))
+def test_ranks_and_nodes_select_the_same_cuts(alone, pools, backend, ranks):
     assert alone[30] != alone[2048]
-    trained = run_ranks(backend, ranks, train_each, RINGS, timeout_s=300.0)
+    trained = pools.get(backend, ranks).run(train_each, RINGS, timeout_s=300.0)
     assert trained == [[*alone.values()]] * ranks
 
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("ring", [RINGS[0], slow(RINGS[1])])
-def test_other_ranks_go_on_with_the_bits_of_one_training(alone, tmp_path, ring):
+def test_other_ranks_go_on_with_the_bits_of_one_training(alone, pools, tmp_path, ring):
     path = tmp_path / "half.ckpt"
-    run_ranks("shm", 2, train_selected, ring, 5, path, timeout_s=300.0)
-    went_on = run_ranks("tcp:0,0,1", 3, train_selected, ring, 12, path, timeout_s=300.0)
-    assert went_on == [alone[ring]] * 3
+    pools.get("shm", 3).run(train_selected, ring, 5, path, timeout_s=300.0)
+    others = pools.get("tcp:0,0,1,1", 4)
+    went_on = others.run(train_selected, ring, 12, path, timeout_s=300.0)
+    assert went_on == [alone[ring]] * 4
 
 
 def test_few_cuts_are_all_kept_and_many_are_selected_by_default(comm):
@@ -197,9 +197,10 @@ def test_few_cuts_are_all_kept_and_many_are_selected_by_default(comm):
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(("backend", "ranks"), some([("tcp:0,0,1,1", 4)], [("shm", 3)]))
-def test_ranks_and_nodes_select_from_the_same_number_on(comm, backend, ranks):
+def test_ranks_and_nodes_select_from_the_same_number_on(comm, pools, backend, ranks):
     result = train_selected(comm, 30, select=None)
-    found = run_ranks(backend, ranks, train_selected, 30, 12, None, None, timeout_s=300.0)
+    ours = pools.get(backend, ranks)
+    found = ours.run(train_selected, 30, 12, None, None, timeout_s=300.0)
     assert found == [result] * ranks
 
 

@@ -15,8 +15,6 @@ from training.plan import Options
 from training.run import Run
 from training.share import shared_setting
 
-from cobre_comm.testing import run_ranks
-
 ALL = 200
 """Cases that `make test-all` draws."""
 BATCH = 10
@@ -26,43 +24,58 @@ SLOW = [
     pytest.param(tuple(range(first, first + BATCH)), marks=pytest.mark.slow)
     for first in range(0, ALL, BATCH)
 ]
-VALLEY = Shape(8, 5, 24, 20), 3  # costs that sign errors of 1e-9 sent to and fro
-RIVERS = Shape(20, 10, 5, 4), 2  # thousands of nearly parallel cuts
-GRID = Shape(12, 8, 6, 5, random_demand=True, limits=True, buses=4), 1
+HARD = {
+    "valley": case_of(Shape(8, 5, 24, 20), 3),  # costs that sign errors of 1e-9 sent to and fro
+    "rivers": case_of(Shape(20, 10, 5, 4), 2),  # thousands of nearly parallel cuts
+    "grid": case_of(Shape(12, 8, 6, 5, random_demand=True, limits=True, buses=4), 1),
+    **{str(number): drawn_case(number) for number in (255, 6, 29, 108)},
+}
+FEW = {"iterations": 20, "trajectories": 4}
+OPTIONS = dict.fromkeys(HARD, FEW) | {
+    "valley": {"iterations": 10, "trajectories": 8},
+    "rivers": {"iterations": 60},
+}
 
 
-@contextlib.contextmanager
-def trained(comm, case, **options):
-    """Yield the setting and the run of a training that has ended."""
-    with (
-        shared_setting(comm, case) as setting,
-        contextlib.closing(Run(setting, Options(**options))) as run,
-    ):
-        while not run.stopping.reason:
-            run.advance(lambda number, line: None)
-        yield setting, run
+@pytest.fixture(scope="module")
+def trained(comm):
+    """Return a function that trains a named case once, and returns its setting and its run."""
+    made = {}
+    with contextlib.ExitStack() as stack:
+
+        def of_case(name, options):
+            key = name, *options.items()
+            if key not in made:
+                setting = stack.enter_context(shared_setting(comm, HARD[name]))
+                run = stack.enter_context(contextlib.closing(Run(setting, Options(**options))))
+                while not run.stopping.reason:
+                    run.advance(lambda number, line: None)
+                made[key] = setting, run
+            return made[key]
+
+        yield of_case
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("numbers", [*EVERY_DAY, *SLOW])
-def test_drawn_cases_train_to_the_same_bits_on_one_rank_and_on_three(comm, numbers):
+def test_drawn_cases_train_to_the_same_bits_on_one_rank_and_on_three(comm, pools, numbers):
     alone = train_drawn(comm, numbers)
-    assert run_ranks("shm", 3, train_drawn, numbers, timeout_s=500.0) == [alone] * 3
+    together = pools.get("shm", 3).run(train_drawn, numbers, timeout_s=500.0)
+    assert together == [alone] * 3
 
 
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize(
-    ("shape", "seed", "options"),
+    ("name", "options"),
     [
-        (*VALLEY, {"iterations": 10, "trajectories": 8}),
-        (*RIVERS, {"iterations": 60}),
-        pytest.param(*RIVERS, {"iterations": 400}, marks=pytest.mark.slow),
+        ("valley", OPTIONS["valley"]),
+        ("rivers", OPTIONS["rivers"]),
+        pytest.param("rivers", {"iterations": 400}, marks=pytest.mark.slow),
     ],
 )
-def test_training_ends_with_a_policy(comm, shape, seed, options):
-    with trained(comm, case_of(shape, seed), **options) as (_, run):
-        bounds = run.trace["lower_bound"]
-        assert np.all(np.diff(bounds) >= -1e-9 * bounds[-1])
+def test_training_ends_with_a_policy(trained, name, options):
+    bounds = trained(name, options)[1].trace["lower_bound"]
+    assert np.all(np.diff(bounds) >= -1e-9 * bounds[-1])
 
 
 def program_of(problem, pool, t, point, noise):
@@ -91,40 +104,29 @@ def in_units_of(program, money, hydros, m):
     return cost, a, (low, high), bounds
 
 
-HARD = [
-    pytest.param(case_of(*VALLEY), {"iterations": 10, "trajectories": 8}, id="valley"),
-    pytest.param(case_of(*RIVERS), {"iterations": 60}, id="rivers"),
-    pytest.param(case_of(*GRID), {"iterations": 20, "trajectories": 4}, id="grid"),
-    *(
-        pytest.param(drawn_case(number), {"iterations": 20, "trajectories": 4}, id=str(number))
-        for number in (255, 6, 29, 108)
-    ),
-]
-
-
-@pytest.mark.parametrize(("case", "options"), HARD)
-def test_solved_stage_problems_agree_with_highs(comm, case, options):
-    with trained(comm, case, **options) as (setting, run):
-        problem, pool = setting.problem, run.cuts.pool
-        hydros, (stages, n) = problem.start.size, problem.cost.shape
-        scenarios = 1 + 60 // stages
-        rng = np.random.default_rng(7)
-        drawn = [rng.integers(*problem.first[t : t + 2], scenarios) for t in range(stages)]
-        noise = np.array(problem.noise)[np.array(drawn).T]
-        records = np.zeros((scenarios, stages, DECISION + n + len(case.buses)))
-        walk_block(new_desk(problem, pool, run.reference), noise, records)
-        assert np.all(records[:, :, STATUS] == OPTIMAL)
-        for i in range(scenarios):
-            point = problem.start
-            for t in range(stages):
-                x = records[i, t, DECISION : DECISION + n]
-                value = problem.cost[t] @ x
-                money = 2.0 ** np.round(np.log2(max(value, 1e-9)))
-                program = program_of(problem, pool, t, point, noise[i, t])
-                status, right = solve_highs(*in_units_of(program, money, hydros, len(problem.a)))
-                assert status == "kOptimal"
-                assert value == pytest.approx(right * money, rel=1e-9, abs=1e-11), (i, t)
-                point = x[:hydros]
+@pytest.mark.parametrize("name", HARD)
+def test_solved_stage_problems_agree_with_highs(trained, name):
+    case, (setting, run) = HARD[name], trained(name, OPTIONS[name])
+    problem, pool = setting.problem, run.cuts.pool
+    hydros, (stages, n) = problem.start.size, problem.cost.shape
+    scenarios = 1 + 60 // stages
+    rng = np.random.default_rng(7)
+    drawn = [rng.integers(*problem.first[t : t + 2], scenarios) for t in range(stages)]
+    noise = np.array(problem.noise)[np.array(drawn).T]
+    records = np.zeros((scenarios, stages, DECISION + n + len(case.buses)))
+    walk_block(new_desk(problem, pool, run.reference), noise, records)
+    assert np.all(records[:, :, STATUS] == OPTIMAL)
+    for i in range(scenarios):
+        point = problem.start
+        for t in range(stages):
+            x = records[i, t, DECISION : DECISION + n]
+            value = problem.cost[t] @ x
+            money = 2.0 ** np.round(np.log2(max(value, 1e-9)))
+            program = program_of(problem, pool, t, point, noise[i, t])
+            status, right = solve_highs(*in_units_of(program, money, hydros, len(problem.a)))
+            assert status == "kOptimal"
+            assert value == pytest.approx(right * money, rel=1e-9, abs=1e-11), (i, t)
+            point = x[:hydros]
 
 
 def test_a_problem_that_is_given_up_says_what_was_tried_and_what_was_left():

@@ -21,7 +21,6 @@ from training.run import run_case
 from training.sample import DOUBT, doubt_of, paths_of, sample_number
 from training.stopping import Stopping, gap_of, is_below_bound, upper_end
 
-from cobre_comm.testing import run_ranks
 from tests.grid import some
 
 CASES = Path(train.__file__).parent / "cases"
@@ -174,9 +173,9 @@ def alone(comm):
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(("backend", "ranks"), some([("tcp:0,0,1,1", 4)], [("shm", 3)]))
-def test_ranks_and_nodes_stop_at_the_same_gap_with_the_same_bits(alone, backend, ranks):
+def test_ranks_and_nodes_stop_at_the_same_gap_with_the_same_bits(alone, pools, backend, ranks):
     assert alone[0] == "gap reached"
-    assert run_ranks(backend, ranks, stopped_at, timeout_s=300.0) == [alone] * ranks
+    assert pools.get(backend, ranks).run(stopped_at, timeout_s=300.0) == [alone] * ranks
 
 
 def test_fresh_paths_change_no_cut(alone, comm):
@@ -222,8 +221,8 @@ def clocks(comm):
 
 
 @pytest.mark.timeout(400)
-def test_ranks_whose_clocks_differ_stop_together(comm):
-    assert run_ranks("shm", 3, clocks, timeout_s=300.0) == [("time limit", 1)] * 3
+def test_ranks_whose_clocks_differ_stop_together(pools):
+    assert pools.get("shm", 3).run(clocks, timeout_s=300.0) == [("time limit", 1)] * 3
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ pytestmark = pytest.mark.timeout(600)  # the first training compiles, on a busy 
 
 
 @pytest.fixture(scope="module")
-def expected(tmp_path_factory):
-    return undisturbed(tmp_path_factory.mktemp("undisturbed"))
+def expected():
+    return undisturbed()
 
 
 @pytest.mark.parametrize(

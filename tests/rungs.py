@@ -7,13 +7,14 @@ quick      all runs        it has the mark: what breaks most often
 usual      `make test`     it costs few seconds of CPU, and no other test has the same values in
                            other combinations; or it keeps a promise of docs/guarantees.md
 slow       CI              it is neither, or has the mark
-slowest    `make test-all` it has the mark slow, and is of SLOWEST, or costs too much for CI
+slowest    `make test-all` it has the mark quiet; or it has the mark slow, and is of SLOWEST or
+                           costs too much for CI
 ========== =============== =======================================================================
 
 The seconds are those that `make test-costs` has recorded (`tests/costs/recorded.json`), of all
 processes that worked for the test. A test that is not recorded yet costs nothing. So a test that
-grows dear leaves `make test` by itself, and no test is lost. Of a test that keeps a promise, `make
-test` has the cheapest row on each kind of backend, whatever that costs.
+becomes expensive leaves `make test` by itself, and no test is lost. A test that keeps a promise is in
+`make test` with its cheapest row on each kind of backend, whatever that row costs.
 
 The table of cases has a choice of its own (`cobre_comm/testing/suite/part.py`): usual are each
 value of each case, and pairs of case, caller and way; slow all pairs; slowest all triples.
@@ -56,17 +57,17 @@ def mark(items):
     for name, tests in rows.items():
         usual = usual_of(tests, costs, name.startswith(promises))
         for item in tests:
-            is_slow = item.get_closest_marker("slow") is not None
+            was_slow, is_quiet = map(item.get_closest_marker, ("slow", "quiet"))
             if item not in usual:
                 item.add_marker(pytest.mark.slow)
-            is_long = costs.get(item.nodeid, 0.0) > CI_S or item.get_closest_marker("quiet")
-            if is_slow and (is_long or SLOWEST.search(item.nodeid)):
+            is_long = costs.get(item.nodeid, 0.0) > CI_S or SLOWEST.search(item.nodeid)
+            if is_quiet or (was_slow and is_long):
                 item.add_marker(pytest.mark.slowest)
 
 
 def usual_of(tests, costs, keeps_promise):
     """Return those rows of one test that are usual."""
-    short = [item for item in tests if not item.get_closest_marker("slow")]
+    short = [item for item in tests if not any(map(item.get_closest_marker, ("slow", "quiet")))]
 
     def cost(item):
         return costs.get(item.nodeid, 0.0)

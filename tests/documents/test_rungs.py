@@ -53,7 +53,7 @@ def test_no_test_is_lost(monkeypatch, tmp_path):
     record.write_text('{"tests": {"tests/x.py::a": 9, "tests/x.py::b": 99}}')
     monkeypatch.setattr(rungs, "RECORDED", record)
     cheap, dear, long = Row("tests/x.py::c"), Row("tests/x.py::a"), Row("tests/x.py::b", "slow")
-    judged = Row("tests/x.py::d", "slow", "quiet")
+    judged = Row("tests/x.py::d", "quiet")
     moved = Row("tests/x.py::b")
     rungs.mark([cheap, dear])
     rungs.mark([long, judged])

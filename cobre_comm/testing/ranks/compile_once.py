@@ -35,8 +35,8 @@ def _change_numba() -> None:
 
     @functools.wraps(compile_alone)
     def compile_in_turn(self: Any, sig: Any) -> Any:
-        # numba's own lock comes first, as in the call below: two threads of this process would
-        # otherwise hold one lock each, and wait for the other one.
+        # numba's own lock comes first, as in the call below. In the reverse order two threads of
+        # this process could hold one of the locks each, and wait for each other.
         with global_compiler_lock, _turn(self):
             return compile_alone(self, sig)
 
@@ -45,7 +45,7 @@ def _change_numba() -> None:
 
 @contextlib.contextmanager
 def _turn(dispatcher: Any) -> Iterator[None]:
-    """Hold the function's byte; the kernel lets go of it if this process ends meanwhile."""
+    """Hold the function's byte; the kernel releases it if this process ends meanwhile."""
     folder = getattr(dispatcher._cache, "cache_path", None)
     file = None if folder is None else _lock_file(folder)
     if file is None:

@@ -136,7 +136,7 @@ def _choose(
     alone: Collection[str],
     given: Iterable[int] = (),
 ) -> set[int]:
-    """Return those of some numbers whose rows hold what the strength asks of the rows of all."""
+    """Return few of these numbers: their rows hold what the strength asks of the rows of all."""
     before = {numbers.index(number) for number in given}
     found = choose([rows[number] for number in numbers], strength, before, alone)
     return {numbers[n] for n in found}

@@ -67,7 +67,6 @@ def test_under_launch_of_an_interactive_program():
     check(done.stderr, 1)
 
 
-@pytest.mark.slow
 @pytest.mark.quiet
 def test_the_first_line_comes_after_ten_seconds():
     done = cobre("run", "-n", 3, LATE, "python", 13)

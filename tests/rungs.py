@@ -13,8 +13,8 @@ slowest    `make test-all` it has the mark quiet; or it has the mark slow, and i
 
 The seconds are those that `make test-costs` has recorded (`tests/costs/recorded.json`), of all
 processes that worked for the test. A test that is not recorded yet costs nothing. So a test that
-becomes expensive leaves `make test` by itself, and no test is lost. A test that keeps a promise is in
-`make test` with its cheapest row on each kind of backend, whatever that row costs.
+becomes expensive leaves `make test` by itself, and no test is lost. A test that keeps a promise is
+in `make test` with its cheapest row on each kind of backend, whatever that row costs.
 
 The table of cases has a choice of its own (`cobre_comm/testing/suite/part.py`): usual are each
 value of each case, and pairs of case, caller and way; slow all pairs; slowest all triples.

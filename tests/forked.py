@@ -15,8 +15,18 @@ import sys
 import time
 import traceback
 import warnings
+from types import MappingProxyType
 
 import pytest
+
+from cobre_comm import create_communicator
+from cobre_comm.testing import Outcome, run_ranks_outcomes
+from cobre_comm.testing.backend_name import BackendName
+from cobre_comm.testing.ranks.surroundings import (
+    inherited_environment,
+    rank_environment,
+    scaled_limit,
+)
 
 CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 1 << 18
 PR_SET_PDEATHSIG = 1
@@ -80,6 +90,39 @@ def outcome(pid, reader, within_s=None):
     if hangs:
         return TimeoutError("it was busy at the deadline")
     return pickle.loads(found) if found else os.waitstatus_to_exitcode(status)
+
+
+def ranks(backend, size, body, *args, env=MappingProxyType({}), timeout_s=60.0):
+    """Run ``body(comm, *args)`` on forked ranks; return the outcome of each.
+
+    It is for tests that end ranks or need ranks of their own, and whose subject is not how a rank
+    starts. mpiexec cannot start forks, so the ranks of an MPI are processes of ``run_ranks_outcomes``.
+    """
+    if BackendName.parse(backend).is_mpi:
+        return run_ranks_outcomes(backend, size, body, *args, env=env, timeout_s=timeout_s)
+
+    def be(rank, environment):
+        inherited = inherited_environment()
+        os.environ.clear()
+        os.environ.update({**inherited, **environment, **env})
+        try:
+            with create_communicator() as comm:
+                return Outcome(rank, value=body(comm, *args))
+        except Exception as error:
+            return Outcome(rank, exception=error, traceback=traceback.format_exc())
+
+    until = time.monotonic() + scaled_limit(timeout_s)
+    started = [fork(be, *each) for each in enumerate(rank_environment(backend, size))]
+    ends = [outcome(*each, max(0.0, until - time.monotonic())) for each in started]
+    return [_outcome_of(rank, end) for rank, end in enumerate(ends)]
+
+
+def _outcome_of(rank, end):
+    if isinstance(end, Outcome):
+        return end
+    if isinstance(end, TimeoutError):
+        return Outcome(rank, timed_out=True)
+    return Outcome(rank, ended=True, exit_code=end)
 
 
 def each(act, items, workers, within_s=math.inf):

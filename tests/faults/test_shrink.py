@@ -6,8 +6,8 @@ import signal
 import pytest
 
 from cobre_comm import CollectiveFailed, InvalidCommunicator
-from cobre_comm.testing import run_ranks_outcomes
 from cobre_comm.testing.cases.waiting import await_all, wait_until
+from tests import forked
 from tests.campaign import shrink
 from tests.forked import in_private_shm
 from tests.grid import slow, some, timeout_of
@@ -83,7 +83,7 @@ def calls_without_one(comm, folder):
 @pytest.mark.parametrize("backend", ["shm", "tcp", "tcp-flat", slow("tcp:0,0,1,1")])
 def test_all_survivors_name_the_rank_that_does_not_call(backend, tmp_path):
     """And not the dead one, nor each other; a second call tells what the first has told."""
-    outcomes = run_ranks_outcomes(
+    outcomes = forked.ranks(
         backend, SIZE, calls_without_one, str(tmp_path), env=timeout_of(2), timeout_s=120
     )
     assert outcomes[1].ok, outcomes[1].describe()

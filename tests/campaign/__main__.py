@@ -1,6 +1,7 @@
 """``python -m tests.campaign``: thousands of faults in real jobs, each judged."""
 
 import argparse
+import functools
 import gc
 import itertools
 import json
@@ -73,6 +74,7 @@ def traits(fault):
     return {fault.kind, fault.moment, (promise, fault.backend, fault.start), (promise, *waits)}
 
 
+@functools.cache
 def warm():
     """Load all modules of a rank, so that a fork of this process is a rank at once."""
     import numpy as np

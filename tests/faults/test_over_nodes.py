@@ -19,6 +19,7 @@ from cobre_comm.testing.cases.memory import into_regions
 from cobre_comm.testing.cases.raised import met
 from cobre_comm.testing.ranks.outcome import values_of
 from tests import forked
+from tests.campaign.__main__ import warm
 from tests.campaign.work import work
 from tests.grid import skip_unless_here, slow, some, timeout_of
 
@@ -41,6 +42,7 @@ def assert_named(caught, lost):
 
 @pytest.mark.parametrize("kind", ["raised", "in_prange"])
 def test_follower(nodes, kind, tmp_path):
+    warm()
     fault = struck.complete(struck.at(kind, FOLLOWER), 3, backend=nodes)
     outcomes = forked.ranks(nodes, 3, work, "mixed", fault, str(tmp_path))
     struck.check(fault, outcomes)

@@ -5,6 +5,8 @@ A job of forked ranks takes milliseconds, because the kernels are loaded already
 
 import contextlib
 import ctypes
+import functools
+import importlib
 import itertools
 import math
 import os
@@ -18,6 +20,8 @@ import warnings
 from types import MappingProxyType
 
 import pytest
+from cobre_kernels.collective.calls import OPERATIONS
+from cobre_kernels.collective.entry import ENTRIES
 
 from cobre_comm import create_communicator
 from cobre_comm.testing import Outcome, run_ranks_outcomes
@@ -92,6 +96,15 @@ def outcome(pid, reader, within_s=None):
     return pickle.loads(found) if found else os.waitstatus_to_exitcode(status)
 
 
+@functools.cache
+def load():
+    """Load the modules of a rank over shared memory or sockets, so that no fork has to load them."""
+    for module in ("cobre_comm.backends.shm.backend", "cobre_comm.backends.tcp.backend"):
+        importlib.import_module(module)
+    for home, operation in itertools.product(("shm", "nodes"), ENTRIES):
+        importlib.import_module(f"cobre_kernels.{home}.{OPERATIONS[operation]}")
+
+
 def ranks(backend, size, body, *args, env=MappingProxyType({}), timeout_s=60.0):
     """Run ``body(comm, *args)`` on forked ranks; return the outcome of each.
 
@@ -100,6 +113,8 @@ def ranks(backend, size, body, *args, env=MappingProxyType({}), timeout_s=60.0):
     """
     if BackendName.parse(backend).is_mpi:
         return run_ranks_outcomes(backend, size, body, *args, env=env, timeout_s=timeout_s)
+
+    load()
 
     def be(rank, environment):
         inherited = inherited_environment()

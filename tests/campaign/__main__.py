@@ -17,7 +17,7 @@ from cobre_comm.testing.cases.faults.kinds import LATE
 from tests.campaign import page, surroundings
 from tests.campaign.draw import draw
 from tests.campaign.job import Result, perform
-from tests.forked import each, make_private_memory
+from tests.forked import each, load, make_private_memory
 
 MOST_WORKERS = 3
 FEW = 3000  # of which `--each` chooses
@@ -87,6 +87,7 @@ def warm():
     from tests.campaign import work
 
     library()
+    load()
     typeof(np.zeros(1))  # looks at everything that an argument might be
     comm, table = jit_types.CommType(), types.int64[::1]
     for dtype in ("f8", "i8", "f4", "i4"):

@@ -7,6 +7,7 @@ import contextlib
 import ctypes
 import functools
 import importlib
+import inspect
 import itertools
 import math
 import os
@@ -26,6 +27,7 @@ from cobre_kernels.collective.entry import ENTRIES
 from cobre_comm import create_communicator
 from cobre_comm.testing import Outcome, run_ranks_outcomes
 from cobre_comm.testing.backend_name import BackendName
+from cobre_comm.testing.ranks.outcome import values_of
 from cobre_comm.testing.ranks.surroundings import (
     inherited_environment,
     rank_environment,
@@ -105,14 +107,17 @@ def load():
         importlib.import_module(f"cobre_kernels.{home}.{OPERATIONS[operation]}")
 
 
-def ranks(backend, size, body, *args, env=MappingProxyType({}), timeout_s=60.0):
+def ranks(
+    backend, size, body, *args, env=MappingProxyType({}), timeout_s=60.0, connect=True
+):
     """Run ``body(comm, *args)`` on forked ranks; return the outcome of each.
 
     It is for tests that end ranks or need ranks of their own, and whose subject is not how a rank
     starts. mpiexec cannot start forks, so the ranks of an MPI are processes of ``run_ranks_outcomes``.
     """
     if BackendName.parse(backend).is_mpi:
-        return run_ranks_outcomes(backend, size, body, *args, env=env, timeout_s=timeout_s)
+        limits = {"env": env, "timeout_s": timeout_s, "connect": connect}
+        return run_ranks_outcomes(backend, size, body, *args, **limits)
 
     load()
 
@@ -121,7 +126,7 @@ def ranks(backend, size, body, *args, env=MappingProxyType({}), timeout_s=60.0):
         os.environ.clear()
         os.environ.update({**inherited, **environment, **env})
         try:
-            with create_communicator() as comm:
+            with create_communicator() if connect else contextlib.nullcontext() as comm:
                 return Outcome(rank, value=body(comm, *args))
         except Exception as error:
             return Outcome(rank, exception=error, traceback=traceback.format_exc())
@@ -130,6 +135,27 @@ def ranks(backend, size, body, *args, env=MappingProxyType({}), timeout_s=60.0):
     started = [fork(be, *each) for each in enumerate(rank_environment(backend, size))]
     ends = [outcome(*each, max(0.0, until - time.monotonic())) for each in started]
     return [_outcome_of(rank, end) for rank, end in enumerate(ends)]
+
+
+def on_forks(size, backend="shm", *, killed=0, **limits):
+    """Have a test run on each of some forked ranks, as the mark ``ranks`` has it run on processes.
+
+    The arguments are those of the mark, for one backend. Fixtures are made before ranks are forked.
+    """
+
+    def decorate(test):
+        @functools.wraps(test)
+        def on_each(**values):
+            outcomes = ranks(backend, size, lambda comm: test(comm, **values), **limits)
+            lost = [each for each in outcomes if each.exit_code == -signal.SIGKILL]
+            values_of([each for each in outcomes if each not in lost])
+            assert len(lost) == killed, lost
+
+        taken = inspect.signature(test).parameters.values()
+        on_each.__signature__ = inspect.Signature([each for each in taken if each.name != "comm"])
+        return on_each
+
+    return decorate
 
 
 def _outcome_of(rank, end):

@@ -25,6 +25,7 @@ from tests.faults.tcp.job import (
     open_sockets,
     own_address,
 )
+from tests.forked import on_forks
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 7])
@@ -62,7 +63,7 @@ def test_parts_have_one_length(new_job, monkeypatch):
         check(results[rank], "rank 1 gave 1 bytes out of turn, 0 were due")
 
 
-@pytest.mark.ranks(4, backends=["tcp"], connect=False)
+@on_forks(4, "tcp", connect=False)
 def test_in_processes(comm):
     meet_others()
 

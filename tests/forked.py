@@ -100,20 +100,18 @@ def outcome(pid, reader, within_s=None):
 
 @functools.cache
 def load():
-    """Load the modules of a rank over shared memory or sockets, so that no fork has to load them."""
+    """Load the modules of a rank over shared memory or sockets, so that no fork loads them."""
     for module in ("cobre_comm.backends.shm.backend", "cobre_comm.backends.tcp.backend"):
         importlib.import_module(module)
     for home, operation in itertools.product(("shm", "nodes"), ENTRIES):
         importlib.import_module(f"cobre_kernels.{home}.{OPERATIONS[operation]}")
 
 
-def ranks(
-    backend, size, body, *args, env=MappingProxyType({}), timeout_s=60.0, connect=True
-):
+def ranks(backend, size, body, *args, env=MappingProxyType({}), timeout_s=60.0, connect=True):
     """Run ``body(comm, *args)`` on forked ranks; return the outcome of each.
 
     It is for tests that end ranks or need ranks of their own, and whose subject is not how a rank
-    starts. mpiexec cannot start forks, so the ranks of an MPI are processes of ``run_ranks_outcomes``.
+    starts. mpiexec cannot start forks: the ranks of an MPI are those of ``run_ranks_outcomes``.
     """
     if BackendName.parse(backend).is_mpi:
         limits = {"env": env, "timeout_s": timeout_s, "connect": connect}

@@ -110,8 +110,8 @@ def load():
 def ranks(backend, size, body, *args, env=MappingProxyType({}), timeout_s=60.0, connect=True):
     """Run ``body(comm, *args)`` on forked ranks; return the outcome of each.
 
-    It is for tests that end ranks or need ranks of their own, and whose subject is not how a rank
-    starts. mpiexec cannot start forks: the ranks of an MPI are those of ``run_ranks_outcomes``.
+    It is for tests that end ranks or need ranks of their own, and are not about how a rank starts.
+    mpiexec cannot start forks: the ranks of an MPI are those of ``run_ranks_outcomes``.
     """
     if BackendName.parse(backend).is_mpi:
         limits = {"env": env, "timeout_s": timeout_s, "connect": connect}

@@ -57,7 +57,7 @@ PAUSES = {"late": time.sleep, "stopped": stop_for}
 
 
 def dies(comm, caller):
-    """The victim dies with its item; all others go on claiming, and name the victim."""
+    """The victim dies with its item; all others continue to claim, and name the victim."""
     claim, work, done, _ = begin(comm, caller)
     if comm.rank == VICTIM:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -68,7 +68,7 @@ def dies(comm, caller):
 
 
 def keeps(comm, caller, how):
-    """The victim keeps its item for longer than the limit; all others go on, and name it."""
+    """The victim keeps its item for longer than the limit; all others continue, and name it."""
     claim, work, done, _ = begin(comm, caller)
     if comm.rank == VICTIM:
         PAUSES[how](PAUSE_S)

@@ -5,6 +5,9 @@ A job of forked ranks takes milliseconds, because the kernels are loaded already
 
 import contextlib
 import ctypes
+import functools
+import importlib
+import inspect
 import itertools
 import math
 import os
@@ -15,8 +18,21 @@ import sys
 import time
 import traceback
 import warnings
+from types import MappingProxyType
 
 import pytest
+from cobre_kernels.collective.calls import OPERATIONS
+from cobre_kernels.collective.entry import ENTRIES
+
+from cobre_comm import create_communicator
+from cobre_comm.testing import Outcome, run_ranks_outcomes
+from cobre_comm.testing.backend_name import BackendName
+from cobre_comm.testing.ranks.outcome import values_of
+from cobre_comm.testing.ranks.surroundings import (
+    inherited_environment,
+    rank_environment,
+    scaled_limit,
+)
 
 CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 1 << 18
 PR_SET_PDEATHSIG = 1
@@ -80,6 +96,72 @@ def outcome(pid, reader, within_s=None):
     if hangs:
         return TimeoutError("it was busy at the deadline")
     return pickle.loads(found) if found else os.waitstatus_to_exitcode(status)
+
+
+@functools.cache
+def load():
+    """Load the modules of a rank over shared memory or sockets, so that no fork loads them."""
+    for module in ("cobre_comm.backends.shm.backend", "cobre_comm.backends.tcp.backend"):
+        importlib.import_module(module)
+    for home, operation in itertools.product(("shm", "nodes"), ENTRIES):
+        importlib.import_module(f"cobre_kernels.{home}.{OPERATIONS[operation]}")
+
+
+def ranks(backend, size, body, *args, env=MappingProxyType({}), timeout_s=60.0, connect=True):
+    """Run ``body(comm, *args)`` on forked ranks; return the outcome of each.
+
+    It is for tests that end ranks or need ranks of their own, and are not about how a rank starts.
+    mpiexec cannot start forks: the ranks of an MPI are those of ``run_ranks_outcomes``.
+    """
+    if BackendName.parse(backend).is_mpi:
+        limits = {"env": env, "timeout_s": timeout_s, "connect": connect}
+        return run_ranks_outcomes(backend, size, body, *args, **limits)
+
+    load()
+
+    def be(rank, environment):
+        inherited = inherited_environment()
+        os.environ.clear()
+        os.environ.update({**inherited, **environment, **env})
+        try:
+            with create_communicator() if connect else contextlib.nullcontext() as comm:
+                return Outcome(rank, value=body(comm, *args))
+        except Exception as error:
+            return Outcome(rank, exception=error, traceback=traceback.format_exc())
+
+    until = time.monotonic() + scaled_limit(timeout_s)
+    started = [fork(be, *each) for each in enumerate(rank_environment(backend, size))]
+    ends = [outcome(*each, max(0.0, until - time.monotonic())) for each in started]
+    return [_outcome_of(rank, end) for rank, end in enumerate(ends)]
+
+
+def on_forks(size, backend="shm", *, killed=0, **limits):
+    """Have a test run on each of some forked ranks, as the mark ``ranks`` has it run on processes.
+
+    The arguments are those of the mark, for one backend. Fixtures are made before ranks are forked.
+    """
+
+    def decorate(test):
+        @functools.wraps(test)
+        def on_each(**values):
+            outcomes = ranks(backend, size, lambda comm: test(comm, **values), **limits)
+            lost = [each for each in outcomes if each.exit_code == -signal.SIGKILL]
+            values_of([each for each in outcomes if each not in lost])
+            assert len(lost) == killed, lost
+
+        taken = inspect.signature(test).parameters.values()
+        on_each.__signature__ = inspect.Signature([each for each in taken if each.name != "comm"])
+        return on_each
+
+    return decorate
+
+
+def _outcome_of(rank, end):
+    if isinstance(end, Outcome):
+        return end
+    if isinstance(end, TimeoutError):
+        return Outcome(rank, timed_out=True)
+    return Outcome(rank, ended=True, exit_code=end)
 
 
 def each(act, items, workers, within_s=math.inf):

@@ -5,6 +5,8 @@ import pytest
 
 from cobre_comm import ReduceOp, ShmConfig
 from cobre_comm.backends.shm.buffers import choose_buffer_bytes, choose_cast_bytes
+from cobre_comm.testing.ranks.outcome import values_of
+from tests import forked
 
 SLOT_BYTES = 4096
 SMALL = {"COBRE_SHM_BUFFER_BYTES": str(3 * SLOT_BYTES)}
@@ -23,17 +25,19 @@ def broadcast(comm, root, nbytes):
     return comm._comm.node.generation - before
 
 
-@pytest.mark.ranks(2, 3, 5, env=SMALL)
-def test_a_step_fills_the_slots_of_all_ranks_but_of_two(comm):
+def at_each_length(comm):
     most = SLOT_BYTES * (comm.size if comm.size > 2 else 1)
     for nbytes in (SLOT_BYTES - 8, SLOT_BYTES + 8, most, most + 8, 3 * most - 8):
         for root in range(comm.size):
             assert broadcast(comm, root, nbytes) == -(-nbytes // most)
 
 
-@pytest.mark.ranks(3, 5, env=SMALL)
-def test_other_collectives_find_their_slots_as_they_left_them(comm):
-    """They follow one another at once, so a slow rank still reads while a fast one writes."""
+@pytest.mark.parametrize("size", [2, 3, 5])
+def test_a_step_fills_the_slots_of_all_ranks_but_of_two(size):
+    values_of(forked.ranks("shm", size, at_each_length, env=SMALL))
+
+
+def in_turn(comm):
     count, size = 3 * SLOT_BYTES // 8 + 5, comm.size
     every = np.arange(size * count) + 7
     for number in range(20):
@@ -44,6 +48,12 @@ def test_other_collectives_find_their_slots_as_they_left_them(comm):
         summed = (gathered + comm.rank).copy()
         comm.allreduce(summed, summed, ReduceOp.SUM)
         np.testing.assert_array_equal(summed, size * every * number + size * (size - 1) // 2)
+
+
+@pytest.mark.parametrize("size", [3, 5])
+def test_other_collectives_find_their_slots_as_they_left_them(size):
+    """They follow one another at once, so a slow rank still reads while a fast one writes."""
+    values_of(forked.ranks("shm", size, in_turn, env=SMALL))
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """``python -m tests.campaign``: thousands of faults in real jobs, each judged."""
 
 import argparse
+import functools
 import gc
 import itertools
 import json
@@ -16,7 +17,7 @@ from cobre_comm.testing.cases.faults.kinds import LATE
 from tests.campaign import page, surroundings
 from tests.campaign.draw import draw
 from tests.campaign.job import Result, perform
-from tests.forked import each, make_private_memory
+from tests.forked import each, load, make_private_memory
 
 MOST_WORKERS = 3
 FEW = 3000  # of which `--each` chooses
@@ -73,6 +74,7 @@ def traits(fault):
     return {fault.kind, fault.moment, (promise, fault.backend, fault.start), (promise, *waits)}
 
 
+@functools.cache
 def warm():
     """Load all modules of a rank, so that a fork of this process is a rank at once."""
     import numpy as np
@@ -85,6 +87,7 @@ def warm():
     from tests.campaign import work
 
     library()
+    load()
     typeof(np.zeros(1))  # looks at everything that an argument might be
     comm, table = jit_types.CommType(), types.int64[::1]
     for dtype in ("f8", "i8", "f4", "i4"):

@@ -8,10 +8,12 @@ import time
 import numpy as np
 import pytest
 
-from cobre_comm import CollectiveFailed, InvalidCommunicator, create_communicator
+from cobre_comm import CollectiveFailed, InvalidCommunicator
+from cobre_comm.jit.types import WorkType
 from cobre_comm.testing.cases.raised import met, raises
-from cobre_comm.testing.cases.waiting import await_all
 from cobre_comm.testing.cases.work import CLAIM
+from cobre_comm.testing.ranks.outcome import values_of
+from tests import forked
 from tests.grid import slow, timeout_of
 
 BACKENDS = ["shm", "tcp", "tcp:0,0,1,1"]
@@ -29,12 +31,10 @@ def begin(comm, caller):
     return claim, work, done, item
 
 
-def compile_everywhere(comm, caller, folder):
-    """Compile how to claim on all ranks, while none waits in a collective, which has a limit."""
+def compile_claim(caller):
+    """Compile how to claim here, of which ranks are forked: none waits for it within a limit."""
     if caller == "njit":
-        with create_communicator("local") as alone, alone.create_work(1) as work:
-            CLAIM[caller](work)
-    await_all(folder, comm.rank, comm.size)
+        CLAIM[caller].compile((WorkType(),))
 
 
 def claim_rest(comm, claim, work, done):
@@ -56,10 +56,8 @@ def stop_for(seconds):
 PAUSES = {"late": time.sleep, "stopped": stop_for}
 
 
-@both_callers
-@pytest.mark.ranks(4, backends=BACKENDS, killed=1)
-def test_a_rank_that_dies_with_an_item_is_named(comm, caller):
-    """Its item is lost, and the next collective says so on all others."""
+def dies(comm, caller):
+    """The victim dies with its item; all others continue to claim, and name the victim."""
     claim, work, done, _ = begin(comm, caller)
     if comm.rank == VICTIM:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -69,12 +67,8 @@ def test_a_rank_that_dies_with_an_item_is_named(comm, caller):
     assert "broke in an earlier collective" in str(raises(InvalidCommunicator, claim, work))
 
 
-@both_callers
-@pytest.mark.parametrize("how", PAUSES)
-@pytest.mark.ranks(4, backends=BACKENDS, env=timeout_of(LIMIT_S))
-def test_a_rank_that_keeps_an_item_for_too_long_is_named(comm, caller, how, tmp_path):
-    """The others go on claiming without it, and name it in the next collective."""
-    compile_everywhere(comm, caller, tmp_path)
+def keeps(comm, caller, how):
+    """The victim keeps its item for longer than the limit; all others continue, and name it."""
     claim, work, done, _ = begin(comm, caller)
     if comm.rank == VICTIM:
         PAUSES[how](PAUSE_S)
@@ -85,11 +79,8 @@ def test_a_rank_that_keeps_an_item_for_too_long_is_named(comm, caller, how, tmp_
     assert raises(CollectiveFailed, work.reset).ranks == (VICTIM,)
 
 
-@both_callers
-@pytest.mark.parametrize("how", PAUSES)
-@pytest.mark.ranks(4, backends=BACKENDS)
-def test_a_rank_that_pauses_with_an_item_finishes_it(comm, caller, how):
-    """No other rank gets that item meanwhile, and each item is done once."""
+def pauses(comm, caller, how):
+    """The victim is late with its item, and not too late."""
     claim, work, done, item = begin(comm, caller)
     if comm.rank == VICTIM:
         PAUSES[how](0.3)
@@ -99,3 +90,31 @@ def test_a_rank_that_pauses_with_an_item_finishes_it(comm, caller, how):
     each = np.zeros(COUNT)
     comm.allreduce(done.as_slice() if comm.is_leader else np.zeros(COUNT), each)
     assert (each == 1).all()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@both_callers
+def test_a_rank_that_dies_with_an_item_is_named(backend, caller):
+    """Its item is lost, and the next collective says so on all others."""
+    compile_claim(caller)
+    outcomes = forked.ranks(backend, 4, dies, caller)
+    assert outcomes.pop(VICTIM).exit_code == -signal.SIGKILL
+    values_of(outcomes)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@both_callers
+@pytest.mark.parametrize("how", PAUSES)
+def test_a_rank_that_keeps_an_item_for_too_long_is_named(backend, caller, how):
+    """The others go on claiming without it, and name it in the next collective."""
+    compile_claim(caller)
+    values_of(forked.ranks(backend, 4, keeps, caller, how, env=timeout_of(LIMIT_S)))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@both_callers
+@pytest.mark.parametrize("how", PAUSES)
+def test_a_rank_that_pauses_with_an_item_finishes_it(backend, caller, how):
+    """No other rank gets that item meanwhile, and each item is done once."""
+    compile_claim(caller)
+    values_of(forked.ranks(backend, 4, pauses, caller, how))

@@ -2,9 +2,9 @@
 
 import pytest
 
-from cobre_comm.testing import run_ranks_outcomes
 from cobre_comm.testing.cases.faults import struck
 from cobre_comm.testing.cases.faults.fault import Fault
+from tests import forked
 
 LATE_S = 0.3  # longer than four steps take
 
@@ -12,7 +12,7 @@ LATE_S = 0.3  # longer than four steps take
 @pytest.mark.parametrize("kind", ["signals", "fork_in_handler", "fork_of_libc_in_handler"])
 def test_ranks_work_until_the_handler_has_run(kind, tmp_path):
     fault = Fault(kind, 0, 2, caller="python", delay_s=LATE_S, lasts_s=0.0)
-    outcomes = run_ranks_outcomes("shm", 2, struck.struck, "python", fault, str(tmp_path))
+    outcomes = forked.ranks("shm", 2, struck.struck, "python", fault, str(tmp_path))
     struck.check(fault, outcomes)
     account = outcomes[0].value
     assert account["closed"] > account["struck"]

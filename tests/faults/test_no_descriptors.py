@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cobre_comm import AllocationFailed
-from cobre_comm.testing import run_ranks_outcomes
+from tests import forked
 from tests.faults.odd import no_descriptor_left, wait_for_one
 from tests.grid import slow, timeout_of
 
@@ -33,7 +33,7 @@ def make_region(comm, is_shared):
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_region_is_refused_on_all_ranks(backend):
     is_shared = BACKENDS[backend]
-    outcomes = run_ranks_outcomes(backend, 3, make_region, is_shared)
+    outcomes = forked.ranks(backend, 3, make_region, is_shared)
     assert all(outcome.ok for outcome in outcomes), outcomes
     assert {f"rank {SHORT}:" in outcome.value for outcome in outcomes} == {is_shared}
 
@@ -42,7 +42,7 @@ def test_a_region_is_refused_on_all_ranks(backend):
 @pytest.mark.parametrize("how", ["killed", "late", "other"])
 def test_the_rank_at_fault_is_named(backend, how, tmp_path):
     told = how, ASTRAY, SHORT, no_descriptor_left, str(tmp_path)
-    outcomes = run_ranks_outcomes(backend, 3, wait_for_one, *told, env=timeout_of(2))
+    outcomes = forked.ranks(backend, 3, wait_for_one, *told, env=timeout_of(2))
     short = outcomes[SHORT]
     assert short.ok, outcomes
     ranks, sentence, _ = short.value

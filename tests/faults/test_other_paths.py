@@ -13,20 +13,25 @@ from cobre_comm.testing.cases.calls import calls
 from cobre_comm.testing.cases.collectives import allgatherv, allreduce, barrier, broadcast
 from cobre_comm.testing.cases.memory import regions
 from cobre_comm.testing.cases.mixed import sequences
+from cobre_comm.testing.ranks.outcome import values_of
+from tests import forked
 from tests.grid import skip_unless_here, slow
 
 INTERPRETED = {"NUMBA_DISABLE_JIT": "1"}
 PORTABLE = {"COBRE_COMM_PORTABLE_WAIT": "1"}
 
 
+def essentials(comm, caller):
+    sequences.four_in_a_row(comm, caller)
+    allgatherv.gather_every_layout(comm, caller)
+    allreduce.reduce_lengths(comm, caller, "f8", ReduceOp.MAX, [1, 13, 3000])
+    sequences.random_operations(comm, caller, 5, 100, 300)
+    barrier.late_rank_delays_all(comm, caller, 0, 0.2)
+
+
 @pytest.mark.parametrize("size", [slow(1), slow(2), 4])
-def test_portable_essentials(pools, caller, size):
-    pool = pools.get("shm", size)
-    pool.run(sequences.four_in_a_row, caller, env=PORTABLE)
-    pool.run(allgatherv.gather_every_layout, caller, env=PORTABLE)
-    pool.run(allreduce.reduce_lengths, caller, "f8", ReduceOp.MAX, [1, 13, 3000], env=PORTABLE)
-    pool.run(sequences.random_operations, caller, 5, 100, 300, env=PORTABLE)
-    pool.run(barrier.late_rank_delays_all, caller, 0, 0.2, env=PORTABLE)
+def test_portable_essentials(caller, size):
+    values_of(forked.ranks("shm", size, essentials, caller, env=PORTABLE))
 
 
 @pytest.mark.slow

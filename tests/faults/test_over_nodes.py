@@ -11,13 +11,15 @@ import numpy as np
 import pytest
 
 from cobre_comm import CollectiveFailed
-from cobre_comm.testing import run_ranks, run_ranks_outcomes
 from cobre_comm.testing.cases.case import OURS
 from cobre_comm.testing.cases.faults import struck
 from cobre_comm.testing.cases.faults.calling import prepare
 from cobre_comm.testing.cases.faults.strike import EXIT_CODE, signal_in
 from cobre_comm.testing.cases.memory import into_regions
 from cobre_comm.testing.cases.raised import met
+from cobre_comm.testing.ranks.outcome import values_of
+from tests import forked
+from tests.campaign.__main__ import warm
 from tests.campaign.work import work
 from tests.grid import skip_unless_here, slow, some, timeout_of
 
@@ -40,8 +42,9 @@ def assert_named(caught, lost):
 
 @pytest.mark.parametrize("kind", ["raised", "in_prange"])
 def test_follower(nodes, kind, tmp_path):
+    warm()
     fault = struck.complete(struck.at(kind, FOLLOWER), 3, backend=nodes)
-    outcomes = run_ranks_outcomes(nodes, 3, work, "mixed", fault, str(tmp_path))
+    outcomes = forked.ranks(nodes, 3, work, "mixed", fault, str(tmp_path))
     struck.check(fault, outcomes)
 
 
@@ -58,7 +61,7 @@ def lost_before(comm, operation):
 
 @pytest.mark.parametrize("operation", ["fence", "allreduce into a region"])
 def test_follower_that_has_ended(nodes, operation):
-    first, lost, other = run_ranks_outcomes(nodes, 3, lost_before, operation)
+    first, lost, other = forked.ranks(nodes, 3, lost_before, operation)
     assert lost.exit_code == EXIT_CODE
     assert_named(first.value, FOLLOWER)
     if operation == "fence":  # of the ranks of a node
@@ -85,7 +88,7 @@ def stopped_before_it_fetches(comm):
 def test_follower_that_does_not_fetch_the_outcome(nodes):
     """The follower is late to its leader, which has gone when the follower looks."""
     body, env = stopped_before_it_fetches, timeout_of(LIMIT_S)
-    first, follower, other = run_ranks(nodes, 3, body, env=env)
+    first, follower, other = values_of(forked.ranks(nodes, 3, body, env=env))
     assert_named(first, FOLLOWER)
     assert OURS.timeout_variable(nodes) in str(first)
     assert_named(follower, 0)
@@ -144,7 +147,7 @@ CRASHED = [
 
 @pytest.mark.parametrize(("backend", "size", "operation", "victim"), some(CRASHED_DAILY, CRASHED))
 def test_crashed_amid_a_call(backend, size, operation, victim):
-    outcomes = run_ranks_outcomes(
+    outcomes = forked.ranks(
         backend, size, crash_amid, operation, victim, env=OURS.environment("small")
     )
     assert outcomes.pop(victim).exit_code == -signal.SIGSEGV
@@ -155,4 +158,4 @@ def test_crashed_amid_a_call(backend, size, operation, victim):
 
 def test_long_outputs_of_a_node(nodes):
     """One rank of a node writes a long output while the other sleeps."""
-    run_ranks(nodes, 3, into_regions.reduce, "mixed", "all", "f8", LONG)
+    values_of(forked.ranks(nodes, 3, into_regions.reduce, "mixed", "all", "f8", LONG))

@@ -6,9 +6,10 @@ import signal
 import pytest
 
 from cobre_comm import CollectiveFailed, InvalidCommunicator
-from cobre_comm.testing import run_ranks_outcomes
 from cobre_comm.testing.cases.waiting import await_all, wait_until
+from tests import forked
 from tests.campaign import shrink
+from tests.campaign.__main__ import warm
 from tests.forked import in_private_shm
 from tests.grid import slow, some, timeout_of
 
@@ -19,7 +20,6 @@ EACH = [(backend, count) for backend in shrink.BACKENDS for count in (5, 200)]
 
 def losses(seed, backend, count):
     """Perform drawn losses in a process of their own, where they cannot disturb other tests."""
-    shrink.warm()
     for number in range(count):
         loss = shrink.draw(seed, number, (backend,))
         problems, _ = shrink.perform(loss)
@@ -29,12 +29,12 @@ def losses(seed, backend, count):
 @pytest.mark.parametrize(("backend", "count"), some(DAILY, EACH))
 @pytest.mark.timeout(600)
 def test_losses(backend, count):
+    warm()
     in_private_shm("1g", losses, 3, backend, count)
 
 
 def at_each_moment(backend, size, step):
     """Kill each rank at every n-th call of its shrink, after another one has died."""
-    shrink.warm()
     first = shrink.Death(shrink.COLLECTIVE, 0.0)
     for victim in range(1, size):
         for moment in range(1, LAST_MOMENT, step):
@@ -51,6 +51,7 @@ LAST_MOMENT = 1500
 @pytest.mark.parametrize("step", [499, slow(13)])
 @pytest.mark.timeout(900)
 def test_each_moment(backend, step):
+    warm()
     in_private_shm("1g", at_each_moment, backend, 3, step)
 
 
@@ -83,7 +84,7 @@ def calls_without_one(comm, folder):
 @pytest.mark.parametrize("backend", ["shm", "tcp", "tcp-flat", slow("tcp:0,0,1,1")])
 def test_all_survivors_name_the_rank_that_does_not_call(backend, tmp_path):
     """And not the dead one, nor each other; a second call tells what the first has told."""
-    outcomes = run_ranks_outcomes(
+    outcomes = forked.ranks(
         backend, SIZE, calls_without_one, str(tmp_path), env=timeout_of(2), timeout_s=120
     )
     assert outcomes[1].ok, outcomes[1].describe()

@@ -18,9 +18,9 @@ def test_every_kind_of_object_walks_the_ways():
 
 
 @pytest.mark.parametrize(("way", "kind"), some(QUICK, EACH))
-def test_a_call_holds_what_it_is_made_on_until_it_has_ended(way, kind):
+def test_a_call_holds_what_it_is_made_on_until_it_has_ended(pools, way, kind):
     """Rank 0 looks while it waits; a rank that crashes fails the test."""
-    assert run_ranks("shm", 2, ways.walk_all, way, kind, timeout_s=200) == [{}, {}]
+    assert pools.get("shm", 2).run(ways.walk_all, way, kind, timeout_s=200) == [{}, {}]
 
 
 @njit
@@ -204,7 +204,7 @@ def test_no_code_of_another_version_is_loaded_and_that_of_this_one_is(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ways.KINDS)
-def test_an_object_whose_init_has_not_run_is_a_type_error(kind):
-    [sentences] = run_ranks("local", 1, ways.half_made, kind)
+def test_an_object_whose_init_has_not_run_is_a_type_error(pools, kind):
+    [sentences] = pools.get("local", 1).run(ways.half_made, kind)
     assert len(sentences) == 3
     assert all("__init__ has not run" in sentence for sentence in sentences)

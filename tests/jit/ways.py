@@ -2,11 +2,13 @@
 
 A row of ``WAYS`` says how the object is held and how compiled code reads it from there; a row of
 ``KINDS`` what the object is, and what is called. Rank 0 calls in a thread. If ranks meet in the
-call, it looks while that waits for rank 1: the object must be alive then. It must be gone when the
-call has ended.
+call, rank 0 looks while the call waits for rank 1: the object must be alive then. The object must
+be gone when the call has ended. Rank 1 meets rank 0 from Python, because one rank that compiles
+proves what two would.
 """
 
 import collections
+import functools
 import gc
 import threading
 import time
@@ -32,21 +34,21 @@ class Kind(NamedTuple):
     """A kind of object that compiled code holds."""
 
     make: Callable  # makes one; collective
-    meet: str  # a call in which all ranks meet, if any does
-    fail: str  # a call that raises on each rank
+    meet: str  # a method in which all ranks meet, if any does
+    fail: str  # a call that raises
     waits: bool = True  # whether ranks meet
     spoil: Callable = lambda own: None  # does to the object what lets a call raise
 
 
 KINDS = {
     "communicator": Kind(
-        lambda comm: comm.split(0), ".barrier()", ".allreduce(np.ones(3), np.ones(2))"
+        lambda comm: comm.split(0), "barrier", ".allgather(entered, entered)"
     ),
     "region": Kind(
-        lambda comm: comm.split(0).create_shared_region(3), ".fence()", ".block(0, 99)"
+        lambda comm: comm.split(0).create_shared_region(3), "fence", ".block(0, 99)"
     ),
     "work": Kind(
-        lambda comm: comm.split(0).create_work(3), ".claim()", ".claim()",
+        lambda comm: comm.split(0).create_work(3), "claim", ".claim()",
         waits=False, spoil=lambda own: own.close(),
     ),
 }  # fmt: skip
@@ -76,13 +78,18 @@ def in_dict(own):
     return table
 
 
-def in_jitclass(own):
-    @jitclass([("held", numba.typeof(own))])
+@functools.cache
+def model_of(kind):
+    @jitclass([("held", kind)])
     class Model:
         def __init__(self, held):
             self.held = held
 
-    return Model(own)
+    return Model
+
+
+def in_jitclass(own):
+    return model_of(numba.typeof(own))(own)
 
 
 @structref.register
@@ -210,55 +217,64 @@ WAYS = {
 }  # fmt: skip
 # What befalls the object, as compiled code.
 EVENTS = {
-    "last use": "entered[0] = 1; {get}{meet}",
-    "reassignment": "held = {get}; taken = held; held = other; entered[0] = 1; taken{meet}",
-    "pop": "entered[0] = 1; {pop}{meet}",
-    "pop into a variable": "held = {pop}; entered[0] = 1; held{meet}",
-    "replaced": "held = {get}; {replace}; entered[0] = 1; held{meet}",
-    "other thread": "entered[0] = 1; {get}{meet}",
+    "last use": "entered[0] = 1; {get}.{meet}()",
+    "reassignment": "held = {get}; taken = held; held = other; entered[0] = 1; taken.{meet}()",
+    "pop": "entered[0] = 1; {pop}.{meet}()",
+    "pop into a variable": "held = {pop}; entered[0] = 1; held.{meet}()",
+    "replaced": "held = {get}; {replace}; entered[0] = 1; held.{meet}()",
+    "other thread": "entered[0] = 1; {get}.{meet}()",
     "exception": "{get}{fail}",
 }
 ERRORS = ("InvalidBufferSize", "InvalidCommunicator", "ValueError")
 
 
-def compiled(way, kind, event, numba_type):
-    """Return the compiled call, ``(holder, other, entered)``; None if the event cannot happen."""
+def can_happen(way, kind, event):
     needs = [part for part in ("pop", "replace") if f"{{{part}}}" in EVENTS[event]]
-    if not all(getattr(way, part) for part in needs):
-        return None
     if event == "other thread" and (way.drop is None or not kind.waits):
-        return None
+        return False
+    return all(getattr(way, part) for part in needs)
+
+
+def compiled(way, kind, event, numba_type):
+    """Return the compiled call, ``(holder, other, entered)``."""
     code = EVENTS[event].format(**{**way._asdict(), **kind._asdict()})
-    names = {"np": np, **way.names(numba_type)}
+    names = way.names(numba_type)
+    return compiled_code(code, **names) if names else one_of_each(code)
+
+
+def compiled_code(code, **names):
     exec(f"def call(holder, other, entered): {code}", names)  # as a user would have written it
     return njit(nogil=True)(names["call"])
 
 
+one_of_each = functools.cache(compiled_code)
+
+
 def walk(comm, way_name, kind_name, event):
-    """Return the problems after an event; None if the event cannot happen."""
+    """Return the problems of rank 0 after an event that can happen."""
     way, kind = WAYS[way_name], KINDS[kind_name]
+    is_refused = kind_name in way.refuses
+    waits = kind.waits and event != "exception" and not is_refused
     own, other = kind.make(comm), kind.make(comm)
+    if comm.rank == 1:
+        if waits:
+            comm.barrier()  # rank 0 has looked
+            getattr(own, kind.meet)()
+        return ""
     seen, numba_type, arguments = weakref.ref(own), numba.typeof(own), [way.hold(own)]
     if event == "exception":
         kind.spoil(own)
     del own
     call = compiled(way, kind, event, numba_type)
-    if call is None:
-        return None
     entered, errors, wrong = np.zeros(1, np.int64), [], []
 
     def run():
         errors.append(met(call, arguments.pop(), other, entered))
 
-    if kind_name in way.refuses:
+    if is_refused:
         run()
         return "" if REFUSAL in str(errors[0]) else str(errors[0])
-    if event == "exception" or not kind.waits:
-        run()
-    elif comm.rank == 1:
-        comm.barrier()  # rank 0 has looked
-        run()
-    else:
+    if waits:
         drop = partial(way.drop, arguments[0], other) if event == "other thread" else None
         thread = threading.Thread(target=run)
         thread.start()
@@ -273,19 +289,26 @@ def walk(comm, way_name, kind_name, event):
         comm.barrier()
         thread.join()
         del drop
+    else:
+        run()
     raised = type(errors.pop()).__name__
     if raised not in (ERRORS if event == "exception" else ("NoneType",)):
         wrong.append(raised)
     churn()
     if (seen() is None) == way.lives_on:
         wrong.append("given back" if way.lives_on else "held to the end")
-    comm.barrier()
     return ", ".join(wrong)
 
 
 def walk_all(comm, way, kind):
     """Return the problems of a way and a kind, by event."""
-    found = {event: walk(comm, way, kind, event) for event in EVENTS}
+    events = [event for event in EVENTS if can_happen(WAYS[way], KINDS[kind], event)]
+    gc.collect()
+    gc.freeze()  # so that `churn` looks at new objects only, and not at all of numba
+    try:
+        found = {event: walk(comm, way, kind, event) for event in events}
+    finally:
+        gc.unfreeze()
     return {event: wrong for event, wrong in found.items() if wrong}
 
 

@@ -6,19 +6,26 @@ import pytest
 
 from cobre_comm import CollectiveFailed
 from cobre_comm.testing.cases.raised import raises
+from cobre_comm.testing.ranks.outcome import values_of
+from tests import forked
 from tests.faults.tcp.job import wait_for
+from tests.grid import skip_unless_here
 
 
-@pytest.mark.ranks(4, backends=["shm", "tcp"])
-def test_ranks_of_one_fate_share_their_words(comm, tmp_path):
+def two_close(comm, folder):
     comm.barrier()
     if comm.rank >= 2:
         comm.close()
-        (tmp_path / str(comm.rank)).touch()
+        (folder / str(comm.rank)).touch()
         return
-    wait_for(tmp_path / "2", tmp_path / "3")
+    wait_for(folder / "2", folder / "3")
     fate = "rank 2 and rank 3 closed their communicators, while others waited for them"
     assert str(raises(CollectiveFailed, comm.barrier)) == f"barrier failed: {fate}"
+
+
+@pytest.mark.parametrize("backend", ["shm", "tcp"])
+def test_ranks_of_one_fate_share_their_words(backend, tmp_path):
+    values_of(forked.ranks(backend, 4, two_close, tmp_path))
 
 
 class Unwritten:
@@ -28,8 +35,7 @@ class Unwritten:
         raise OSError("no space")
 
 
-@pytest.mark.ranks(2, backends=["shm", "tcp:0,1", "mpi-mpich:0,1"])
-def test_a_rank_that_fails_as_it_closes_has_left(comm):
+def fails_as_it_closes(comm):
     comm.barrier()
     if comm.rank == 1:
         given_back = []
@@ -44,3 +50,8 @@ def test_a_rank_that_fails_as_it_closes_has_left(comm):
         began = time.monotonic()
         assert raises(CollectiveFailed, comm.barrier).ranks == (1,)
         assert time.monotonic() - began < 1.5
+
+
+@pytest.mark.parametrize("backend", ["shm", "tcp:0,1", "mpi-mpich:0,1"])
+def test_a_rank_that_fails_as_it_closes_has_left(backend):
+    values_of(forked.ranks(skip_unless_here(backend), 2, fails_as_it_closes))

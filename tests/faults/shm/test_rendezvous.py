@@ -19,11 +19,12 @@ from cobre_comm.backends.shm import ownership, rendezvous
 from cobre_comm.backends.shm.ownership import is_locked
 from cobre_comm.testing.cases.raised import raises
 from cobre_comm.testing.cases.waiting import wait_until
+from tests.forked import on_forks
 
 NEVER_S = 300.0  # a limit that no test waits for
 PATIENCE_S = 20.0  # for a peer on a busy machine
 OTHER_VERSION = control.LAYOUT_VERSION + 1
-ranks = partial(pytest.mark.ranks, connect=False)
+ranks = partial(on_forks, connect=False)
 
 
 def segment():
@@ -253,7 +254,7 @@ def test_a_rank_that_cannot_take_its_pages_is_missing(comm, monkeypatch):
         is_refused("ranks 1 of 2 did not attach", limit_s=1.0)
 
 
-@pytest.mark.ranks(3, killed=1)
+@on_forks(3, killed=1)
 def test_leader_dies_while_it_splits(comm):
     """Rank 0 ends before it has made the segment of the new communicator."""
     if comm.rank == 0:

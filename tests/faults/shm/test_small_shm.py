@@ -8,19 +8,20 @@ import pytest
 
 from cobre_comm import AllocationFailed, InitializationFailed, ReduceOp, create_communicator
 from cobre_comm.backends.shm import rendezvous
-from cobre_comm.testing import leftovers, run_ranks_outcomes
+from cobre_comm.testing import leftovers
 from cobre_comm.testing.cases.collectives import allgatherv, allreduce
 from cobre_comm.testing.cases.memory import regions
 from cobre_comm.testing.cases.mixed import sequences
 from cobre_comm.testing.cases.raised import raises
 from cobre_comm.testing.ranks.outcome import values_of
+from tests import forked
 from tests.forked import in_private_shm
 from tests.grid import slow
 
 
 def run(body, ranks, buffer_bytes=""):
     env = {"COBRE_SHM_BUFFER_BYTES": buffer_bytes}
-    outcomes = run_ranks_outcomes("shm", ranks, body, connect=False, env=env, timeout_s=150)
+    outcomes = forked.ranks("shm", ranks, body, connect=False, env=env, timeout_s=150)
     assert leftovers() == []
     return outcomes
 
@@ -85,7 +86,7 @@ def starts(_):
 def test_a_rank_is_named_once(backend):
     """Ranks of a node agree on who is at fault, and then all ranks do."""
     env = {f"COBRE_{name}_BUFFER_BYTES": str(2**26) for name in ("SHM", "TCP")}
-    start = partial(run_ranks_outcomes, connect=False, env=env, timeout_s=60)
+    start = partial(forked.ranks, connect=False, env=env, timeout_s=60)
     outcomes = in_private_shm("1m", start, backend, 2, starts)
     for outcome in outcomes:
         said = str(outcome.exception)

@@ -36,6 +36,7 @@ from tests.faults.tcp.job import (
     own_rank,
     wait_for,
 )
+from tests.forked import on_forks
 from tests.grid import slow
 
 SHORT_S = SHORT_MS / 1000
@@ -121,7 +122,7 @@ def test_rank_that_ended_between_two_messages_is_named():
                 messages.peer_of(link, 2)
 
 
-@pytest.mark.ranks(4, backends=["tcp"], connect=False, killed=1)
+@on_forks(4, "tcp", connect=False, killed=1)
 @pytest.mark.parametrize("victim", [0, slow(1), slow(2)])
 def test_rank_is_killed_after_it_attached(comm, victim, tmp_path):
     """A rank is killed when all but the last have attached; the last one is late."""
@@ -171,7 +172,7 @@ def within(milliseconds, **more):
     return {"COBRE_TCP_CONNECT_TIMEOUT_MS": str(milliseconds), **more}
 
 
-@pytest.mark.ranks(2, backends=["tcp"], connect=False, env=within(2000))
+@on_forks(2, "tcp", connect=False, env=within(2000))
 def test_time_in_which_a_rank_is_stopped_does_not_count(comm, tmp_path):
     """Rank 1 is stopped for longer than its limit, while it looks for rank 0."""
     resumed, pid = tmp_path / "resumed", os.getpid()
@@ -185,7 +186,7 @@ def test_time_in_which_a_rank_is_stopped_does_not_count(comm, tmp_path):
         meet_others()
 
 
-@pytest.mark.ranks(2, backends=["tcp"], connect=False, env=within(50000, COBRE_TCP_SIZE="3"))
+@on_forks(2, "tcp", connect=False, env=within(50000, COBRE_TCP_SIZE="3"))
 @pytest.mark.parametrize("victim", [0, 1])
 def test_ctrl_c(comm, victim, tmp_path):
     """Ctrl-C ends the wait for a missing rank early, and leaves no descriptor open."""
@@ -236,7 +237,7 @@ def struck_while_they_find_their_nodes(folder, moment, how, victim):
     assert len(descriptors()) <= before
 
 
-@pytest.mark.ranks(3, backends=["tcp"], connect=False, killed=1)
+@on_forks(3, "tcp", connect=False, killed=1)
 @pytest.mark.parametrize(
     ("moment", "victim"),
     [
@@ -249,7 +250,7 @@ def test_rank_is_killed_while_ranks_find_their_nodes(comm, tmp_path, moment, vic
     struck_while_they_find_their_nodes(tmp_path, moment, "killed", victim)
 
 
-@pytest.mark.ranks(3, backends=["tcp"], connect=False)
+@on_forks(3, "tcp", connect=False)
 @pytest.mark.parametrize(
     ("moment", "how", "victim"),
     [
@@ -272,14 +273,14 @@ def be_without_dev_shm():
     nameless.SHM_FOLDER, segment.create_named = pathlib.Path("/nowhere"), refuse
 
 
-@pytest.mark.ranks(3, backends=["tcp"], connect=False)
+@on_forks(3, "tcp", connect=False)
 def test_the_limit_holds_again_once_all_ranks_have_compiled(comm, tmp_path):
     """The ranks find that they share nothing, and compile; then one is late."""
     be_without_dev_shm()
     struck_while_they_find_their_nodes(tmp_path, "name_nodes", "late", 1)
 
 
-@pytest.mark.ranks(3, backends=["tcp"], connect=False)
+@on_forks(3, "tcp", connect=False)
 @pytest.mark.parametrize("share", [slow("0"), "1"])
 def test_ranks_without_dev_shm_are_nodes_of_their_own(comm, share):
     be_without_dev_shm()
@@ -288,7 +289,7 @@ def test_ranks_without_dev_shm_are_nodes_of_their_own(comm, share):
         assert made.sum(made.rank) == 3
 
 
-@pytest.mark.ranks(2, backends=["tcp"], connect=False)
+@on_forks(2, "tcp", connect=False)
 def test_ranks_with_a_full_dev_shm_are_told_how_to_do_without(comm):
     with limited(resource.RLIMIT_FSIZE, 4096):
         text = str(raises(InitializationFailed, TcpBackend, TcpConfig.from_env()))

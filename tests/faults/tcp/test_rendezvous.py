@@ -5,15 +5,16 @@ import resource
 import socket
 import time
 
+import numpy as np
 import pytest
 
-from cobre_comm import TcpBackend
+from cobre_comm import TcpBackend, create_communicator
 from cobre_comm.backends.tcp.links import Links
 from cobre_comm.backends.tcp.rendezvous import Participant, handshake, participant
 from cobre_comm.backends.tcp.rendezvous.coordinator import EAGER_BYTES, FAR_EAGER_BYTES
+from cobre_comm.backends.tcp.rendezvous.sockets import SPARE_DESCRIPTORS
 from cobre_comm.config import TcpConfig
 from cobre_comm.testing.cases.waiting import wait_until
-from tests.command import python
 from tests.faults.tcp.clients import Client, listening
 from tests.faults.tcp.job import (
     LOOPBACK,
@@ -25,6 +26,7 @@ from tests.faults.tcp.job import (
     open_sockets,
     own_address,
 )
+from tests.forked import on_forks
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 7])
@@ -62,7 +64,7 @@ def test_parts_have_one_length(new_job, monkeypatch):
         check(results[rank], "rank 1 gave 1 bytes out of turn, 0 were due")
 
 
-@pytest.mark.ranks(4, backends=["tcp"], connect=False)
+@on_forks(4, "tcp", connect=False)
 def test_in_processes(comm):
     meet_others()
 
@@ -185,22 +187,10 @@ def test_64_ranks(new_job):
         assert len(results[rank].data) == 63
 
 
-MANY_RANKS = """
-import pathlib, resource
-import numpy as np
-from cobre_comm import create_communicator
-from cobre_comm.backends.tcp.rendezvous.sockets import SPARE_DESCRIPTORS
-
-room = len(list(pathlib.Path("/dev/fd").iterdir())) + SPARE_DESCRIPTORS + 14
-resource.setrlimit(resource.RLIMIT_NOFILE, (room, room))
-with create_communicator() as comm:
-    print(comm.exact_sum(np.full(1, float(comm.rank))), flush=True)
-"""
-
-
-def test_descriptors_are_reserved_for_links_that_are_used(tmp_path, written, monkeypatch):
+@on_forks(8, "tcp:0,0,0,0,1,1,1,1", connect=False)
+def test_descriptors_are_reserved_for_links_that_are_used(comm):
     """Eight ranks on two nodes have 8 links at rank 0, and 2 at the other leader: not 2 each."""
-    monkeypatch.setenv("COBRE_TCP_PRETEND_NODES", "0,0,0,0,1,1,1,1")
-    words = "-m", "cobre_comm", "run", "-n", "8", "--backend", "tcp", written(MANY_RANKS)
-    done = python(*words, cwd=tmp_path, within_s=120)
-    assert done.stdout.count("28.0") == 8
+    room = len(list(pathlib.Path("/dev/fd").iterdir())) + SPARE_DESCRIPTORS + 14
+    resource.setrlimit(resource.RLIMIT_NOFILE, (room, room))
+    with create_communicator() as made:
+        assert made.exact_sum(np.full(1, float(made.rank))) == 28.0

@@ -12,7 +12,7 @@ comm, how = MPI.COMM_WORLD, sys.argv[1]
 send = np.arange(3.0)
 comm.Allreduce(send, np.empty(3), op=MPI.SUM)
 if how == "list":
-    comm.scatter([0, 1] if comm.rank == 0 else None)
+    comm.scatter([0] if comm.rank == 0 else None)
 if comm.rank == 1:
     if how == "killed":
         os.kill(os.getpid(), signal.SIGKILL)

@@ -18,16 +18,21 @@ def meet(comm):
     return False
 
 
-def compiled():
-    from numba import njit  # which takes long to import, and the callers in Python need it not
+def compiled(comm):
+    """Return what rank 0 compiles for all; numba, which is slow to import, is for this alone."""
+    from numba import njit, typeof
 
-    return njit(cache=True)(meet)
+    wait = njit(cache=True)(meet)
+    if comm.rank == 0:
+        wait.compile((typeof(comm),))
+    comm.barrier()
+    return wait
 
 
 def act(comm, way, caller):
     """Rank 1 aborts; another rank waits for it, or computes, and catches every error."""
-    wait = compiled() if caller == "njit" else meet
-    wait(comm)  # compiled on all ranks
+    wait = compiled(comm) if caller == "njit" else meet
+    wait(comm)  # loaded on all ranks
     os.write(1, f"ready {comm.rank} {os.getpid()}\n".encode())
     wait(comm)  # all have said so
     if comm.rank == 1:

@@ -16,11 +16,13 @@ def barrier(comm):
 def late(comm, caller, pause_s):
     meet = barrier
     if caller == "njit":  # callers in Python do without what takes long to import
-        from numba import njit
+        from numba import njit, typeof
 
         meet = njit(cache=True)(barrier)
-    meet(comm)
+        if comm.rank == 0:  # for all
+            meet.compile((typeof(comm),))
     comm.sum(1)
+    meet(comm)  # loaded on all ranks
     if comm.rank == 1:
         time.sleep(pause_s)
     meet(comm)

@@ -28,13 +28,16 @@ def wait(comm):
 
 
 if caller == "njit":  # those in Python do without what takes long to import
-    from numba import njit
+    from numba import njit, typeof
 
     wait = njit(cache=True)(wait)
 
 
 def work(comm):
-    wait(comm)  # compiled on all ranks
+    if caller == "njit" and comm.rank == 0:  # for all
+        wait.compile((typeof(comm),))
+    comm.barrier()
+    wait(comm)  # loaded on all ranks
     if comm.rank == 2:
         time.sleep(0.2)  # until the others wait
         if way == "exit":

@@ -90,7 +90,7 @@ def ended(launcher, size, how, way, option):
 
 
 BY_EITHER = [(row, launcher, 3) for row in ENDINGS for launcher in ("run", "launch")]
-# One other rank is enough to follow rank 1, or to go on without it.
+# One other rank is enough to fail after rank 1, or to continue without it.
 DAILY = [(row, ("run", "launch")[number % 2], 2) for number, row in enumerate(ENDINGS)]
 
 

@@ -1,5 +1,7 @@
 """Rank 1 starts a process in some WAY, which makes communicators, before or after the rank does.
 
+After an older: one of its processes is older than its communicator, and makes one later.
+
 The lines of a child tell what it got; the ranks meet in the end.
 """
 
@@ -62,14 +64,15 @@ def main(way, when):
     if rank == 1 and when == "before":
         start(way)
     with contextlib.ExitStack() as stack:
-        if rank == 1 and when == "after":
+        if rank == 1 and "older" in when:
             spawn = multiprocessing.get_context("spawn")
             pool = stack.enter_context(ProcessPoolExecutor(1, mp_context=spawn))
-            pool.submit(int).result()  # its process is older than the communicator
+            pool.submit(int).result()  # its process has started
         comm = stack.enter_context(create_communicator())
         comm.barrier()
-        if rank == 1 and when == "after":
+        if rank == 1 and when != "before":
             start(way)
+        if rank == 1 and "older" in when:
             say(f"older: {pool.submit(got).result()}")
         comm.barrier()
     say(f"again: {got()}")

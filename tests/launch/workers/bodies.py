@@ -16,7 +16,7 @@ import numpy as np
 from cobre_comm import CollectiveFailed, launch, report_progress
 from tests.launch.programs.ends import fail
 
-REPORTS = 1000  # of a rank whose signal handler reports, too
+REPORTS = 1000  # of a rank, beside those of its signal handler
 
 
 def add(comm, factor):

@@ -13,13 +13,13 @@ ENDS = PROGRAMS / "ends.py"
 RAISED = "raised ValueError: no such case"
 KILLED = "was ended by signal 9 (SIGKILL)"
 MEMORY = "; signal 9 is also what the kernel's out-of-memory killer sends"
-PLAN = "the job is started again in 1 s, on 3 ranks (restart 1 of 1)"
+PLAN = "the job is started again in 1 s, on SIZE ranks (restart 1 of 1)"
 GIVEN_UP = "the job is not started again: it has been, once"
 WHERE = "still runs; where in its Python code, or in compiled code that the first line calls:"
 
-# A rank ends in some way; what the others do about it; the options of the launcher: the exit code,
-# the ranks of which one is told, and the sentence on that rank. An exception is in the sentence of
-# `launch`, whereas `run` prints the traceback above its sentence.
+# Rank 1 ends in some way; what the others do about it; the options of the launcher: the exit code,
+# the ranks of which one is told, of those that there are, and the sentence on that rank. An
+# exception is in the sentence of `launch`, whereas `run` prints the traceback above its sentence.
 ENDINGS = {
     # By a cause of its own.
     ("raise", "raises", ""): (1, "1", "exited with code 1", RAISED),
@@ -76,30 +76,35 @@ OPTIONS = {
 }
 
 
-def ended(launcher, how, way, option):
+def ended(launcher, size, how, way, option):
     """Let a job end so; return its exit code and the lines of its launcher."""
     words, keywords = OPTIONS[option]
     if launcher == "run":
-        done = cobre("run", "-n", 3, "--backend", "shm", *words, ENDS, "run", way, how)
+        done = cobre("run", "-n", size, "--backend", "shm", *words, ENDS, "run", way, how)
     else:
-        done = cobre("launch", way, how, json.dumps(keywords), before=[sys.executable, str(ENDS)])
+        words = "launch", way, how, size, json.dumps(keywords)
+        done = cobre(*words, before=[sys.executable, str(ENDS)])
     said = re.findall("^cobre-comm: (.*)$", done.stderr, re.MULTILINE)
+    said = [line.replace(f"on {size} ranks", "on SIZE ranks") for line in said]
     return done, [line for line in said if not line.startswith("the last words of")]
 
 
-BY_EITHER = [(row, launcher) for row in ENDINGS for launcher in ("run", "launch")]
-DAILY = [(row, ("run", "launch")[number % 2]) for number, row in enumerate(ENDINGS)]
+BY_EITHER = [(row, launcher, 3) for row in ENDINGS for launcher in ("run", "launch")]
+# One other rank is enough to fail after rank 1, or to continue without it.
+DAILY = [(row, ("run", "launch")[number % 2], 2) for number, row in enumerate(ENDINGS)]
 
 
-@pytest.mark.parametrize(("row", "launcher"), some(DAILY, BY_EITHER), ids=str)
-def test_both_launchers_tell_of_an_ending_alike(row, launcher):
+@pytest.mark.parametrize(("row", "launcher", "size"), some(DAILY, BY_EITHER), ids=str)
+def test_both_launchers_tell_of_an_ending_alike(row, launcher, size):
     code, ranks, *sentences = ENDINGS[row]
-    done, said = ended(launcher, *row)
+    done, said = ended(launcher, size, *row)
     assert done.returncode == code, done.stderr
     if ranks:
         sentence = sentences[-1 if launcher == "launch" else 0]
         told = [line for line in said if line not in (PLAN, GIVEN_UP)][-1]
-        named = f"ranks? [{ranks}](-2| and 2)?"  # also all that have made the same mistake
+        ranks = "".join(rank for rank in ranks if int(rank) < size)
+        last = size - 1
+        named = f"ranks? [{ranks}](-{last}| and {last})?"  # also all that made the same mistake
         assert re.fullmatch(f"{named} {re.escape(sentence)}.*", told), done.stderr
     for line in BEFORE.get(row, []):
         assert sum(bool(re.search(line, each)) for each in said) == 1, done.stderr

@@ -1,11 +1,13 @@
 """Survivors of a job of several launchers, which stand for as many machines."""
 
+import itertools
 import os
 import re
 import signal
 
 import pytest
 
+from tests.grid import some
 from tests.launch.command import PROGRAMS, SOON_S
 
 SURVIVES = (PROGRAMS / "survives.py",)
@@ -30,8 +32,10 @@ def test_the_ranks_of_the_other_machine_go_on(machine, words):
     assert "started again" not in errors
 
 
-@pytest.mark.parametrize("words", [NEITHER, ALSO_RESTARTS])
-@pytest.mark.parametrize("lost", [0, 1])
+@pytest.mark.parametrize(
+    ("words", "lost"),
+    some([(NEITHER, 0), (ALSO_RESTARTS, 1)], itertools.product([NEITHER, ALSO_RESTARTS], [0, 1])),
+)
 def test_the_ranks_of_the_other_machine_go_on_without_a_launcher(machine, words, lost):
     jobs = [machine(node, *words, program=SURVIVES) for node in (0, 1)]
     for job in jobs:

@@ -17,7 +17,7 @@ from tests.launch.command import (
     Running,
     at_once,
 )
-from tests.launch.workers.test_launch import add, surroundings
+from tests.launch.workers.bodies import add, surroundings
 
 ACT, MEET = PROGRAMS / "act.py", PROGRAMS / "meet.py"
 HELLO = EXAMPLES / "hello_ranks.py"

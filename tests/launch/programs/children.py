@@ -1,8 +1,11 @@
-"""Each rank starts a process in some WAY, which makes communicators, before or after the rank does.
+"""Rank 1 starts a process in some WAY, which makes communicators, before or after the rank does.
+
+After an older: one of its processes is older than its communicator, and makes one later.
 
 The lines of a child tell what it got; the ranks meet in the end.
 """
 
+import contextlib
 import multiprocessing
 import os
 import subprocess
@@ -10,6 +13,8 @@ import sys
 from concurrent.futures import ProcessPoolExecutor
 
 from cobre_comm import BackendKind, ShmConfig, create_communicator
+
+VARIABLES = ("COBRE_SHM_RANK", "COBRE_TCP_RANK", "PMI_RANK", "PMIX_RANK")
 
 
 def got(kind=None):
@@ -55,18 +60,30 @@ def main(way, when):
     if way == "alone":
         tell()
         return
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=spawn) as pool:
-        pool.submit(int).result()  # its process is older than the communicator
-        if when == "before":
+    rank = next(int(os.environ[name]) for name in VARIABLES if name in os.environ)
+    if rank == 1 and when == "before":
+        start(way)
+    with contextlib.ExitStack() as stack:
+        if rank == 1 and "older" in when:
+            spawn = multiprocessing.get_context("spawn")
+            pool = stack.enter_context(ProcessPoolExecutor(1, mp_context=spawn))
+            pool.submit(int).result()  # its process has started
+        comm = stack.enter_context(create_communicator())
+        comm.barrier()
+        if rank == 1 and when != "before":
             start(way)
-        with create_communicator() as comm:
-            comm.barrier()
-            if when == "after":
-                start(way)
+        if rank == 1 and "older" in when:
             say(f"older: {pool.submit(got).result()}")
-            comm.barrier()
-        say(f"again: {got()}")
+        comm.barrier()
+    say(f"again: {got()}")
+
+
+def starts_children(comm):
+    if comm.rank == 1:
+        start("spawn")
+        start("program")
+    comm.barrier()
+    return comm.sum(1)
 
 
 if __name__ == "__main__":

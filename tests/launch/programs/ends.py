@@ -1,4 +1,4 @@
-"""Rank 1 of three ends in some WAY, by either launcher: ``ends.py run|launch WAY OPTIONS``.
+"""Rank 1 ends in some WAY, by either launcher: ``ends.py run|launch WAY HOW [SIZE OPTIONS]``.
 
 The options are those of ``launch``, as JSON. An error of ``launch`` is printed as ``cobre-comm``
 prints its last line, and the exit code is the same.
@@ -78,7 +78,7 @@ def die_early():
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def main(launcher, way, how, options="{}"):
+def main(launcher, way, how, size="", options="{}"):
     if launcher == "run":
         if way == "early":
             die_early()
@@ -87,7 +87,7 @@ def main(launcher, way, how, options="{}"):
     early = DiesEarly() if way == "early" else None
     try:
         with contextlib.suppress(KeyboardInterrupt):
-            launch(end_with, 3, "shm", args=(way, how, early), **json.loads(options))
+            launch(end_with, int(size), "shm", args=(way, how, early), **json.loads(options))
     except WorkerError as error:
         print(f"cobre-comm: {str(error).partition(chr(10))[0]}", file=sys.stderr)
         sys.exit(exit_status(error.exit_code))

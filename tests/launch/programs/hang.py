@@ -4,7 +4,6 @@ import sys
 import time
 
 import numpy as np
-from numba import njit, objmode
 
 from cobre_comm import create_communicator
 
@@ -13,7 +12,6 @@ LATER_S = 1.0  # than the others, whose wait is to end first
 ENDLESS = 10**12
 
 
-@njit(cache=True)
 def compute(rounds):
     total = 0.0
     for i in range(rounds):
@@ -23,12 +21,6 @@ def compute(rounds):
 
 def sleep(seconds):
     time.sleep(seconds)
-
-
-@njit(cache=True)
-def sleep_compiled(seconds):
-    with objmode():
-        time.sleep(seconds)
 
 
 def make_step(compute, sleep):
@@ -49,8 +41,15 @@ def make_step(compute, sleep):
 
 
 what, caller = sys.argv[1:]
-step = make_step(compute.py_func, sleep)
-if caller == "njit":
-    step = njit(cache=True)(make_step(compute, sleep_compiled))
+step = make_step(compute, sleep)
+if caller == "njit":  # callers in Python do without what takes long to import
+    from numba import njit, objmode
+
+    @njit(cache=True)
+    def sleep_compiled(seconds):
+        with objmode():
+            time.sleep(seconds)
+
+    step = njit(cache=True)(make_step(njit(cache=True)(compute), sleep_compiled))
 comm = create_communicator()
 step(comm, comm.split_local(), what, np.ones(4))

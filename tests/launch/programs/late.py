@@ -6,20 +6,23 @@ Under ``cobre-comm run``; or by itself, as a program that launches three ranks o
 import sys
 import time
 
-from numba import njit
-
 from cobre_comm import create_communicator, launch
 
 
-@njit(cache=True)
 def barrier(comm):
     comm.barrier()
 
 
 def late(comm, caller, pause_s):
-    meet = barrier if caller == "njit" else barrier.py_func
-    meet(comm)
+    meet = barrier
+    if caller == "njit":  # callers in Python do without what takes long to import
+        from numba import njit, typeof
+
+        meet = njit(cache=True)(barrier)
+        if comm.rank == 0:  # for all
+            meet.compile((typeof(comm),))
     comm.sum(1)
+    meet(comm)  # loaded on all ranks
     if comm.rank == 1:
         time.sleep(pause_s)
     meet(comm)

@@ -3,8 +3,7 @@
 import sys
 
 from cobre_comm import launch
-from tests.launch.workers.test_executor import until_asked
-from tests.launch.workers.test_launch import add, sleeper
+from tests.launch.workers.bodies import add, sleeper, until_asked
 
 if sys.argv[1] == "unguarded":
     launch(add, 2, args=(1,))

@@ -12,8 +12,6 @@ import socket
 import sys
 import time
 
-import psutil
-
 attempt = int(os.environ["COBRE_RESTART"])
 folder, way, actor, times = pathlib.Path(sys.argv[1]), sys.argv[2], *map(int, sys.argv[3:5])
 
@@ -26,8 +24,8 @@ def note(rank):
 
 def runs(pid):
     """Whether a process runs; process 1 reaps the ranks of a launcher that was killed."""
-    with contextlib.suppress(psutil.NoSuchProcess):
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    with contextlib.suppress(OSError):
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     return False
 
 

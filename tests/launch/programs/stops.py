@@ -4,7 +4,6 @@ import os
 import sys
 
 import numpy as np
-from numba import njit
 
 from cobre_comm import create_communicator
 
@@ -17,8 +16,14 @@ def until_asked(comm, send, recv):
     return rounds
 
 
-loop = njit(cache=True, nogil=True)(until_asked) if sys.argv[1] == "njit" else until_asked
+loop = until_asked
+if sys.argv[1] == "njit":  # a loop in Python does without what takes long to import
+    from numba import njit, typeof
+
+    loop = njit(cache=True, nogil=True)(until_asked)
 with create_communicator() as comm:
+    if sys.argv[1] == "njit" and comm.rank == 0:  # for all
+        loop.compile((typeof(comm), typeof(np.ones(3)), typeof(np.ones(3))))
     comm.barrier()
     print(f"ready {comm.rank} {os.getpid()}")
     print(f"rounds {loop(comm, np.ones(3), np.zeros(3))}")

@@ -5,7 +5,6 @@ import pty
 import resource
 import signal
 import sys
-import tempfile
 
 SIGNALS = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
 
@@ -27,6 +26,8 @@ def broken():
 
 
 def leave_directory():
+    import tempfile  # which takes longer to import than all else here
+
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
 

@@ -4,17 +4,20 @@ import os
 import sys
 import time
 
-from numba import njit
-
 from cobre_comm import create_communicator
 
 way = sys.argv[1]
 
 
-@njit(cache=True, nogil=True)
 def meet(comm, times):
     for _ in range(times):
         comm.barrier()
+
+
+if way == "njit":  # the other ways do without what takes long to import
+    from numba import njit
+
+    meet = njit(cache=True, nogil=True)(meet)
 
 
 comm = create_communicator()

@@ -26,8 +26,9 @@ ALL = dict.fromkeys([*EVERYWHERE, *EACH_WAY, *DAILY])
 @pytest.mark.parametrize(("way", "place", "caller"), some(DAILY, ALL))
 def test_a_launched_job_ends_with_the_code(way, place, caller):
     option, variables = on(place)
-    with Running("run", "-n", 4, *option, ABORTS, way, caller, extra=variables) as job:
-        job.wait_ready(4)
+    size = 4 if ":" in place else 2
+    with Running("run", "-n", size, *option, ABORTS, way, caller, extra=variables) as job:
+        job.wait_ready(size)
         code, output, errors = job.finish()
         assert code == CODE, errors
         assert "caught" not in output
@@ -52,8 +53,11 @@ def as_srun(rank, size):
             "SLURM_STEP_NUM_TASKS": str(size), "SLURM_STEP_NODELIST": "127.0.0.1"}  # fmt: skip
 
 
-@pytest.mark.parametrize("caller", ["python", "njit"])
-@pytest.mark.parametrize("placed", [by_hand, as_torchrun, as_srun])
+BY_HAND = [(by_hand, "njit"), (as_torchrun, "python"), (as_srun, "python")]
+ALL_BY_HAND = itertools.product([by_hand, as_torchrun, as_srun], ["python", "njit"])
+
+
+@pytest.mark.parametrize(("placed", "caller"), some(BY_HAND, ALL_BY_HAND))
 def test_ranks_without_a_launcher_of_ours_end_each_other(placed, caller):
     """Those that wait end at once, with the same code, and do not get to their own handlers."""
     ranks = [{"COBRE_TCP_TOKEN": "of this test", **placed(rank, 3)} for rank in range(3)]
@@ -67,5 +71,5 @@ def test_ranks_without_a_launcher_of_ours_end_each_other(placed, caller):
 
 def test_launch_raises_an_error_with_the_code():
     with pytest.raises(WorkerError) as caught:
-        launch(act, 3, args=("compute", "python"), timeout=DEADLINE_S)
+        launch(act, 2, args=("compute", "python"), timeout=DEADLINE_S)
     assert (caught.value.rank, caught.value.exit_code, caught.value.inner) == (1, CODE, None)

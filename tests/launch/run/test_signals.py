@@ -79,13 +79,13 @@ def test_ranks_own_children_end_with_the_job():
 
 
 @pytest.mark.parametrize(
-    ("where", "backend", "to_rank"), [("njit", "shm", None), ("python", "tcp", 1)]
+    ("where", "backend", "size", "to_rank"), [("njit", "shm", 2, None), ("python", "tcp", 3, 1)]
 )
-def test_a_signal_asks_all_ranks_to_stop_after_the_same_collective(where, backend, to_rank):
+def test_a_signal_asks_all_ranks_to_stop_after_the_same_collective(where, backend, size, to_rank):
     """The launcher, which waits for the ranks, gets the signal, or one rank does."""
-    words = "run", "-n", 3, "--backend", backend, PROGRAMS / "stops.py", where
+    words = "run", "-n", size, "--backend", backend, PROGRAMS / "stops.py", where
     with Running(*words, extra={"COBRE_COMM_GRACEFUL": "SIGTERM, SIGUSR1"}) as job:
-        pids = job.wait_ready(3)
+        pids = job.wait_ready(size)
         time.sleep(0.5)
         if to_rank is None:
             job.process.send_signal(signal.SIGTERM)
@@ -94,7 +94,7 @@ def test_a_signal_asks_all_ranks_to_stop_after_the_same_collective(where, backen
         code, output, errors = job.finish()
         assert (code, errors) == (0, "")
         rounds = re.findall(r"rounds (\d+)", output)
-        assert len(rounds) == 3
+        assert len(rounds) == size
         assert len(set(rounds)) == 1
 
 

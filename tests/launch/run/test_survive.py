@@ -58,10 +58,11 @@ def test_ctrl_c_after_a_loss_ends_the_job():
 
 @pytest.mark.parametrize(("actor", "way"), [(1, "raise"), (1, "kill")])
 def test_a_job_whose_survivors_fail_is_started_again(actor, way, tmp_path):
-    done = cobre(*RUN, "--max-restarts", 1, RESTARTS, tmp_path, way, actor, 1)
+    words = "run", "-n", 2, "--survive", "--max-restarts", 1
+    done = cobre(*words, RESTARTS, tmp_path, way, actor, 1)
     assert done.returncode == 0, done.stderr
-    assert re.findall(r"\[0\] attempt (\d) on 3", done.stdout) == ["0", "1"]
-    assert "the job is started again in 1 s, on 3 ranks (restart 1 of 1)" in done.stderr
+    assert re.findall(r"\[0\] attempt (\d) on 2", done.stdout) == ["0", "1"]
+    assert "the job is started again in 1 s, on 2 ranks (restart 1 of 1)" in done.stderr
 
 
 def test_survivors_come_before_a_restart():

@@ -1,7 +1,6 @@
 """Ranks that run in the workers of an executor."""
 
 import concurrent.futures
-import contextvars
 import multiprocessing
 import os
 import signal
@@ -11,21 +10,23 @@ import time
 
 import pytest
 
-from cobre_comm import WorkerError, launch, report_progress
+from cobre_comm import WorkerError, launch
 from cobre_comm.launching.executor import hosts, invitation
 from cobre_comm.launching.executor.call import GuestAttempt
 from cobre_comm.processes.port import LOOPBACK
 from cobre_comm.testing.cases.waiting import wait_until
-from tests.launch.workers.test_launch import (
+from tests.launch.workers.bodies import (
     add,
     clean_exit,
     end,
-    handlers_report_too,
     leaves_at_once,
     mistaken,
     progress,
+    progress_of_threads,
     unpicklable,
+    until_asked,
 )
+from tests.launch.workers.test_launch import handlers_report_too
 
 RANKS = 3
 
@@ -67,16 +68,6 @@ def test_progress_comes_back_in_order_per_rank(pool):
 
 def test_a_signal_handler_reports_amid_a_report(pool):
     handlers_report_too(2, executor=pool)
-
-
-def progress_of_threads(comm):
-    def reports(thread):
-        for n in range(50):
-            report_progress((thread, n, bytes(100_000)))
-
-    with concurrent.futures.ThreadPoolExecutor(4) as threads:
-        each = [threads.submit(contextvars.copy_context().run, reports, n) for n in range(4)]
-        return [future.result() for future in each]
 
 
 def test_threads_of_a_rank_report_whole_messages(pool):
@@ -129,16 +120,6 @@ def test_the_first_failure_and_its_cause(pool):
 def test_a_value_that_cannot_be_sent(pool):
     with pytest.raises(WorkerError, match=r"return value of rank \d is a _thread\.lock"):
         launch(unpicklable, RANKS, executor=pool)
-
-
-def until_asked(comm):
-    report_progress(os.getpid())
-    report_progress(os.getpid())
-    rounds = 0
-    while not comm.stop_requested():
-        comm.barrier()
-        rounds += 1
-    return rounds
 
 
 def test_an_interrupted_caller_takes_its_ranks_back(pool):

@@ -1,30 +1,16 @@
-import os
-import signal
-
 import pytest
 
 from cobre_comm import WorkerError, launch
-
-
-def lose(comm, way, times):
-    """Lose rank 1 in the first attempts; return the number of the attempt, and that of ranks."""
-    attempt = int(os.environ["COBRE_RESTART"])
-    comm.barrier()
-    if attempt < times and comm.rank == 1:
-        if way == "kill":
-            os.kill(os.getpid(), signal.SIGKILL)
-        raise ValueError(f"attempt {attempt}")
-    comm.barrier()
-    return attempt, comm.size
+from tests.launch.workers.bodies import lose_rank_1 as lose
 
 
 @pytest.mark.parametrize(("way", "backend"), [("kill", "shm"), ("raise", "tcp")])
 def test_workers_are_started_again_after_a_loss(way, backend, caplog):
-    result = launch(lose, 3, backend, args=(way, 1), max_restarts=2)
-    assert result.values == [(1, 3)] * 3
+    result = launch(lose, 2, backend, args=(way, 1), max_restarts=2)
+    assert result.values == [(1, 2)] * 2
     [line] = [record.getMessage() for record in caplog.records if record.name == "cobre_comm"]
     assert line.startswith("rank 1 ")
-    assert line.endswith("; the job is started again in 1 s, on 3 ranks (restart 1 of 2)")
+    assert line.endswith("; the job is started again in 1 s, on 2 ranks (restart 1 of 2)")
 
 
 def test_killed_workers_are_left_out_down_to_the_fewest():

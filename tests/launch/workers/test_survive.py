@@ -2,19 +2,8 @@ import re
 
 import pytest
 
-from cobre_comm import CollectiveFailed, launch
-from tests.launch.programs.ends import fail
-
-
-def lose(comm, way, victims):
-    """Lose the victims; the others return whom they have lost."""
-    comm.barrier()
-    if comm.rank in victims:
-        fail(comm, way)
-    try:
-        comm.barrier()
-    except CollectiveFailed as error:
-        return error.ranks
+from cobre_comm import launch
+from tests.launch.workers.bodies import lose
 
 
 @pytest.mark.parametrize(("way", "backend", "lost"), [("SIGKILL", "shm", 0), ("raise", "tcp", 1)])

@@ -53,7 +53,10 @@ def _turn(dispatcher: Any) -> Iterator[None]:
         return
     code = dispatcher.py_func.__code__
     byte = zlib.crc32(f"{code.co_filename}:{code.co_firstlineno}".encode()) % LAST_BYTE
-    fcntl.lockf(file, fcntl.LOCK_EX, 1, byte)
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
+    except OSError:  # another rank compiles: all others then load at the same time
+        fcntl.lockf(file, fcntl.LOCK_SH, 1, byte)
     try:
         yield
     finally:

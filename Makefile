@@ -61,7 +61,7 @@ demo: $(VENV)/.package  ## train the reference SDDP policy on 4 processes over s
 
 .PHONY: compile-example compile-kernels
 compile-example: $(VENV)/.package
-	@$(BIN)/python examples/sddp/ahead.py
+	@$(BIN)/python examples/sddp/ahead.py $(AHEAD)
 compile-kernels: $(VENV)/.package
 	@nice -n 5 $(BIN)/cobre-comm compile > /dev/null
 
@@ -78,7 +78,7 @@ quick: $(VENV)/.test  ## every collective, backend and caller once, the launcher
 
 # Which tests a run has: tests/rungs.py.
 test: $(VENV)/.package  ## every promise on every backend, from Python and from @njit
-	@$(MAKE) --no-print-directory --jobs 2 compile-kernels $(VENV)/.test
+	@$(MAKE) --no-print-directory --jobs 3 compile-example AHEAD=--local compile-kernels $(VENV)/.test
 	$(PYTEST) -m "not slow"
 
 test-all: WORKERS = 2

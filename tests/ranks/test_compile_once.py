@@ -1,0 +1,23 @@
+"""One rank compiles a cached function that all ranks of a test call at the same time."""
+
+import numpy as np
+from numba import njit
+
+from cobre_comm.testing import run_ranks
+
+
+@njit(cache=True)
+def spread(values):
+    """Return a number; what numba compiles for it takes longer than ranks lie apart."""
+    return np.sort(values)[-1] - np.unique(values)[0]
+
+
+def call_at_once(comm):
+    comm.barrier()
+    found = spread(np.arange(3.0))
+    return found, sum(spread.stats.cache_misses.values())
+
+
+def test_one_rank_compiles_and_the_other_one_loads(tmp_path):
+    values = run_ranks("shm", 2, call_at_once, env={"NUMBA_CACHE_DIR": str(tmp_path)})
+    assert sorted(values) == [(2.0, 0), (2.0, 1)]

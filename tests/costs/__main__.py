@@ -19,9 +19,10 @@ HEAD = """\
 
 `make test-costs` has measured the seconds of CPU of each test, of all processes that worked while
 the test ran: pytest, the ranks of pools, launchers, and all that these have started. This page has
-the sums, beside those of the measurement before. `recorded.json` has each test that costs a tenth
-of a second or more, without those of the table of cases, which has a choice of its own. By these
-costs [`tests/rungs.py`](../rungs.py) decides which tests `make test` runs.
+the sums over the tests of `make test`, beside those of the measurement before. `recorded.json` has
+each test of `make test` and of CI that costs a tenth of a second or more, without those of the
+table of cases, which has a choice of its own. By these costs [`tests/rungs.py`](../rungs.py)
+decides which tests `make test` runs.
 
 Compiling is a part of the seconds of ranks and programs, and is counted there too. A test waits
 while none of its processes works: its waiting is its wall time less its CPU time. Other tests run
@@ -62,7 +63,8 @@ def main(path):
     """Record a measurement; the one that was recorded becomes the one before."""
     tests = json.loads(pathlib.Path(path).read_text())
     old = json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
-    now, before = sums_of(tests), old.get("now", {})
+    usual = {name: cost for name, cost in tests.items() if cost["is_usual"]}
+    now, before = sums_of(usual), old.get("now", {})
     costly = {
         name: cost["cpu"]
         for name, cost in tests.items()

@@ -147,6 +147,7 @@ class Meter:
                 {
                     "wall": round(now["wall"] - before["wall"], 3),
                     "cpu": round(whole, 3),
+                    "is_usual": item.get_closest_marker("slow") is None,
                     "compiling": round(now["compiling"] - before["compiling"], 3),
                     "compilations": now["compilations"] - before["compilations"],
                     "of": {kind: round(each, 3) for kind, each in costs.items() if each > 0.001},

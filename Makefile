@@ -55,7 +55,7 @@ $(VENV)/.peers: $(VENV)/.dev
 
 # The example is the longest of the three, and one process compiles it: the others leave it a core.
 demo: $(VENV)/.package  ## train the reference SDDP policy on 4 processes over shared memory, then a larger case on 1 and on all cores
-	@$(MAKE) --no-print-directory --jobs 3 compile-example compile-kernels $(VENV)/.examples
+	@$(MAKE) --silent --no-print-directory --jobs 3 compile-example compile-kernels $(VENV)/.examples
 	@$(BIN)/python examples/sddp/demo.py demo --case $(CASE)
 	@echo "demo took $$(( $$(date +%s) - $(BEGUN) )) s; plot: demo/convergence.png, numbers: demo/result.json"
 
@@ -78,7 +78,7 @@ quick: $(VENV)/.test  ## every collective, backend and caller once, the launcher
 
 # Which tests a run has: tests/rungs.py.
 test: $(VENV)/.package  ## every promise on every backend, from Python and from @njit
-	@$(MAKE) --no-print-directory --jobs 3 compile-example AHEAD=--local compile-kernels $(VENV)/.test
+	@$(MAKE) --silent --no-print-directory --jobs 3 compile-example AHEAD=--local compile-kernels $(VENV)/.test
 	$(PYTEST) -m "not slow"
 
 test-all: WORKERS = 2

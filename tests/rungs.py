@@ -29,9 +29,9 @@ import pytest
 
 from cobre_comm.testing.pairwise import choose
 
-USUAL_S = 0.8  # seconds of CPU of a usual test
+USUAL_S = 0.6  # seconds of CPU of a usual test
 COMBINED_S = 0.1  # of a combination of values that other tests have
-CI_S = 10.0  # of a test of CI
+CI_S = 6.0  # of a test of CI
 # What needs a bare machine or long preparations, or of which CI has rows enough.
 SLOWEST = re.compile(
     r"tests/(campaign|places|faults/mpi)/|pairs_leave_nothing|killed_training|longer_case"

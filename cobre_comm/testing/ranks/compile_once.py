@@ -13,12 +13,15 @@ import functools
 import os
 import pathlib
 import sys
+import time
 import zlib
 from collections.abc import Iterator
 from typing import Any
 
 NAME = ".compiling"  # in each folder of numba's cache; each function has a byte of it
 LAST_BYTE = 2**31
+LOOK_S = 0.01
+LONGEST_S = 20.0  # what numba compiles for one function of a test takes less
 
 
 def once_in_all_ranks() -> None:
@@ -37,30 +40,46 @@ def _change_numba() -> None:
     def compile_in_turn(self: Any, sig: Any) -> Any:
         # numba's own lock comes first, as in the call below. In the reverse order two threads of
         # this process could hold one of the locks each, and wait for each other.
-        with global_compiler_lock, _turn(self):
+        with global_compiler_lock, _turn(self, sig):
             return compile_alone(self, sig)
 
     Dispatcher.compile = compile_in_turn
 
 
 @contextlib.contextmanager
-def _turn(dispatcher: Any) -> Iterator[None]:
-    """Hold the function's byte; the kernel releases it if this process ends meanwhile."""
+def _turn(dispatcher: Any, sig: Any) -> Iterator[None]:
+    """Hold the function's byte, unless what it would be held for is in the cache by then.
+
+    The kernel releases the byte if this process ends meanwhile. A rank that is stopped as it
+    compiles is waited for no longer than `LONGEST_S`.
+    """
     folder = getattr(dispatcher._cache, "cache_path", None)
     file = None if folder is None else _lock_file(folder)
-    if file is None:
-        yield
-        return
     code = dispatcher.py_func.__code__
     byte = zlib.crc32(f"{code.co_filename}:{code.co_firstlineno}".encode()) % LAST_BYTE
+    until = time.monotonic() + LONGEST_S
+    while file is not None and not _is_cached(dispatcher, sig) and time.monotonic() < until:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
+        except OSError:  # another rank compiles
+            time.sleep(LOOK_S)
+            continue
+        try:
+            yield
+        finally:
+            fcntl.lockf(file, fcntl.LOCK_UN, 1, byte)
+        return
+    yield
+
+
+def _is_cached(dispatcher: Any, sig: Any) -> bool:
+    """Whether numba would load this signature; it then asks the same index once more."""
+    cache = dispatcher._cache
+    key = cache._index_key(sig, dispatcher.targetctx.codegen())
     try:
-        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
-    except OSError:  # another rank compiles: all others then load at the same time
-        fcntl.lockf(file, fcntl.LOCK_SH, 1, byte)
-    try:
-        yield
-    finally:
-        fcntl.lockf(file, fcntl.LOCK_UN, 1, byte)
+        return key in cache._cache_file._load_index()
+    except OSError:
+        return False
 
 
 @functools.cache

@@ -4,11 +4,11 @@
 a test is  it is in        if
 ========== =============== =======================================================================
 quick      all runs        it has the mark: what breaks most often
-usual      `make test`     it costs few seconds of CPU, and no other test has the same values in
+usual      `make test`     it costs at most `USUAL_S`, and no other test has the same values in
                            other combinations; or it keeps a promise of docs/guarantees.md
 slow       CI              it is neither, or has the mark
-slowest    `make test-all` it has the mark quiet; or it has the mark slow, and is of SLOWEST or
-                           costs too much for CI
+slowest    `make test-all` it has the mark quiet; or it has the mark slow, and is of `SLOWEST` or
+                           costs more than `CI_S`
 ========== =============== =======================================================================
 
 The seconds are those that `make test-costs` has recorded (`tests/costs/recorded.json`), of all

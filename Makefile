@@ -26,6 +26,8 @@ CASES ?= 500
 
 # An editable install builds no wheel: it needs nothing of what makes the machine code of one.
 EDITABLE = $(BIN)/python -m pip install --quiet --no-build-isolation --editable
+# Of packages for tests and examples few modules are imported: each is compiled when it is.
+LAZILY = $(BIN)/python -m pip install --quiet --no-compile --no-build-isolation --editable
 $(VENV)/.package: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "cobre_comm needs Python 3.11 or later: make PYTHON=python3.11 ...")'
 	@echo "installing numba, NumPy and this package into $(VENV): some ten seconds, and the download"
@@ -36,12 +38,12 @@ $(VENV)/.package: pyproject.toml
 
 $(VENV)/.examples: $(VENV)/.package
 	@echo "installing matplotlib and rich into $(VENV)"
-	@nice -n 5 $(EDITABLE) '.[examples]'
+	@nice -n 5 $(LAZILY) '.[examples]'
 	@touch $@
 
-$(VENV)/.test: $(VENV)/.examples
-	$(EDITABLE) '.[test]'
-	touch $@
+$(VENV)/.test: $(VENV)/.package
+	$(LAZILY) '.[test]'
+	touch $(VENV)/.examples $@
 
 $(VENV)/.dev: $(VENV)/.test
 	$(EDITABLE) '.[dev]'

@@ -1,5 +1,6 @@
 """Hooks and fixtures of all test functions; the classes of the suite get theirs from their grid."""
 
+import gc
 import os
 import re
 import signal
@@ -73,6 +74,12 @@ def pytest_collection_modifyitems(items):
         return 3, 1 if "mpi" in pool else 2, -int(pool.rpartition("-")[2]), pool
 
     items.sort(key=order)
+
+
+def pytest_collection_finish():
+    """Look for garbage less often, and not in what has been collected, which stays."""
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
 
 
 @pytest.fixture(params=usual_and_slow(OUR_GRID.backends))

@@ -27,6 +27,7 @@ from cobre_kernels.collective.entry import ENTRIES
 from cobre_comm import create_communicator
 from cobre_comm.testing import Outcome, run_ranks_outcomes
 from cobre_comm.testing.backend_name import BackendName
+from cobre_comm.testing.ranks.compile_once import once_in_all_ranks
 from cobre_comm.testing.ranks.outcome import values_of
 from cobre_comm.testing.ranks.surroundings import (
     inherited_environment,
@@ -123,6 +124,7 @@ def ranks(backend, size, body, *args, env=MappingProxyType({}), timeout_s=60.0, 
         inherited = inherited_environment()
         os.environ.clear()
         os.environ.update({**inherited, **environment, **env})
+        once_in_all_ranks()
         try:
             with create_communicator() if connect else contextlib.nullcontext() as comm:
                 return Outcome(rank, value=body(comm, *args))

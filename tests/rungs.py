@@ -12,9 +12,10 @@ slowest    `make test-all` it has the mark quiet; or it has the mark slow, and i
 ========== =============== =======================================================================
 
 The seconds are those that `make test-costs` has recorded (`tests/costs/recorded.json`), of all
-processes that worked for the test. A test that is not recorded yet costs nothing. So a test that
-becomes expensive leaves `make test` by itself, and no test is lost. A test that keeps a promise is
-in `make test` with its cheapest row on each kind of backend, whatever that row costs.
+processes that worked for the test, without what it does for later tests too. A test that is not
+recorded yet costs nothing. So a test that becomes expensive leaves `make test` by itself, and no
+test is lost. A test that keeps a promise is in `make test` with its cheapest row on each kind of
+backend, whatever that row costs.
 
 The table of cases has a choice of its own (`cobre_comm/testing/suite/part.py`): usual are each
 value of each case, and pairs of case, caller and way; slow all pairs; slowest all triples.
@@ -48,7 +49,7 @@ BACKEND = re.compile(r"\b(local|shm|tcp|mpi)\b")
 
 def mark(items):
     """Give tests the marks slow and slowest, by which `-m` then selects."""
-    costs = json.loads(RECORDED.read_text())["tests"] if RECORDED.exists() else {}
+    costs = recorded_costs()
     promises = named_by(PAGE.read_text())
     rows = defaultdict(list)
     for item in items:
@@ -60,9 +61,20 @@ def mark(items):
             was_slow, is_quiet = map(item.get_closest_marker, ("slow", "quiet"))
             if item not in usual:
                 item.add_marker(pytest.mark.slow)
-            is_long = costs.get(item.nodeid, 0.0) > CI_S or SLOWEST.search(item.nodeid)
+            cost = costs.get(in_any_folder(item.nodeid), 0.0)
+            is_long = cost > CI_S or SLOWEST.search(item.nodeid)
             if is_quiet or (was_slow and is_long):
                 item.add_marker(pytest.mark.slowest)
+
+
+def recorded_costs():
+    """Return what each test costs by itself, in seconds of CPU."""
+    return json.loads(RECORDED.read_text())["tests"] if RECORDED.exists() else {}
+
+
+def in_any_folder(nodeid):
+    """Return the name of a test without the folder of this checkout."""
+    return nodeid.replace(str(ROOT), "")
 
 
 def usual_of(tests, costs, keeps_promise):
@@ -70,7 +82,7 @@ def usual_of(tests, costs, keeps_promise):
     short = [item for item in tests if not any(map(item.get_closest_marker, ("slow", "quiet")))]
 
     def cost(item):
-        return costs.get(item.nodeid, 0.0)
+        return costs.get(in_any_folder(item.nodeid), 0.0)
 
     quick = [item for item in short if item.get_closest_marker("quick")]
     cheap = [item for item in short if cost(item) <= USUAL_S]

@@ -9,7 +9,7 @@ import pathlib
 import sys
 from collections import Counter
 
-from tests.rungs import RECORDED, TABLE
+from tests.rungs import RECORDED, TABLE, in_any_folder
 
 PAGE = pathlib.Path(__file__).parent / "README.md"
 LEAST_S = 0.1  # what a test costs that is recorded by its name
@@ -22,7 +22,8 @@ the test ran: pytest, the ranks of pools, launchers, and all that these have sta
 the sums over the tests of `make test`, beside those of the measurement before. `recorded.json` has
 each test of `make test` and of CI that costs a tenth of a second or more, without those of the
 table of cases, which has a choice of its own. By these costs [`tests/rungs.py`](../rungs.py)
-decides which tests `make test` runs.
+decides which tests `make test` runs. They leave out what later tests would have to pay instead:
+compiling what is kept in a cache, and ranks that stay for other tests.
 
 Compiling is a part of the seconds of ranks and programs, and is counted there too. A test waits
 while none of its processes works: its waiting is its wall time less its CPU time. Other tests run
@@ -61,14 +62,15 @@ def table(title, now, before):
 
 def main(path):
     """Record a measurement; the one that was recorded becomes the one before."""
-    tests = json.loads(pathlib.Path(path).read_text())
+    measured = json.loads(pathlib.Path(path).read_text())
+    tests = {in_any_folder(name): cost for name, cost in measured.items()}
     old = json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
     usual = {name: cost for name, cost in tests.items() if cost["is_usual"]}
     now, before = sums_of(usual), old.get("now", {})
     costly = {
-        name: cost["cpu"]
+        name: cost["by itself"]
         for name, cost in tests.items()
-        if cost["cpu"] >= LEAST_S and not name.startswith(TABLE)
+        if cost["by itself"] >= LEAST_S and not name.startswith(TABLE)
     }
     # Tests that this measurement has not run keep what they cost.
     costly = {name: cpu for name, cpu in old.get("tests", {}).items() if name not in tests} | costly

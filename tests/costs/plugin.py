@@ -23,9 +23,10 @@ SITE = pathlib.Path(__file__).parent / "site"
 LOOK_S = 0.05
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 OWN, SHORT = "pytest", "short-lived"  # the kinds of process that are not looked up
+POOLED = "ranks of tests"
 # By words of the command line, the first that occurs; else it is a program of a test.
 KINDS = {
-    "cobre_comm.testing.ranks.bodies": "ranks of tests",
+    "cobre_comm.testing.ranks.bodies": POOLED,
     "cobre_comm.processes.guardian": "guardians",
     "mpiexec": "starters of MPI",
     "mpirun": "starters of MPI",
@@ -76,8 +77,10 @@ class Meter:
     """Measures tests, in the process that runs them."""
 
     def __init__(self):
+        self._before = {"ranks": set()}  # as the present test began
         self._kinds = {}  # of the processes below this one
         self._seen = {}  # their seconds
+        self._stay = {}  # of ranks that have been started by the present test, and live
         self._costs = Counter()  # seconds by kind, since the start
         self._starts = Counter()
         self._alive = 0.0  # seconds of all that lives, with what it has waited for
@@ -100,7 +103,7 @@ class Meter:
 
     def _look(self):
         with self._lock:
-            alive = 0.0
+            alive, stay = 0.0, {}
             for pid in [*below(os.getpid())]:
                 with contextlib.suppress(OSError):
                     own, waited_for = spent(pid)
@@ -113,20 +116,25 @@ class Meter:
                     if kind := self._kinds.setdefault(pid, None):
                         self._costs[kind] += max(0.0, own - self._seen.get(pid, 0.0))
                         self._seen[pid] = own
-            self._alive = alive
+                    if kind == POOLED and pid not in self._before["ranks"]:
+                        stay[pid] = own
+            self._alive, self._stay = alive, stay
 
     def _now(self):
         self._look()
         ended = resource.getrusage(resource.RUSAGE_CHILDREN)
         own = time.process_time()
-        notes = [float(line) for line in self._notes.read_text().split()]
+        notes = [line.split() for line in self._notes.read_text().splitlines()]
+        notes = [(float(seconds), shared == "1") for seconds, shared in notes]
         return {
             "wall": time.monotonic(),
             "all": own + ended.ru_utime + ended.ru_stime + self._alive,
             "costs": Counter({**self._costs, OWN: own}),
             "starts": Counter(self._starts),
-            "compiling": sum(notes),
+            "compiling": sum(seconds for seconds, _ in notes),
+            "shared": sum(seconds for seconds, is_shared in notes if is_shared),
             "compilations": len(notes),
+            "ranks": {pid for pid, kind in [*self._kinds.items()] if kind == POOLED},
         }
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -142,11 +150,14 @@ class Meter:
             costs = now["costs"] - before["costs"]
             whole = max(now["all"] - before["all"], costs.total())
             costs[SHORT] = whole - costs.total()
+            shared = now["shared"] - before["shared"] + sum(self._stay.values())
             report.user_properties.append((
                 "costs",
                 {
                     "wall": round(now["wall"] - before["wall"], 3),
                     "cpu": round(whole, 3),
+                    # Without what other tests need as well: code in caches, and ranks that stay.
+                    "by itself": round(max(0.0, whole - shared), 3),
                     "is_usual": item.get_closest_marker("slow") is None,
                     "compiling": round(now["compiling"] - before["compiling"], 3),
                     "compilations": now["compilations"] - before["compilations"],

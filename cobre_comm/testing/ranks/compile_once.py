@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import functools
+import gc
 import os
 import pathlib
 import sys
@@ -40,10 +41,23 @@ def _change_numba() -> None:
     def compile_in_turn(self: Any, sig: Any) -> Any:
         # numba's own lock comes first, as in the call below. In the reverse order two threads of
         # this process could hold one of the locks each, and wait for each other.
-        with global_compiler_lock, _turn(self, sig):
+        with global_compiler_lock, _turn(self, sig), _without_collections():
             return compile_alone(self, sig)
 
     Dispatcher.compile = compile_in_turn
+
+
+@contextlib.contextmanager
+def _without_collections() -> Iterator[None]:
+    """Keep Python from looking for garbage: numba makes little, and much that is looked through."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 @contextlib.contextmanager

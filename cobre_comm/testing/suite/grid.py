@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from cobre_comm.testing.backend_name import BackendName
 from cobre_comm.testing.cases.case import BOTH, QUICK, Case, Cell, Settings, Slow
+from cobre_comm.testing.pairwise import choose
 
 POINT = "point"  # the factor of which each value is needed, and few combinations
 EVERYWHERE = "everywhere"  # a case and its point together
-TRANSPORT = "transport"  # the way, and between nodes also the MPI
+TRANSPORT = "transport"  # the way, and between nodes also the MPI and how many speak for a node
 PAIRED = ("case", "way", "caller")  # of which a usual run has all pairs
 FEW = 3  # ranks on which wrong arguments are tried: a first, a last, and one between
 
@@ -34,26 +36,22 @@ class Trial(NamedTuple):
     @property
     def factors(self) -> dict[str, str]:
         """The value of each factor of the trial."""
-        name = BackendName.parse(self.backend)
-        way = way_of(self.backend)
-        where = {
-            "case": self.case.name,
-            "way": way,
-            TRANSPORT: f"{name.library} {way}" if name.nodes else way,
-            "ranks": str(self.size),
-            POINT: f"{self.backend} {self.size}",
-        }
+        where = {"case": self.case.name, **factors_of_point(self.backend, self.size)}
         if self.case.everywhere:
             where[EVERYWHERE] = f"{self.case.name} on {where[POINT]}"
         return {**where, **self.cell.factors}
 
     @property
     def own_factors(self) -> dict[str, str]:
-        """The same, where the values of a case are its own, so that each case needs its own."""
+        """The same, where the values of a case are its own, so that each case needs its own.
+
+        Each case needs some points, and not all of them.
+        """
         of_case = [name for name in self.cell.factors if name not in PAIRED]
         return {
             f"{self.case.name}: {name}" if name in of_case else name: value
             for name, value in self.factors.items()
+            if name not in (POINT, EVERYWHERE)
         }
 
 
@@ -166,6 +164,18 @@ class Grid(Settings):
         )
         return trial.case.check == QUICK and here and not trial.is_slow
 
+    @functools.cached_property
+    def usual_points(self) -> set[str]:
+        """The points that a usual run prefers, because each of them starts ranks.
+
+        They are those of a quick run, and what together holds each way on each number of ranks.
+        """
+        points = [*self.quick_points, *(p for p in self.points if not isinstance(p, Slow))]
+        rows = [factors_of_point(*point) for point in points]
+        names = [row.pop(POINT) for row in rows]
+        quick = range(len(self.quick_points))
+        return {names[number] for number in choose(rows, 2, quick, [TRANSPORT])}
+
     def _points(self, case: Case) -> Iterator[Any]:
         where = {"arguments": "argument_points", "points": "points"}
         if not case.sizes:
@@ -177,6 +187,19 @@ class Grid(Settings):
                 name = backend.value if isinstance(backend, Slow) else backend
                 if case.where != "one node" or len(set(self.nodes(name, size))) == 1:
                     yield type(backend)((name, size)) if isinstance(backend, Slow) else (name, size)
+
+
+def factors_of_point(backend: str, size: int) -> dict[str, str]:
+    """Return the values of a trial that are those of its point."""
+    name = BackendName.parse(backend)
+    way = way_of(backend)
+    lanes = f" by {name.leaders} leaders" if name.leaders > 1 else ""
+    return {
+        "way": way,
+        TRANSPORT: f"{name.library} {way}{lanes}" if name.nodes else way,
+        "ranks": str(size),
+        POINT: f"{backend} {size}",
+    }
 
 
 def way_of(backend: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from cobre_comm.testing.backend_name import BackendName
 from cobre_comm.testing.cases.case import Case, perform
 from cobre_comm.testing.pairwise import choose
 from cobre_comm.testing.suite.grid import PAIRED, POINT, TRANSPORT, Grid, Trial
@@ -114,9 +115,15 @@ def marked_trials(grid: Grid, cases: Sequence[Case], run: int = TRIPLES) -> list
         if run >= USUAL:
             own = [trial.own_factors for trial in trials]
             alone = {name for row in own for name in row if name not in PAIRED}
-            chosen.append(_choose(short, own, 2, alone, chosen[-1]))
+            near = [n for n in short if n in chosen[0] or rows[n][POINT] in grid.usual_points]
+            preferred = _choose(near, own, 2, alone, chosen[0])
+            chosen.append(_choose(short, own, 2, alone, preferred))
         if run >= PAIRS:
-            chosen.append(_choose(short, rows, 2, [POINT, TRANSPORT], chosen[-1]))
+            pairs = _choose(short, rows, 2, [POINT, TRANSPORT], chosen[-1])
+            # Many ranks are slow; without an MPI not too slow to be tried in each way.
+            light = [n for n, t in enumerate(trials) if not BackendName.parse(t.backend).is_mpi]
+            where = [{name: row[name] for name in ("way", "ranks")} for row in rows]
+            chosen.append(_choose(sorted({*light, *pairs}), where, 2, (), pairs))
         if run >= TRIPLES:
             chosen.append(_choose(range(len(trials)), rows, 3, [POINT], chosen[-1]))
         # pytest wants a value for each test: the slowest, where a shorter run has none.

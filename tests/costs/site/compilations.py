@@ -24,7 +24,10 @@ class _Listener(event.Listener):
     def on_end(self, event):
         _thread.depth -= 1
         if _thread.depth == 0:
-            line = f"{time.thread_time() - _thread.began:.4f}\n".encode()
+            # What is kept in a cache is compiled for all tests that call it, by the first of them.
+            cache = getattr(event.data["dispatcher"], "_cache", None)
+            is_shared = getattr(cache, "cache_path", None) is not None
+            line = f"{time.thread_time() - _thread.began:.4f} {is_shared:d}\n".encode()
             notes = os.open(os.environ[NOTES], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             os.write(notes, line)  # at once: the process may be killed
             os.close(notes)

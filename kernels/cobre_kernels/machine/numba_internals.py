@@ -33,7 +33,7 @@ if not OLDEST <= numba.version_info.short < BEYOND:
 try:
     from numba import _dynfunc
     from numba.core import cgutils, sigutils
-    from numba.core.caching import IndexDataCacheFile
+    from numba.core.caching import Cache, IndexDataCacheFile
     from numba.core.callconv import CPUCallConv
     from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
     from numba.core.compiler import CompilerBase, DefaultPassBuilder
@@ -105,6 +105,11 @@ USED = (
         IndexDataCacheFile,
         "load(self,key) _load_index(self)",
         "no rank runs what another one has saved for other types (checked_cache.py)",
+    ),
+    (
+        Cache,
+        "_index_key(self,sig,codegen) _cache_file cache_path",
+        "who is about to compile looks whether another rank has (testing/ranks/compile_once.py)",
     ),
     (Signature, "args return_type", "likewise: the types that were compiled for"),
     (sigutils, "normalize_signature(sig)", "likewise: the types that are looked for"),

@@ -5,7 +5,8 @@ a test is  it is in        if
 ========== =============== =======================================================================
 quick      all runs        it has the mark: what breaks most often
 usual      `make test`     it costs at most `USUAL_S`, and no other test has the same values in
-                           other combinations; or it keeps a promise of docs/guarantees.md
+                           other combinations; or it keeps a promise of docs/guarantees.md, and
+                           costs at most `PROMISE_S`
 slow       CI              it is neither, or has the mark
 slowest    `make test-all` it has the mark quiet; or it has the mark slow, and is of `SLOWEST` or
                            costs more than `CI_S`
@@ -15,7 +16,8 @@ The seconds are those that `make test-costs` has recorded (`tests/costs/recorded
 processes that worked for the test, without what it does for later tests too. A test that is not
 recorded yet costs nothing. So a test that becomes expensive leaves `make test` by itself, and no
 test is lost. A test that keeps a promise is in `make test` with its cheapest row on each kind of
-backend, whatever that row costs.
+backend. Where all tests of a promise cost more than `PROMISE_S` on a kind of backend, the cheapest
+of them is in `make test`, whatever it costs.
 
 The table of cases has a choice of its own (`cobre_comm/testing/suite/part.py`): usual are each
 value of each case, and pairs of case, caller and way; slow all pairs; slowest all triples.
@@ -31,6 +33,7 @@ import pytest
 from cobre_comm.testing.pairwise import choose
 
 USUAL_S = 0.6  # seconds of CPU of a usual test
+PROMISE_S = 2.0  # of one that keeps a promise
 COMBINED_S = 0.1  # of a combination of values that other tests have
 CI_S = 6.0  # of a test of CI
 # What needs a bare machine or long preparations, or of which CI has rows enough.
@@ -49,20 +52,24 @@ BACKEND = re.compile(r"\b(local|shm|tcp|mpi)\b")
 
 def mark(items):
     """Give tests the marks slow and slowest, by which `-m` then selects."""
-    costs = recorded_costs()
-    promises = named_by(PAGE.read_text())
-    rows = defaultdict(list)
+    costs, rows = recorded_costs(), defaultdict(list)
+
+    def cost(item):
+        return costs.get(in_any_folder(item.nodeid), 0.0)
+
     for item in items:
         if not item.nodeid.startswith(TABLE):
             rows[item.nodeid.partition("[")[0]].append(item)
-    for name, tests in rows.items():
-        usual = usual_of(tests, costs, name.startswith(promises))
+    usual = {item for tests in rows.values() for item in usual_of(tests, cost)}
+    for promise in named_by(PAGE.read_text()):
+        theirs = [item for name in rows if name.startswith(promise) for item in rows[name]]
+        usual |= kept_of(theirs, cost, usual)
+    for tests in rows.values():
         for item in tests:
             was_slow, is_quiet = map(item.get_closest_marker, ("slow", "quiet"))
             if item not in usual:
                 item.add_marker(pytest.mark.slow)
-            cost = costs.get(in_any_folder(item.nodeid), 0.0)
-            is_long = cost > CI_S or SLOWEST.search(item.nodeid)
+            is_long = cost(item) > CI_S or SLOWEST.search(item.nodeid)
             if is_quiet or (was_slow and is_long):
                 item.add_marker(pytest.mark.slowest)
 
@@ -77,23 +84,30 @@ def in_any_folder(nodeid):
     return nodeid.replace(str(ROOT), "")
 
 
-def usual_of(tests, costs, keeps_promise):
-    """Return those rows of one test that are usual."""
-    short = [item for item in tests if not any(map(item.get_closest_marker, ("slow", "quiet")))]
-
-    def cost(item):
-        return costs.get(in_any_folder(item.nodeid), 0.0)
-
+def usual_of(tests, cost):
+    """Return those rows of one test that are usual, whatever they promise."""
+    short = [item for item in tests if is_short(item)]
     quick = [item for item in short if item.get_closest_marker("quick")]
     cheap = [item for item in short if cost(item) <= USUAL_S]
     alone = [cheap[number] for number in choose([values(item) for item in cheap], 1)]
-    usual = {*quick, *alone, *(item for item in cheap if cost(item) <= COMBINED_S)}
-    if keeps_promise:
-        kinds = defaultdict(list)
-        for item in short:
-            kinds[kind(item)].append(item)
-        usual.update(min(each, key=cost) for each in kinds.values())
-    return usual
+    return {*quick, *alone, *(item for item in cheap if cost(item) <= COMBINED_S)}
+
+
+def kept_of(tests, cost, usual):
+    """Return those of all tests of a promise that are usual because they keep it."""
+    rows, kinds = defaultdict(list), defaultdict(list)
+    for item in filter(is_short, tests):
+        rows[item.nodeid.partition("[")[0], kind(item)].append(item)
+        kinds[kind(item)].append(item)
+    cheapest = [min(each, key=cost) for each in rows.values()]
+    kept = {item for item in cheapest if cost(item) <= PROMISE_S}
+    missing = [each for each in kinds.values() if not {*each} & (usual | kept)]
+    return kept | {min(each, key=cost) for each in missing}
+
+
+def is_short(item):
+    """Tell whether a test has neither mark that keeps it from `make test`."""
+    return not any(map(item.get_closest_marker, ("slow", "quiet")))
 
 
 def values(item):

@@ -28,7 +28,13 @@ class Row:
 
 def usual(rows, costs, keeps_promise=False):
     """Return the names in brackets of the rows that `make test` has."""
-    found = rungs.usual_of(rows, costs, keeps_promise)
+
+    def cost(row):
+        return costs.get(row.nodeid, 0.0)
+
+    found = rungs.usual_of(rows, cost)
+    if keeps_promise:
+        found |= rungs.kept_of(rows, cost, found)
     return {row.nodeid.partition("[")[2].rstrip("]") for row in found}
 
 
@@ -37,6 +43,10 @@ def test_a_costly_test_leaves_unless_it_keeps_a_promise_or_is_quick():
     costs = {"a[shm-2]": 9.0, "a[shm-3]": 5.0, "a[tcp-2]": rungs.USUAL_S + 0.1}
     assert usual(rows, costs) == set()
     assert usual(rows, costs, keeps_promise=True) == {"shm-3", "tcp-2"}
+    costs["a[tcp-2]"] = rungs.PROMISE_S + 0.1
+    more = [*rows, Row("other[tcp-2]"), Row("third[shm-2]")]
+    costs["third[shm-2]"] = rungs.PROMISE_S
+    assert usual(more, costs, keeps_promise=True) == {"tcp-2", "shm-2"}, "others keep it for less"
     assert usual([Row("b[x]", "quick")], {"b[x]": 9.0}) == {"x"}
     assert usual([Row("c[x]")], {}) == {"x"}, "nobody knows yet what it costs"
 

@@ -109,6 +109,7 @@ def test_words_have_the_writers_that_are_stated(scenarios):
     assert unstated == {name: [] for name in scenarios}
 
 
+@pytest.mark.slow  # all of them are planted before the first is looked at
 @pytest.mark.parametrize("mistake", PLANTED)
 def test_mistake_is_found_by_the_orderings_alone(planted, mistake):
     report = planted[mistake]
@@ -116,5 +117,6 @@ def test_mistake_is_found_by_the_orderings_alone(planted, mistake):
     assert PLANTED[mistake] in "\n".join([*report["races"], *unstated])
 
 
+@pytest.mark.slow
 def test_every_mistake_is_looked_for(planted):
     assert set(planted) == set(PLANTED)

@@ -137,23 +137,25 @@ def ranks(backend, size, body, *args, env=MappingProxyType({}), timeout_s=60.0, 
     return [_outcome_of(rank, end) for rank, end in enumerate(ends)]
 
 
-def on_forks(size, backend="shm", *, killed=0, **limits):
+def on_forks(size, *backends, killed=0, **limits):
     """Have a test run on each of some forked ranks, as the mark ``ranks`` has it run on processes.
 
-    The arguments are those of the mark, for one backend. Fixtures are made before ranks are forked.
+    The other arguments are those of the mark. Fixtures are made before ranks are forked.
     """
 
     def decorate(test):
         @functools.wraps(test)
-        def on_each(**values):
-            outcomes = ranks(backend, size, lambda comm: test(comm, **values), **limits)
+        def on_each(forked_over, **values):
+            outcomes = ranks(forked_over, size, lambda comm: test(comm, **values), **limits)
             lost = [each for each in outcomes if each.exit_code == -signal.SIGKILL]
             values_of([each for each in outcomes if each not in lost])
             assert len(lost) == killed, lost
 
         taken = inspect.signature(test).parameters.values()
-        on_each.__signature__ = inspect.Signature([each for each in taken if each.name != "comm"])
-        return on_each
+        backend = inspect.Parameter("forked_over", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        others = [each for each in taken if each.name != "comm"]
+        on_each.__signature__ = inspect.Signature([backend, *others])
+        return pytest.mark.parametrize("forked_over", backends or ["shm"])(on_each)
 
     return decorate
 

@@ -13,27 +13,29 @@ def choose(
     strength: int = 2,
     given: Collection[int] = (),
     alone: Collection[str] = (),
+    last: Collection[int] = (),
 ) -> set[int]:
     """Return the numbers of few rows that together hold every combination of values of all rows.
 
     Most faults show with one value or with two together, for any values of the others. A row has
     the values of its factors, of which ``strength`` are combined: 1 for every value, 2 for every
     pair. Every value of a factor that is ``alone`` is needed, and no combination with others; not
-    every row has it. The rows ``given`` are chosen in any case.
+    every row has it. The rows ``given`` are chosen in any case. Of rows that add as much, those of
+    ``last`` are chosen last.
     """
     parts = [set(_parts(row, strength, alone)) for row in rows]
     missing = set().union(*parts).difference(*(parts[number] for number in given))
     chosen = set(given)
     # Of rows that add as much, one by chance: values that need not be combined are mixed so.
     chance = random.Random(0)
-    heap = [(-len(part), chance.random(), number) for number, part in enumerate(parts)]
+    heap = [(-len(p), n in last, chance.random(), n) for n, p in enumerate(parts)]
     heapq.heapify(heap)
     while missing:
         # What a row adds only shrinks: the first whose gain still holds adds the most.
-        _, order, number = heapq.heappop(heap)
+        _, *order, number = heapq.heappop(heap)
         gain = len(parts[number] & missing)
         if heap and gain < -heap[0][0]:
-            heapq.heappush(heap, (-gain, order, number))
+            heapq.heappush(heap, (-gain, *order, number))
         else:
             chosen.add(number)
             missing -= parts[number]

@@ -15,6 +15,7 @@ from cobre_comm import AllocationFailed
 from cobre_comm.backends.shm import numa, region
 from cobre_comm.system import cpus
 from cobre_comm.testing.cases.raised import raises
+from tests.forked import on_forks
 from tests.sysfs import write_sysfs
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pages are not reserved here")
@@ -50,7 +51,7 @@ def test_ranks_take_the_pages_of_regions(comm, monkeypatch):
     assert taken == [share, *whole, share, *two]
 
 
-@pytest.mark.ranks(3, backends=["tcp"], env=NODES)
+@on_forks(3, "tcp", env=NODES)
 def test_ranks_take_the_pages_of_their_share_on_the_node(comm, monkeypatch):
     taken = watched(monkeypatch)
     comm.create_shared_region(SHAPE).close()
@@ -58,7 +59,7 @@ def test_ranks_take_the_pages_of_their_share_on_the_node(comm, monkeypatch):
     assert taken == [range(begin * ROW_BYTES, end * ROW_BYTES)]
 
 
-@pytest.mark.ranks(3, backends=["shm"])
+@on_forks(3)
 def test_ranks_take_the_pages_of_their_slots(comm, monkeypatch):
     taken = watched(monkeypatch)
     with comm.split_local() as other:
@@ -87,7 +88,7 @@ def test_ranks_take_all_rows_together(placement):
             assert [row for own in every for row in own] == list(range(rows))
 
 
-@pytest.mark.ranks(3, backends=["shm", "tcp"])
+@on_forks(3, "shm", "tcp")
 def test_a_rank_that_cannot_take_its_pages(comm, monkeypatch):
     def refuse(fd, start, count):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -114,7 +115,7 @@ def policy_at(address):
 
 
 @pytest.mark.skipif(not Path("/proc/self/numa_maps").exists(), reason="a kernel without NUMA")
-@pytest.mark.ranks(2, backends=["shm"])
+@on_forks(2)
 def test_pages_are_interleaved_over_several_numa_nodes(comm, monkeypatch, tmp_path):
     """This machine may have one: the kernel leaves out those that it does not have."""
     done, interleave = [], numa.interleave

@@ -8,6 +8,7 @@ from cobre_comm import LocalBackend
 from cobre_comm.arguments.other_names import SAID
 from cobre_comm.testing.cases.raised import raises
 from tests.command import python
+from tests.forked import on_forks
 
 LONGEST = 800  # of what numba says around the sentence
 HAS = (
@@ -191,13 +192,13 @@ def test_values_that_are_of_no_use_say_what_is(comm):
         assert str(raises(TypeError, mistake, comm, np.array([None]))) == sentence
 
 
-@pytest.mark.ranks(2, backends=["shm", "tcp"])
+@on_forks(2, "shm", "tcp")
 def test_other_backends_likewise(comm):
     for mistake, sentence in PYTHON:
         assert str(raises(TypeError, mistake, comm, np.array([None]))) == sentence
 
 
-@pytest.mark.ranks(2, backends=["shm", "tcp"])
+@on_forks(2, "shm", "tcp")
 def test_more_axes_than_numpy_has_are_refused_before_ranks_agree(comm):
     told = str(raises(ValueError, comm.create_shared_region, (1,) * 64, (float, 2)))
     assert told == "create_shared_region: NumPy arrays have at most 64 axes, got 65"

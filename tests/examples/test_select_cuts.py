@@ -18,6 +18,8 @@ from training.plan import Options
 from training.run import Run, run_case, run_training
 from training.share import shared_setting
 
+from cobre_comm.testing.ranks.outcome import values_of
+from tests.forked import ranks
 from tests.grid import slow, some
 
 VALLEY = "gen_h8_t12_k10"
@@ -172,12 +174,11 @@ def test_ranks_and_nodes_select_the_same_cuts(alone, pools, backend, ranks):
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("ring", [RINGS[0], slow(RINGS[1])])
-def test_other_ranks_go_on_with_the_bits_of_one_training(alone, pools, tmp_path, ring):
+def test_other_ranks_go_on_with_the_bits_of_one_training(alone, tmp_path, ring):
     path = tmp_path / "half.ckpt"
-    pools.get("shm", 3).run(train_selected, ring, 5, path, timeout_s=300.0)
-    others = pools.get("tcp:0,0,1,1", 4)
-    went_on = others.run(train_selected, ring, 12, path, timeout_s=300.0)
-    assert went_on == [alone[ring]] * 4
+    values_of(ranks("shm", 3, train_selected, ring, 5, path, timeout_s=300.0))
+    went_on = ranks("tcp:0,0,1,1", 4, train_selected, ring, 12, path, timeout_s=300.0)
+    assert values_of(went_on) == [alone[ring]] * 4
 
 
 def test_few_cuts_are_all_kept_and_many_are_selected_by_default(comm):

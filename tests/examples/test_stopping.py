@@ -21,6 +21,8 @@ from training.run import run_case
 from training.sample import DOUBT, doubt_of, paths_of, sample_number
 from training.stopping import Stopping, gap_of, is_below_bound, upper_end
 
+from cobre_comm.testing.ranks.outcome import values_of
+from tests.forked import ranks
 from tests.grid import some
 
 CASES = Path(train.__file__).parent / "cases"
@@ -221,8 +223,9 @@ def clocks(comm):
 
 
 @pytest.mark.timeout(400)
-def test_ranks_whose_clocks_differ_stop_together(pools):
-    assert pools.get("shm", 3).run(clocks, timeout_s=300.0) == [("time limit", 1)] * 3
+def test_ranks_whose_clocks_differ_stop_together():
+    stopped = ranks("shm", 3, clocks, timeout_s=300.0)
+    assert values_of(stopped) == [("time limit", 1)] * 3
 
 
 @pytest.mark.parametrize(

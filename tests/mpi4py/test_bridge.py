@@ -11,6 +11,7 @@ from cobre_comm.mpi4py import MPI
 from cobre_comm.mpi4py.specifications import blocks, elements
 from cobre_comm.testing.cases.raised import raises
 from tests.command import python
+from tests.forked import on_forks
 from tests.launch.command import cobre, environment, lines_of
 
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
@@ -125,7 +126,7 @@ def test_a_root_that_is_no_rank_is_refused(name, root):
         getattr(SELF, name)(*buffers, root=root)
 
 
-@pytest.mark.ranks(2, backends=["shm", "tcp"])
+@on_forks(2, "shm", "tcp")
 def test_ranks_that_reduce_to_different_roots_are_told_both(comm):
     call, recv = MPI.Intracomm(comm).Reduce, np.zeros(1)
     error = raises(CollectiveFailed, lambda: call(np.ones(1), recv, root=comm.rank))
@@ -172,7 +173,7 @@ def test_over_mpi_the_option_is_refused():
     assert "--as-mpi4py is for programs without an MPI: over mpi, leave it out" in done.stderr
 
 
-@pytest.mark.ranks(2, backends=["tcp"], env={"COBRE_TCP_TOKEN": ""})
+@on_forks(2, "tcp", env={"COBRE_TCP_TOKEN": ""})
 def test_objects_over_sockets_need_a_token(comm):
     world = MPI.Intracomm(comm)
     for call in (world.bcast, world.gather, world.allreduce, world.scan):

@@ -9,12 +9,11 @@ import pytest
 from cobre_comm import CollectiveFailed, objects
 from cobre_comm.contract.work import Work
 from cobre_comm.testing.cases.raised import raises
+from tests.forked import on_forks
 from tests.launch.command import cobre
 
-BACKENDS = ["shm", "tcp"]
 
-
-@pytest.mark.ranks(2, backends=BACKENDS)
+@on_forks(2, "shm", "tcp")
 def test_statistics_have_a_row_for_them(comm):
     before = comm.stats()["library"].calls
     for _ in range(3):
@@ -33,7 +32,7 @@ def test_statistics_have_a_row_for_them(comm):
     assert re.search(r"^library +\d", repr(stats), flags=re.MULTILINE)
 
 
-@pytest.mark.ranks(2, backends=BACKENDS)
+@on_forks(2, "shm", "tcp")
 def test_an_error_says_for_what_they_were_called(comm):
     comm.barrier()
     with pytest.raises(CollectiveFailed) as caught:
@@ -47,7 +46,7 @@ def test_an_error_says_for_what_they_were_called(comm):
         assert re.search(noted, told)
 
 
-@pytest.mark.ranks(2, backends=BACKENDS)
+@on_forks(2, "shm", "tcp")
 def test_who_was_waited_for_is_counted_and_no_share(comm):
     for _ in range(7):
         comm.sum(1)
@@ -71,7 +70,7 @@ def refuse(*_, **__):
     raise MemoryError("no memory on this rank")
 
 
-@pytest.mark.ranks(2, backends=BACKENDS)
+@on_forks(2, "shm", "tcp")
 @pytest.mark.parametrize("act", [broadcast_an_object, gather_objects, know_costs])
 def test_a_rank_that_fails_between_two_of_them_is_not_waited_for(comm, act, monkeypatch):
     if comm.rank == 1:

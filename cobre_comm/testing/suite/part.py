@@ -116,8 +116,9 @@ def marked_trials(grid: Grid, cases: Sequence[Case], run: int = TRIPLES) -> list
             own = [trial.own_factors for trial in trials]
             alone = {name for row in own for name in row if name not in PAIRED}
             near = [n for n in short if n in chosen[0] or rows[n][POINT] in grid.usual_points]
-            preferred = _choose(near, own, 2, alone, chosen[0])
-            chosen.append(_choose(short, own, 2, alone, preferred))
+            compiled = {n for n in short if trials[n].cell.caller not in ("", "python")}
+            preferred = _choose(near, own, 2, alone, chosen[0], compiled)
+            chosen.append(_choose(short, own, 2, alone, preferred, compiled))
         if run >= PAIRS:
             pairs = _choose(short, rows, 2, [POINT, TRANSPORT], chosen[-1])
             # Many ranks are slow; without an MPI not too slow to be tried in each way.
@@ -142,10 +143,12 @@ def _choose(
     strength: int,
     alone: Collection[str],
     given: Iterable[int] = (),
+    last: Collection[int] = (),
 ) -> set[int]:
     """Return few of these numbers: their rows hold what the strength asks of the rows of all."""
     before = {numbers.index(number) for number in given}
-    found = choose([rows[number] for number in numbers], strength, before, alone)
+    behind = {n for n, number in enumerate(numbers) if number in last}
+    found = choose([rows[number] for number in numbers], strength, before, alone, behind)
     return {numbers[n] for n in found}
 
 

@@ -26,6 +26,7 @@ from tests.faults.tcp.job import (
     own_rank,
     wait_for,
 )
+from tests.forked import on_forks
 from tests.grid import values
 
 LIMIT_S = 20.0
@@ -91,7 +92,7 @@ def test_no_descriptor_left(new_job, caplog, monkeypatch):
     assert caplog.text.count("cannot accept") == 1
 
 
-@pytest.mark.ranks(2, backends=["tcp"], env={"COBRE_TCP_TOKEN": ""})
+@on_forks(2, "tcp", env={"COBRE_TCP_TOKEN": ""})
 def test_no_objects_from_ranks_without_a_secret(comm):
     """Objects are refused before anything is sent, so the ranks need not meet."""
     for call in (objects.broadcast, objects.gather, objects.allgather):

@@ -71,7 +71,7 @@ def pytest_collection_modifyitems(items):
         if not item.nodeid.partition("::")[0].endswith(TABLE):
             return FIRST.get(item.path.parent.name, 2), 0, 0, ""
         pool = group_of(item.nodeid)
-        return 3, 1 if "mpi" in pool else 2, -int(pool.rpartition("-")[2]), pool
+        return 3, 1 if "mpi" in pool or "local" in pool else 2, -int(pool.rpartition("-")[2]), pool
 
     items.sort(key=order)
 

@@ -14,6 +14,7 @@ from cobre_kernels.collective import status
 from cobre_kernels.collective.calls import Refusal
 from cobre_kernels.machine.kernel import run
 from cobre_kernels.machine.numba_internals import as_dtype
+from cobre_kernels.machine.own_names import own_named
 from numba import types
 from numba.extending import intrinsic, register_jitable
 
@@ -218,10 +219,9 @@ def refusal(operation: int | None, problem: Problem) -> Any:
     sentence, word, error = problem
     is_noted, number = operation is not None, operation or 0
 
-    @register_jitable
     def refuse(comm):
         if is_noted:
             refused(record_of(comm), number, status.REFUSED)
         raise error(sentence, word)
 
-    return refuse
+    return register_jitable(own_named(refuse))

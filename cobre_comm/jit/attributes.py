@@ -6,9 +6,11 @@ numba asks these templates first, because they are registered before the methods
 from __future__ import annotations
 
 import difflib
+import functools
 from typing import Any
 
 from cobre_kernels.machine.numba_internals import AttributeTemplate
+from cobre_kernels.machine.own_names import own_named
 from numba import TypingError, types
 from numba.extending import infer_getattr, overload_attribute, overload_method
 
@@ -21,7 +23,7 @@ PARALLEL_LOOP = "__numba_parfor_gufunc"  # numba's name of the function that it 
 def attribute(cls: type[ObjectType], name: str) -> Any:
     """Register an overload of an attribute."""
     cls.members[name] = False
-    return overload_attribute(cls.lent, name)
+    return _naming(overload_attribute(cls.lent, name))
 
 
 def method(cls: type[ObjectType], name: str, *, in_prange: bool = True) -> Any:
@@ -40,7 +42,22 @@ def collective_method(name: str, cls: type[ObjectType] = CommType) -> Any:
 
 def _method(cls: type[ObjectType], name: str) -> Any:
     give_back_after(cls.lent, name)
-    return overload_method(cls.lent, name)
+    return _naming(overload_method(cls.lent, name))
+
+
+def _naming(register: Any) -> Any:
+    return lambda choose: register(naming(choose))
+
+
+def naming(choose: Any) -> Any:
+    """Give each implementation that an overload chooses by types a name of its own."""
+
+    @functools.wraps(choose)
+    def named(*arguments: Any, **more: Any) -> Any:
+        chosen = choose(*arguments, **more)
+        return None if chosen is None else own_named(chosen)
+
+    return named
 
 
 def is_in_parallel_loop(context: Any) -> bool:

@@ -14,6 +14,7 @@ from numba import types
 from numba.extending import intrinsic, overload, register_jitable
 
 from cobre_comm.jit.arguments import as_int64
+from cobre_comm.jit.attributes import naming
 from cobre_comm.jit.types import carry_version
 from cobre_comm.random import (
     BOUND_PROBLEM,
@@ -72,6 +73,7 @@ def register_stream(stream: Any, key_class: Any) -> None:
     """Let ``@njit`` code call ``stream``, which returns a ``key_class``."""
 
     @overload(stream)
+    @naming
     def typed(seed, *names):
         problem = ""
         for name in (seed, *names):
@@ -164,7 +166,7 @@ def register_draw(function: Any, key_class: Any, draw: Any, dtype: Any) -> None:
 
         return many
 
-    overload(function)(typed_with_bound if dtype is np.int64 else typed)
+    overload(function)(naming(typed_with_bound if dtype is np.int64 else typed))
 
 
 register_stream(stream, Key)

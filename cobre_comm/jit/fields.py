@@ -10,6 +10,7 @@ from cobre_kernels.collective.guard import standing
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.kernel import run
 from cobre_kernels.machine.numba_internals import cgutils, impl_ret_borrowed
+from cobre_kernels.machine.own_names import own_named
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, register_jitable
@@ -80,11 +81,10 @@ def entering(operation: int) -> Any:
     """Return the function that calls the entry of a collective, and raises if it fails."""
     check = checking(operation)
 
-    @register_jitable
     def enter(record: Any, call: Any) -> None:
         check(record, call, run(record.collectives[operation].entry, record, call))
 
-    return enter
+    return register_jitable(own_named(enter))
 
 
 def checking(operation: int) -> Any:
@@ -93,13 +93,12 @@ def checking(operation: int) -> Any:
     numba gives back no array of a function that an exception leaves: check after their last use.
     """
 
-    @register_jitable
     def check(record: Any, call: Any, outcome: int) -> None:
         if outcome != OK:
             explain(record, operation, outcome, in_frame(call))
             raise Failure
 
-    return check
+    return register_jitable(own_named(check))
 
 
 def _explaining(context: Any, module: Any) -> Any:

@@ -32,10 +32,10 @@ def choose(
     heapq.heapify(heap)
     while missing:
         # What a row adds only shrinks: the first whose gain still holds adds the most.
-        _, *order, number = heapq.heappop(heap)
+        _, is_last, order, number = heapq.heappop(heap)
         gain = len(parts[number] & missing)
         if heap and gain < -heap[0][0]:
-            heapq.heappush(heap, (-gain, *order, number))
+            heapq.heappush(heap, (-gain, is_last, order, number))
         else:
             chosen.add(number)
             missing -= parts[number]

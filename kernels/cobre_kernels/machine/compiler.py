@@ -16,6 +16,7 @@ from cobre_kernels.machine.numba_internals import (
     JITCPUCodegen,
     make_intrinsic_template,
 )
+from cobre_kernels.machine.own_names import copy_of, own_named
 from cobre_kernels.machine.pipeline import RoutineCompiler
 from cobre_kernels.machine.record_types import RecordType
 
@@ -34,7 +35,7 @@ OPTIONS = {
 def dispatcher_of(routine):
     """Return a routine as a function of numba."""
     dispatcher = njit(pipeline_class=RoutineCompiler, **{**OPTIONS, **routine.options})(
-        routine.py_func
+        own_named(copy_of(routine.py_func))
     )
     find = dispatcher.get_call_template
 
@@ -53,7 +54,7 @@ def type_of_routine(routine):
     this routine as an argument would have the address in the name of its machine code.
     """
     kind = routine.dispatcher._numba_type_
-    kind.name = f"{routine.__module__}.{routine.__qualname__}"
+    kind.name = f"{routine.__module__}.{routine.dispatcher.py_func.__qualname__}"
     return kind
 
 

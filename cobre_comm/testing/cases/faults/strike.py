@@ -24,6 +24,7 @@ from cobre_comm.testing.cases.raised import met
 CHILD_LIVES_S = 120  # longer than any test waits for an error; they are ended before
 EXIT_CODE = 7
 ALARM = signal.SIGUSR2
+LATER_S = 0.01
 
 
 class Alarmed(BaseException):
@@ -100,9 +101,14 @@ class Victim:
         self.taken = contextlib.ExitStack()  # what the fault takes from the victim
         self.is_due = False  # whether a signal is under way, and its handler must run at work
 
-    def send(self, number, every_s=0.0):
-        self.ledger.tell(struck=time.monotonic() + self.fault.delay_s)
-        self._end_signals = signal_in(self.fault.delay_s, number, every_s)
+    def send(self, number, every_s=0.0, least_s=0.0):
+        delay_s = max(self.fault.delay_s, least_s)
+        self.ledger.tell(struck=time.monotonic() + delay_s)
+        self._end_signals = signal_in(delay_s, number, every_s)
+
+    def send_later(self, number):
+        """Send it again when numba has got on: a signal at each of its steps takes a minute."""
+        self.send(number, least_s=LATER_S)
 
     def end(self):
         """Send no more signals, give back, and await the refusals that a forked child notes."""
@@ -130,7 +136,7 @@ class Victim:
 
         def later_if_compiling(number, frame):
             if _is_compiling(frame):
-                self.send(number)
+                self.send_later(number)
             else:
                 handler(number, frame)
 
@@ -204,7 +210,7 @@ class Victim:
 
         def handler(_, frame):
             if _is_compiling(frame) or _would_hang(fork):
-                self.send(ALARM)  # later
+                self.send_later(ALARM)
             else:
                 self.is_due = False
                 if child := fork():

@@ -59,7 +59,8 @@ def pytest_xdist_make_scheduler(config, log):
 def pytest_collection_modifyitems(items):
     """Mark what `make test` and CI leave out.
 
-    Put short groups last, so that no worker ends long after the others; many ranks take long.
+    Put short groups last, so that no worker ends long after the others; many ranks take long, and
+    so does the one rank of local, which has the most trials.
 
     Tests of one pool of ranks come one after the other: only some pools stay. The tests of a
     network come first, because they are one group that mostly waits: beside other tests that is

@@ -101,7 +101,8 @@ def marked_trials(grid: Grid, cases: Sequence[Case], run: int = TRIPLES) -> list
 
     A quick run has every value. A usual one, without those that are slow, has every value of every
     case, and every pair of case, caller and way in which ranks speak to each other. Without the
-    slowest there is every pair of values, and with them every triple. There are no more trials than
+    slowest there is every pair of values, and also each way on many ranks where no MPI starts them;
+    with the slowest every triple. There are no more trials than
     those of ``run``. A case meets every way, not every MPI with every placement of ranks. It meets
     both Open MPI and MPICH between nodes only among the triples.
     """

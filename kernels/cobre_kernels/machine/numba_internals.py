@@ -109,7 +109,7 @@ USED = (
     (
         Cache,
         "_index_key(self,sig,codegen) _cache_file cache_path",
-        "who is about to compile looks whether another rank has (testing/ranks/compile_once.py)",
+        "a rank looks whether another one has compiled a function (testing/ranks/compile_once.py)",
     ),
     (Signature, "args return_type", "likewise: the types that were compiled for"),
     (sigutils, "normalize_signature(sig)", "likewise: the types that are looked for"),

@@ -107,7 +107,7 @@ class Victim:
         self._end_signals = signal_in(delay_s, number, every_s)
 
     def send_later(self, number):
-        """Send it again when numba has got on: a signal at each of its steps takes a minute."""
+        """Send a signal again when numba has got on, and not at each of its steps."""
         self.send(number, least_s=LATER_S)
 
     def end(self):

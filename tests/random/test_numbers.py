@@ -10,6 +10,7 @@ from cobre_kernels.random.quantile import quantile
 from numba import config, njit, prange, vectorize
 
 from cobre_comm import random
+from cobre_comm.testing.cases.collectives.float_modes import MODES, mode_of
 from tests.command import python
 from tests.random import reference
 
@@ -284,3 +285,22 @@ def test_a_cached_function_is_compiled_anew_after_an_upgrade(tmp_path):
         for version in ("this", "this", "another", "another")
     ]
     assert hits == ["0", "1", "0", "1"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_no_number_depends_on_the_floating_point_mode(mode):
+    key, indices = random.stream(5), np.arange(1000)
+    usual = random.normal(key, indices).tobytes(), random.uniform(key, indices).tobytes()
+    with mode_of(mode):
+        found = random.normal(key, indices).tobytes(), random.uniform(key, indices).tobytes()
+        compiled = compiled_normals(key, indices).tobytes()
+    assert found == usual
+    assert compiled == usual[0]
+
+
+@njit
+def compiled_normals(key, indices):
+    drawn = np.empty(indices.size)
+    for n, i in enumerate(indices):
+        drawn[n] = random.normal(key, i)
+    return drawn

@@ -32,6 +32,7 @@ from cobre_kernels.collective.status import OK
 from cobre_kernels.collective.stop import mark_of
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.compiled import routine
+from cobre_kernels.machine.float_mode import leave_float_mode, return_to_float_mode
 from cobre_kernels.machine.kernel import kernel, run, run_alone
 
 
@@ -73,9 +74,11 @@ def allreduce_entry(comm, call):
         signature = signature_of(ALLREDUCE, call.dtype, call.op)
         amount = Amount(call.send_count, contribution_bytes(call))
         if begin(comm, outcome, signature, amount.size_bytes, amount):
+            mode = leave_float_mode()  # for the folds of the body
             outcome = run(comm.collectives[ALLREDUCE].body, comm, call)
             if gives_truth(call.op) and comm.size == 1 and outcome == OK:
                 fold(comm, call, call.recv, call.recv, amount.size_bytes)  # 0 or 1, as with more
+            return_to_float_mode(mode)
             outcome = end(comm, outcome)
     return outcome
 

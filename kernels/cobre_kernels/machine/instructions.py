@@ -259,6 +259,63 @@ def square_root(context, builder, signature, args):
     return builder.call(function, args)
 
 
+# The floating-point mode of a thread: the bits of its control word that are a part of it.
+
+X86_MODE = 0xE040  # MXCSR: flush to zero, rounding, denormals are zeros
+ARM_MODE = 0x3C80007  # FPCR: default NaN, flush to zero, rounding, and what later versions added
+
+
+def _control_word(builder):
+    """Return the control word of the thread, and a function that writes it."""
+    if _is_arm(builder):
+        function_type = ir.FunctionType(I64, [])
+        read = builder.module.declare_intrinsic("llvm.aarch64.get.fpcr", (), function_type)
+        return builder.call(read, []), lambda word: _call_void(
+            builder, "llvm.aarch64.set.fpcr", [I64], [word]
+        )
+    place, byte = cgutils.alloca_once(builder, I32), I8.as_pointer()
+    pointer = builder.bitcast(place, byte)
+
+    def write(word):
+        builder.store(builder.trunc(word, I32), place)
+        _call_void(builder, "llvm.x86.sse.ldmxcsr", [byte], [pointer])
+
+    _call_void(builder, "llvm.x86.sse.stmxcsr", [byte], [pointer])
+    return builder.zext(builder.load(place), I64), write
+
+
+def _mode_bits(builder):
+    return ir.Constant(I64, ARM_MODE if _is_arm(builder) else X86_MODE)
+
+
+def _set_mode(builder, mode):
+    word, write = _control_word(builder)
+    others = builder.and_(word, builder.not_(_mode_bits(builder)))
+    write(builder.or_(others, mode))
+
+
+@_plain(_WORD)
+def float_mode(context, builder, signature, args):
+    return builder.and_(_control_word(builder)[0], _mode_bits(builder))
+
+
+@_plain(_NOTHING, _WORD)
+def set_float_mode(context, builder, signature, args):
+    _set_mode(builder, args[0])
+    return context.get_dummy_value()
+
+
+@_plain(types.float64, types.float64, _WORD)
+def in_float_mode(context, builder, signature, args):
+    """Take the number through memory: LLVM keeps volatile accesses in order with the change."""
+    place = cgutils.alloca_once(builder, ir.DoubleType())
+    builder.store(args[0], place).volatile = True
+    _set_mode(builder, args[1])
+    number = builder.load(place)
+    number.volatile = True
+    return number
+
+
 # Clocks and C.
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from cobre_kernels.machine.atomics import poke
 from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.elements import element_access
+from cobre_kernels.machine.float_mode import float_mode, in_float_mode
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.record import WORD_BYTES, Record, table_at, word
 from cobre_kernels.random.philox import (
@@ -45,9 +46,19 @@ def draw_uniform(low, high, i):
 
 @routine
 def draw_normal(low, high, i):
-    """Return the quantile of an odd multiple of 2**-53, of which there are 2**52 in (0, 1)."""
+    """Return the quantile of an odd multiple of 2**-53, of which there are 2**52 in (0, 1).
+
+    The quantile depends on how a thread rounds; no number on the way to it is subnormal.
+    """
     a, b, _, _ = block_of(low ^ NORMAL, high, i)
-    return quantile(float(b << 21 | (a >> 11) | 1) * 2.0**-53)
+    p = float(b << 21 | (a >> 11) | 1) * 2.0**-53
+    mode = float_mode()
+    if mode != 0:
+        p = in_float_mode(p, 0)
+    x = quantile(p)
+    if mode != 0:
+        x = in_float_mode(x, mode)
+    return x
 
 
 @routine

@@ -49,7 +49,12 @@ ADDS_BEFORE_EMPTYING = 1 << 30  # each adds less than 2**32 to a word of 63 bits
 MANY = 8192  # of so many values the buckets save more time than filling and emptying them costs
 SPAN = 4096  # float32 values that are widened at a time
 
+SUBNORMAL_BELOW = 1 << 23  # of its bits, the sign left out
+SMALLEST = 2.0**-149  # of the positive float32
+ALL_BUT_SIGN_32 = (1 << 31) - 1
+
 _load_float32, _store_float64 = element_access(np.float32)[0], element_access(np.float64)[1]
+_load_int32 = element_access(np.int32)[0]
 
 
 @routine
@@ -141,13 +146,27 @@ def _add_many(digits, buckets, values, count):
 
 
 @routine
+def _widened(values, i):
+    """Return a float32 as a float64, in any floating-point mode.
+
+    In some modes the processor would take a subnormal number for zero. So its bits, an integer, are
+    converted, and the product is exact.
+    """
+    bits = np.int64(_load_int32(values, i))
+    magnitude = bits & ALL_BUT_SIGN_32
+    if magnitude >= SUBNORMAL_BELOW:
+        return np.float64(_load_float32(values, i))
+    return (-SMALLEST if bits < 0 else SMALLEST) * float(magnitude)
+
+
+@routine
 def _add_widened(digits, buckets, wide, values, count):
     """Add float32 values, SPAN of them at a time; every one of them is a float64 too."""
     in_buckets = 0
     for begin in range(0, count, SPAN):
         some = min(count - begin, SPAN)
         for i in range(some):
-            _store_float64(wide, i, np.float64(_load_float32(values, begin + i)))
+            _store_float64(wide, i, _widened(values, begin + i))
         if count < MANY:
             _add_few(digits, wide, some)
             continue

@@ -1,0 +1,70 @@
+"""The floating-point mode of a thread: how it rounds, and which tiny numbers it takes for zero.
+
+A mode is a word. 0 is the mode in which every thread begins: to nearest, with subnormal numbers. A
+library that gcc has linked with ``-ffast-math`` leaves another mode in the thread that loads it,
+and so may a solver or a library of intervals. The bits of a mode are those of MXCSR on x86-64, and
+of FPCR on aarch64; flags of exceptions, and which of them trap, are no part of it.
+
+Without compiled code there is one mode.
+"""
+
+from cobre_kernels.machine.compiled import instruction, routine
+from cobre_kernels.machine.kernel import kernel
+from cobre_kernels.machine.record import Record, word
+
+KEPT_MODE = Record(
+    "KeptMode",
+    "The mode that a thread of Python had; in memory of that thread alone.",
+    mode=word("the mode"),
+)
+
+
+@instruction
+def float_mode():
+    """Return the mode of this thread."""
+    return 0
+
+
+@instruction
+def set_float_mode(mode):
+    """Set the mode of this thread.
+
+    LLVM moves arithmetic past this instruction. So the arithmetic is in a kernel, which is called
+    by address, or begins with a number of :func:`in_float_mode`.
+    """
+
+
+@instruction
+def in_float_mode(number, mode):
+    """Set the mode, and return the float64: arithmetic on what is returned comes after."""
+    return number
+
+
+@routine
+def leave_float_mode():
+    """Set mode 0, and return the mode that this thread had, for :func:`return_to_float_mode`."""
+    mode = float_mode()
+    if mode != 0:
+        set_float_mode(0)
+    return mode
+
+
+@routine
+def return_to_float_mode(mode):
+    """Set the mode that this thread had."""
+    if mode != 0:
+        set_float_mode(mode)
+
+
+@kernel(KEPT_MODE)
+def leave_float_mode_kernel(kept):
+    """Set mode 0 for what Python does until :func:`return_to_float_mode_kernel`."""
+    kept.mode = leave_float_mode()
+    return 0
+
+
+@kernel(KEPT_MODE)
+def return_to_float_mode_kernel(kept):
+    """Set the mode that is kept."""
+    return_to_float_mode(kept.mode)
+    return 0

@@ -10,6 +10,8 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
+from cobre_comm.sources import check_halves
+
 if TYPE_CHECKING:
     from cobre_comm.backends.local.backend import LocalBackend as LocalBackend
     from cobre_comm.backends.mpi.backend import MpiBackend as MpiBackend
@@ -111,5 +113,6 @@ def __dir__() -> list[str]:
     return [*__all__, *_MODULES, "__doc__", "__version__"]
 
 
+check_halves()
 if "COBRE_REPORT_HOLDS" in os.environ:  # report_pipe.HOLDS_VARIABLE: cobre-comm run started this
     importlib.import_module("cobre_comm.reports.report_pipe").listen()

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from cobre_comm.journal.copied import JOURNAL_BYTES, Journal, read, value
 from cobre_comm.journal.shown import is_shown_as, load, open_shared, shown
+from cobre_comm.sources import own_sources
 
 MEMORY_NAME = "cobre_comm.journal"  # in /proc/PID/fd, where a journal has its own memory
 HEADER_BYTES: int = CONTROL.offsets["blocks"]
@@ -93,7 +94,7 @@ def _offsets(path: str, head: bytes) -> range:
         return range(0)
     words = np.frombuffer(head, np.int64)
     header = CONTROL.of(words)
-    if (value(header.published), value(header.version)) != (control.MAGIC, control.LAYOUT_VERSION):
+    if (value(header.published), value(header.sources)) != (control.MAGIC, own_sources().hash):
         return range(0)
     size = value(header.size)
     begin = int(control.journals_offset(size))

@@ -85,6 +85,7 @@ class Fuzzer:
                 {"rank": self._size + order[0]},
                 {"size": self._size + 1 + order[0]},
                 {"version": PROTOCOL_VERSION + 1 + order[0]},
+                {"sources": order[0]},
                 {"byte_order": 2 + order[0] % 200},
                 {"target": 1 + order[0]},
                 {"purpose": 4 + order[0] % 200},

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from cobre_comm.backends.agreement import first_problem, reason_of
 from cobre_comm.backends.membership import Membership, NodeSegment
 from cobre_comm.backends.mpi.group import MpiGroup, await_all
@@ -18,6 +20,7 @@ from cobre_comm.backends.shm.attachment import Attachment, attach_group
 from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES
 from cobre_comm.config import MpiConfig
 from cobre_comm.errors import InitializationFailed
+from cobre_comm.sources import Sources, own_sources
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -27,6 +30,7 @@ def meet(parent: MPI.Intracomm, config: MpiConfig) -> Membership:
     """Find out which rank is on which node, and attach to the ranks of this node; collective."""
     await_all(parent, config.timeout_s)
     world = parent.Dup()
+    _refuse_other_sources(MpiGroup(world))
     node, config = split_by_node(world, config)
     order = with_lanes(MpiGroup(world), order_over(world, node), config.leaders)
     is_alone = order.nodes == 1
@@ -50,6 +54,18 @@ def meet(parent: MPI.Intracomm, config: MpiConfig) -> Membership:
         transport=transport,
         every_node=every_node,
     )
+
+
+def _refuse_other_sources(world: MpiGroup) -> None:
+    """Raise on all ranks if one of them has other sources than rank 0; collective."""
+    ours = own_sources()
+    hashes = world.gather_rows(np.array([ours.hash]))[:, 0].tolist()
+    if len(set(hashes)) == 1:
+        return
+    places = world.gather_rows(np.frombuffer(ours.place, dtype=np.uint8))
+    first, *others = map(Sources, hashes, map(bytes, places))
+    said = (first.against(0, theirs, rank) for rank, theirs in enumerate(others, 1))
+    raise InitializationFailed("mpi", next(filter(None, said)))
 
 
 def _attach(transport: MpiTransport, order: NodeOrder) -> NodeSegment:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 
 from cobre_kernels.machine.record import View
@@ -14,6 +15,7 @@ from cobre_comm.backends.shm.segment import Segment
 from cobre_comm.config import ShmConfig
 from cobre_comm.errors import InitializationFailed
 from cobre_comm.journal.shown import load, store
+from cobre_comm.sources import Sources, own_sources
 
 
 def words(segment: Segment) -> View:
@@ -35,7 +37,9 @@ def own_bytes(rank: int, size: int, buffer_bytes: int) -> range:
 def publish(config: ShmConfig, segment: Segment, buffer_bytes: int) -> None:
     """Write the header, as rank 0."""
     header = words(segment)
-    store(header.version, control.LAYOUT_VERSION)
+    ours = own_sources()
+    store(header.sources, ours.hash)
+    ctypes.memmove(header.place, ours.place, len(ours.place))
     store(header.size, config.size)
     store(header.buffer_bytes, buffer_bytes)
     store(header.cast_bytes, choose_cast_bytes(config, buffer_bytes))
@@ -52,13 +56,11 @@ def is_published(config: ShmConfig, segment: Segment) -> bool:
         return False
     if published != control.MAGIC:
         raise InitializationFailed("shm", f"{config.name} is not a segment of cobre_comm")
-    version, size = load(header.version), load(header.size)
-    if version != control.LAYOUT_VERSION:
-        raise InitializationFailed(
-            "shm",
-            f"segment {config.name} has layout version {version}, this cobre_comm has "
-            f"{control.LAYOUT_VERSION}; use one version for all ranks",
-        )
+    theirs = Sources(load(header.sources), ctypes.string_at(header.place, control.PLACE_BYTES))
+    differs = own_sources().against(config.rank, theirs, 0)
+    if differs:
+        raise InitializationFailed("shm", differs)
+    size = load(header.size)
     if size != config.size:
         raise InitializationFailed(
             "shm",

@@ -8,13 +8,29 @@ the source file of the function that it stores.
 
 import functools
 import hashlib
+import os
 import pathlib
 import uuid
 
 
+def sources_of(folder):
+    """Return the source files of a package, or of a part of one.
+
+    Editors, archives and file systems leave other files beside them, whose names no module can
+    have. Where there are no sources, the compiled modules in their places stand for them.
+    """
+    found = {".py": [], ".pyc": []}
+    for place, _, names in os.walk(folder):
+        for name in names:
+            stem, point, suffix = name.rpartition(".")
+            if point + suffix in found and stem.isidentifier():
+                found[point + suffix].append(pathlib.Path(place, name))
+    return found[".py"] or found[".pyc"]
+
+
 def kernel_sources():
     """Return every source file of this package."""
-    return list(pathlib.Path(__file__).parents[1].rglob("*.py"))
+    return sources_of(pathlib.Path(__file__).parents[1])
 
 
 def hash_of(sources):

@@ -28,7 +28,7 @@ from cobre_kernels.collective.seeing.journal import JOURNAL
 from cobre_kernels.machine.record import LINE_BYTES, Record, memory, own_rows, shared
 
 PAGE_BYTES = 4096
-LAYOUT_VERSION = 7
+PLACE_BYTES = 384
 MAGIC = 0x314D4D4F43455243  # "CRECOMM1", little-endian
 UNFINISHED = 0x304D4D4F43455243  # "CRECOMM0"
 
@@ -65,11 +65,12 @@ CONTROL = Record(
     "Begins the segment; shared, its words up to ready written by rank 0 of the node.",
     line_bytes=LINE_BYTES,
     published=shared("UNFINISHED, then MAGIC once the words up to ready are valid"),
-    version=shared("LAYOUT_VERSION of the writer"),
+    sources=shared("hash of the sources of the writer"),
     size=shared("number of ranks"),
     buffer_bytes=shared("bytes of collective buffer per rank"),
     cast_bytes=shared("bytes that a step of a broadcast moves"),
     owner_pid=shared("process id of rank 0 in its own PID namespace"),
+    place=memory(PLACE_BYTES, "folder of these sources, as text"),
     ready=shared("1 once all ranks have attached and the name is unlinked", begins_line=True),
     late_told=shared("the last line on late ranks: its step, and which one", begins_line=True),
     blocks=own_rows(RANK_BLOCK, "one for each rank", begins_line=True),

@@ -2,11 +2,13 @@
 
 A frame has a u32 length of the bytes that follow, a u8 tag, and a payload. Integers are big-endian.
 A tag keeps its number in every version, so that two versions can still read each other's HANDSHAKE
-and CHALLENGE, and find out that they differ. ``backends/tcp/rendezvous/protocol.py`` tells how the
-ranks of a job meet, ``docs/design/tcp-protocol.md`` what leaders send each other afterwards.
+and CHALLENGE, and find out that they differ. PROTOCOL_VERSION is the version of these two alone:
+what follows is the same if the sources are, and a HANDSHAKE tells their hash.
+``backends/tcp/rendezvous/protocol.py`` tells how the ranks of a job meet,
+``docs/design/tcp-protocol.md`` what leaders send each other afterwards.
 """
 
-PROTOCOL_VERSION = 11
+PROTOCOL_VERSION = 12
 
 # On data links.
 EXCHANGE = 0x01  # header of an exchange, and eager payload

@@ -5,6 +5,7 @@ import socket
 import struct
 
 import pytest
+from cobre_kernels.shm.control import PLACE_BYTES
 from cobre_kernels.tcp import tags
 
 from cobre_comm.backends.tcp.process import this_process
@@ -39,6 +40,8 @@ FIELDS = Handshake(
     target=0,
     port=4711,
     process=bytes(range(52)),
+    sources=4712,
+    place=bytes(PLACE_BYTES),
 )
 ADMITTED = struct.pack(">I", 5) + this_process()
 SHORT_S = 0.1  # the limit of a handshake that a test lets pass
@@ -107,7 +110,7 @@ def test_format_of_the_accepting_side():
         assert len(set(nonce)) > 10
         sent = handshake(challenge[5:], KEY, rank=3, size=5, port=77)
         assert len(sent) == HANDSHAKE_BYTES
-        assert sent[:13] == struct.pack(">IBII", 135, 0x08, 3, 5)
+        assert sent[:13] == struct.pack(">IBII", HANDSHAKE_BYTES - 4, 0x08, 3, 5)
         peer.send(sent)
         assert (peer.result().rank, peer.result().port) == (3, 77)
         assert peer.rest() == ack(challenge[5:] + sent[5:-32])
@@ -220,7 +223,7 @@ def test_connecting_side_sends_nothing_to_another_program(first_bytes):
     "data",
     [
         struct.pack(">IB", 2**32 - 1, 0x08) + bytes(100),
-        struct.pack(">IB", 135, 0x09) + bytes(134),
+        struct.pack(">IB", HANDSHAKE_BYTES - 4, 0x09) + bytes(HANDSHAKE_BYTES - 5),
         struct.pack(">IBIIH", 134, 0x08, 1, 2, tags.PROTOCOL_VERSION) + bytes(124),
         struct.pack(">IB", 0, 0x08) + bytes(100),
         struct.pack(">IB", 1, 0x08) + bytes(100),

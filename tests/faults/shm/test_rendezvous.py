@@ -17,13 +17,14 @@ from cobre_kernels.shm import control
 from cobre_comm import CollectiveFailed, InitializationFailed, create_communicator
 from cobre_comm.backends.shm import ownership, rendezvous
 from cobre_comm.backends.shm.ownership import is_locked
+from cobre_comm.sources import own_sources
 from cobre_comm.testing.cases.raised import raises
 from cobre_comm.testing.cases.waiting import wait_until
 from tests.forked import on_forks
 
 NEVER_S = 300.0  # a limit that no test waits for
 PATIENCE_S = 20.0  # for a peer on a busy machine
-OTHER_VERSION = control.LAYOUT_VERSION + 1
+OURS = own_sources()
 ranks = partial(on_forks, connect=False)
 
 
@@ -53,9 +54,10 @@ def is_refused(*words, limit_s=5.0):
     assert all(word in str(error) for word in words), str(error)
 
 
-def make_segment(*, version=control.LAYOUT_VERSION, size=1, length=2**16, magic=control.MAGIC):
+def make_segment(*, sources=OURS.hash, size=1, length=2**16, magic=control.MAGIC):
     with segment().open("wb") as file:
-        file.write(struct.pack("<qqqqq", magic, version, size, 4096, os.getpid()))
+        words = magic, sources, size, 4096, 2048, os.getpid()
+        file.write(struct.pack("<qqqqqq", *words) + OURS.place.replace(b"/", b"|"))
         file.truncate(length)
     segment().chmod(0o600)
 
@@ -133,8 +135,8 @@ def test_segment_open_to_others(comm):
     ("header", "mode", "words"),
     [
         (
-            {"version": OTHER_VERSION}, 0o600,
-            ("version", str(OTHER_VERSION), str(control.LAYOUT_VERSION)),
+            {"sources": OURS.hash + 1}, 0o600,
+            ("rank 0 runs the cobre_comm of |", "rank 1 runs the cobre_comm of /", "one version"),
         ),
         pytest.param(
             {"magic": 12345}, 0o600, ("not a segment of cobre_comm",), marks=pytest.mark.slow

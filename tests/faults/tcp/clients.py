@@ -11,12 +11,15 @@ import sys
 import threading
 import time
 
+from cobre_kernels.shm.control import PLACE_BYTES
 from cobre_kernels.tcp.tags import PROTOCOL_VERSION
+
+from cobre_comm.sources import own_sources
 
 CHALLENGE, HANDSHAKE, ACK, REFUSED = 0x0B, 0x08, 0x09, 0x0C
 MAGIC = b"cobrecom"
 CHALLENGE_FORMAT = ">8sHB32s"
-FIELDS_FORMAT = ">IIHBBIH52s32s"
+FIELDS_FORMAT = f">IIHBBIH52sQ{PLACE_BYTES}s32s"
 FIELDS = {
     "rank": 1,
     "size": 3,
@@ -26,6 +29,8 @@ FIELDS = {
     "target": 0,
     "port": 9,
     "process": bytes(52),
+    "sources": own_sources().hash,
+    "place": own_sources().place,
     "nonce": bytes(32),
 }
 PAUSE_S = 0.001  # between visits: perhaps no process listens any more

@@ -49,6 +49,10 @@ def test_duplicate_rank(new_job, worker_attached):
         ({"rank": 0}, ["rank 0 of 3", "COBRE_TCP_RANK"]),
         ({"size": 4}, ["4 ranks", "told 3", "COBRE_TCP_SIZE"]),
         ({"version": 77}, ["version 77", f"speaks {tags.PROTOCOL_VERSION}"]),
+        (
+            {"sources": 77, "place": b"another place"},
+            ["rank 1 runs the cobre_comm of another place, rank 0 runs", "use one version"],
+        ),
         ({"byte_order": 1 - OWN_BYTE_ORDER}, ["-endian"]),
         ({"byte_order": 9}, ["-endian"]),
         ({"rank": 2, "target": 1}, ["looks for rank 1", "found rank 0"]),

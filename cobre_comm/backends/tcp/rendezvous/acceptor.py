@@ -24,6 +24,7 @@ from cobre_comm.backends.tcp.rendezvous.handshake import (
 from cobre_comm.backends.tcp.rendezvous.protocol import HANDSHAKE_S, MOST_UNAUTHENTICATED
 from cobre_comm.backends.tcp.rendezvous.sockets import prepare, reserve_descriptors
 from cobre_comm.config import TcpConfig
+from cobre_comm.sources import Sources, own_sources
 from cobre_comm.system.running_time import running_s
 
 ACCEPTED_AT_ONCE = 64
@@ -145,6 +146,9 @@ class Acceptor:
                 f"is rank {peer.rank} and speaks protocol version {peer.version}, rank {rank} "
                 f"speaks {tags.PROTOCOL_VERSION}; use one version for all ranks"
             )
+        differs = own_sources().against(rank, Sources(peer.sources, peer.place), peer.rank)
+        if differs:
+            return differs
         if peer.byte_order != OWN_BYTE_ORDER:
             orders = [BYTE_ORDERS.get(one, str(one)) for one in (peer.byte_order, OWN_BYTE_ORDER)]
             return f"is rank {peer.rank} of a {orders[0]} machine, rank {rank}'s is {orders[1]}"

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
+from cobre_kernels.shm.control import PLACE_BYTES
 from cobre_kernels.tcp import tags
 
 from cobre_comm.backends.tcp.process import IDENTITY, this_process
@@ -24,6 +25,7 @@ from cobre_comm.backends.tcp.rendezvous.messages import (
     pack_reason,
     unpack_prefix,
 )
+from cobre_comm.sources import own_sources
 
 MAGIC = b"cobrecom"
 NONCE_BYTES = 32
@@ -35,7 +37,7 @@ OWN_BYTE_ORDER = int(sys.byteorder == "big")
 _CONNECTING, _ACCEPTING, _REFUSING = b"connecting", b"accepting", b"refusing"
 _CHALLENGE = struct.Struct(">8sHB32s")  # magic, version, loopback only, nonce
 _FIRST_FIELDS = struct.Struct(">IIH")  # rank, size, version
-_FIELDS = struct.Struct(f">IIHBBIH{IDENTITY.size}s32s")  # as in Handshake
+_FIELDS = struct.Struct(f">IIHBBIH{IDENTITY.size}sQ{PLACE_BYTES}s32s")  # as in Handshake
 _ADMITTED = struct.Struct(f">I{IDENTITY.size}s")  # size, process of the accepting end
 
 
@@ -58,14 +60,17 @@ class Handshake(NamedTuple):
     target: int  # the rank that it means to reach
     port: int  # where it listens for other workers; 0: nowhere
     process: bytes  # its identity
+    sources: int  # the hash of its sources
+    place: bytes  # and their folder
     nonce: bytes = b""
 
 
 def introduce(rank: int, size: int, purpose: int, target: int, port: int = 0) -> Handshake:
     """Return what this process sends about itself."""
     return Handshake(
-        rank, size, tags.PROTOCOL_VERSION, OWN_BYTE_ORDER, purpose, target, port, this_process()
-    )
+        rank, size, tags.PROTOCOL_VERSION, OWN_BYTE_ORDER, purpose, target, port, this_process(),
+        *own_sources(),
+    )  # fmt: skip
 
 
 def prove(key: bytes, role: bytes, transcript: bytes) -> bytes:

@@ -1,0 +1,76 @@
+"""Which sources this process runs: its two packages are of one version, and so are all ranks.
+
+Versions are compared by hashes of the sources. Numbers that somebody has to raise by hand would
+let two commits of a checkout meet.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import pathlib
+from typing import NamedTuple
+
+import cobre_kernels
+
+_PACKAGE = pathlib.Path(__file__).resolve().parent
+_PLACE = _PACKAGE.parent
+# What ranks run while they meet and talk. Launchers, reports of launchers and tests do not count.
+_OF_RANKS = ("arguments", "backends", "contract", "journal", "mpi4py", "system")
+
+
+def check_halves() -> None:
+    """Raise ``ImportError`` if ``cobre_kernels`` is of another version than this package.
+
+    Python finds the two one by one. In a folder with a clone it may find this package there, and
+    ``cobre_kernels`` where a wheel is installed.
+    """
+    theirs = pathlib.Path(cobre_kernels.__file__).resolve().parent
+    beside = _PLACE / "cobre_kernels", _PLACE / "kernels" / "cobre_kernels"
+    if theirs in beside or any(map(_is_the_same, beside)):
+        return
+    raise ImportError(
+        f"cobre_comm of {_PLACE} cannot run with cobre_kernels of {theirs.parent}, which is of "
+        f"another version; start Python in another folder than {_PLACE}, take that folder "
+        f"off PYTHONPATH, or install what is there: pip install {_PLACE}"
+    )
+
+
+def _is_the_same(folder: pathlib.Path) -> bool:
+    """Whether a folder has the sources of the ``cobre_kernels`` that Python has found."""
+    from cobre_kernels.machine.version import hash_of, source_hash, sources_of
+
+    same: bool = folder.is_dir() and hash_of(sources_of(folder)) == source_hash()
+    return same
+
+
+class Sources(NamedTuple):
+    """What ranks compare when they meet: the hash of their sources, and where these are."""
+
+    hash: int  # positive, of 63 bits
+    place: bytes  # of one length, filled up with zeros
+
+    def __str__(self) -> str:
+        return f"cobre_comm of {self.place.rstrip(bytes(1)).decode(errors='replace')}"
+
+    def against(self, own_rank: int, other: Sources, rank: int) -> str:
+        """Say that another rank has other sources; "" if it has the same."""
+        if other.hash == self.hash:
+            return ""
+        return (
+            f"rank {rank} runs the {other}, rank {own_rank} runs the {self}, which is another "
+            "version; use one version for all ranks"
+        )
+
+
+@functools.cache
+def own_sources() -> Sources:
+    """Return what this process compares."""
+    from cobre_kernels.machine.version import hash_of, source_hash, sources_of
+    from cobre_kernels.shm.control import PLACE_BYTES
+
+    parts = (each for name in _OF_RANKS for each in sources_of(_PACKAGE / name))
+    ours = [*_PACKAGE.glob("*.py"), *parts]
+    whole = hashlib.sha256(f"{source_hash()} {hash_of(ours)}".encode()).digest()
+    place = f"{_PLACE} (sources {whole.hex()[:8]})".encode()[-PLACE_BYTES:]
+    return Sources(int.from_bytes(whole[:8]) >> 1, place.ljust(PLACE_BYTES, b"\0"))

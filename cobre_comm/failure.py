@@ -390,20 +390,20 @@ _OF_NUMBERS = {
 
 def _describe_call(signature: int, compared: int, count: int) -> str:
     operation, dtype, argument = describe(signature)
-    number = signature & 0xFF
+    number, own = signature & 0xFF, own_call(signature)
+    served = f" of {own}" if own not in ("", operation) else ""
     if not dtype:
         # What an exact sum compares says nothing to a user, nor does a hash.
         has_amount = compared and number not in DATA_CALLS and number != RESET
-        return f"called {operation}" + (f" of {compared}" if has_amount else "")
+        return f"called {operation}" + (f" of {compared}" if has_amount else "") + served
     nouns = "element" if count == 1 else "elements"
     amount = f"{compared} bytes" if number == BROADCAST else f"{count} {nouns}"
     if number not in (BROADCAST, ALLREDUCE):
         amount = f"sends {amount}"
     called = f"called {operation}({', '.join(filter(None, [argument, dtype, amount]))})"
-    own = own_call(signature)
     if number == ALLREDUCE and count == 1 and not own and (argument, dtype) in _OF_NUMBERS:
         return f"{called}, as {_OF_NUMBERS[argument, dtype]} does"
-    return f"{called} of {own}" if own else called
+    return called + served
 
 
 def _pending_exception(comm: View) -> BaseException:

@@ -34,6 +34,7 @@ from cobre_kernels.collective.calls import (
     FENCE,
     GATHERV,
     HASH_MASK,
+    HASH_SHIFT,
     PHASE_NUMBER,
     SPLIT_COLOR,
     STOP,
@@ -348,7 +349,7 @@ class KernelBackend(Communicator):
         lengths, element_type = region_layout(shape, dtype, placement)
         words = f"{lengths} {slow_path.describe_dtype(element_type)} {placement}"
         layout = zlib.crc32(words.encode())
-        signature = CREATE_REGION | (layout & HASH_MASK) << 32
+        signature = CREATE_REGION | (layout & HASH_MASK) << HASH_SHIFT
         self._agree_on(signature, math.prod(lengths) * element_type.itemsize)
         return lengths, element_type
 
@@ -455,13 +456,25 @@ class KernelBackend(Communicator):
 
         The time of the method is in a row of its own too, and in no phase of the program.
         """
-        self._comm.own = own_mark(name)
         outer = self._resume(journal.IN_LIBRARY)
+        try:
+            with self._serving(name):
+                yield
+        finally:
+            self._resume(outer)
+
+    @contextlib.contextmanager
+    def _serving(self, name: str) -> Iterator[None]:
+        """Have ranks compare for which method they call: the outermost one, if one calls another.
+
+        A rank that serves another method, or the program itself, disagrees.
+        """
+        outer = self._comm.own
+        self._comm.own = outer or own_mark(name)
         try:
             yield
         finally:
-            self._resume(outer)
-            self._comm.own = 0
+            self._comm.own = outer
 
     def _fence_region(self, identity: int) -> None:
         """Wait at a fence for all ranks of this node; the step publishes all writes before it."""

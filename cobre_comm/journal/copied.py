@@ -13,6 +13,8 @@ from cobre_kernels.collective import dtypes
 from cobre_kernels.collective.calls import (
     DATA_CALLS,
     EXACT_SUM,
+    HASH_MASK,
+    HASH_SHIFT,
     OPERATIONS,
     own_call,
     unpack_signature,
@@ -207,7 +209,9 @@ def describe(signature: int) -> tuple[str, str, str]:
     call = DATA_CALLS.get(signature & 0xFF)
     if call is None or operation == OPERATIONS[EXACT_SUM]:
         return operation, "", ""
-    dtype = dtypes.NAMES.get(code, f"dtype #{signature >> 32:08x}")  # structured, text, time
+    dtype = dtypes.NAMES.get(
+        code, f"dtype #{signature >> HASH_SHIFT & HASH_MASK:06x}"
+    )  # structured, text, time
     if "op" in call._fields:
         known = [op.name for op in ReduceOp if op == argument]
         return operation, dtype, known[0] if known else f"op {argument}"

@@ -9,6 +9,7 @@ import functools
 import pickle
 import platform
 import time
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from cobre_comm.mpi4py.specifications import (
     blocks,
     elements,
     fill,
+    usual_float_mode,
 )
 
 PROC_NULL, ROOT, UNDEFINED, COMM_TYPE_SHARED, BOTTOM = -1, -3, -32766, 0, 0
@@ -80,7 +82,8 @@ class Comm(Partial):
         return Intracomm(self._comm.split_local()).Split(split_type, key)
 
     def Dup(self, info: Any = None) -> Comm:
-        return self.Split()
+        with self._serves("Dup"):
+            return self.Split()
 
     Clone = Dup
 
@@ -108,6 +111,10 @@ class Comm(Partial):
 
     def Scatterv(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         """Broadcast all blocks, of which each rank takes its own."""
+        with self._serves("Scatter"):
+            self._scatter(sendbuf, recvbuf, root)
+
+    def _scatter(self, sendbuf: Any, recvbuf: Any, root: int) -> None:
         packed, table = np.empty(0), np.zeros((2, self.size), dtype=np.int64)
         if self.rank == root:
             send, counts, displs = blocks(sendbuf, self.size)
@@ -127,7 +134,8 @@ class Comm(Partial):
         send, *parts = blocks(
             [recv, counts, displs, None] if sendbuf is None else sendbuf, self.size
         )
-        got = self.alltoall([send[d : d + n] for n, d in zip(*parts, strict=True)])
+        with self._serves("Alltoall"):
+            got = self.alltoall([send[d : d + n] for n, d in zip(*parts, strict=True)])
         for n, d, block in zip(counts, displs, got, strict=True):
             fill(recv[d : d + n], block)
 
@@ -138,24 +146,30 @@ class Comm(Partial):
         send = recv if sendbuf is IN_PLACE else elements(sendbuf)
         ours = op.ours(send.dtype)
         if not send.size:
-            self._comm.barrier()
+            with self._serves("Allreduce", op):
+                self._comm.barrier()
         elif ours is None:
-            fill(recv, op.fold(self._everyone(send)))
+            with self._serves("Allreduce", op):
+                everyone = self._everyone(send)
+            fill(recv, op.fold(everyone))
         else:
             self._comm.allreduce(send, recv, ours)
 
     def Reduce(self, sendbuf: Any, recvbuf: Any, op: Op = SUM, root: int = 0) -> None:
-        self._comm.broadcast(np.empty(0), int(root))  # a root that is no rank, or not everyone's
-        others = None if self.rank == root else np.empty_like(elements(sendbuf))
-        self.Allreduce(sendbuf, recvbuf if others is None else others, op)
+        with self._serves("Reduce", op):
+            # Nobody reduces to a root that is no rank, or not everyone's.
+            self._comm.broadcast(np.empty(0), int(root))
+            others = None if self.rank == root else np.empty_like(elements(sendbuf))
+            self.Allreduce(sendbuf, recvbuf if others is None else others, op)
 
     def Reduce_scatter(
         self, sendbuf: Any, recvbuf: Any, recvcounts: Any = None, op: Op = SUM
     ) -> None:
         recv = elements(recvbuf).reshape(-1)
         total = (recv if sendbuf is None else elements(sendbuf).reshape(-1)).copy()
-        self.Allreduce(IN_PLACE, total, op)
-        counts = self.allgather(recv.size) if recvcounts is None else recvcounts
+        with self._serves("Reduce_scatter", op):
+            self.Allreduce(IN_PLACE, total, op)
+            counts = self.allgather(recv.size) if recvcounts is None else recvcounts
         if sum(counts) != total.size:
             raise ValueError(f"blocks of {counts} do not fill a buffer of {total.size}")
         count, begin = counts[self.rank], sum(counts[: self.rank])
@@ -166,10 +180,12 @@ class Comm(Partial):
         self.Reduce_scatter(sendbuf, recvbuf, [size] * self.size, op)
 
     def Scan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
-        self._scan(sendbuf, recvbuf, op, self.rank + 1)
+        with self._serves("Scan", op):
+            self._scan(sendbuf, recvbuf, op, self.rank + 1)
 
     def Exscan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
-        self._scan(sendbuf, recvbuf, op, self.rank)
+        with self._serves("Exscan", op):
+            self._scan(sendbuf, recvbuf, op, self.rank)
 
     def _scan(self, sendbuf: Any, recvbuf: Any, op: Op, ranks: int) -> None:
         recv = elements(recvbuf).reshape(-1)
@@ -182,6 +198,13 @@ class Comm(Partial):
             return recv[displs[self.rank] :][: counts[self.rank]]
         return elements(send)
 
+    def _serves(self, call: str, op: Any = None) -> AbstractContextManager[None]:
+        """Have ranks compare which call of mpi4py they make, where collectives do not tell."""
+        comm: Any = self._comm
+        operation = f"({getattr(op, 'name', 'MPI_OP_USER').removeprefix('MPI_')})" if op else ""
+        serving: AbstractContextManager[None] = comm._serving(f"mpi4py.{call}{operation}")
+        return serving
+
     def _everyone(self, send: Any) -> Any:
         """Return the elements of all ranks, shape (size, n)."""
         everyone = np.empty((self.size, send.size), dtype=send.dtype)
@@ -191,34 +214,45 @@ class Comm(Partial):
     barrier = Barrier
 
     def bcast(self, obj: Any, root: int = 0) -> Any:
-        got = objects.broadcast(self._comm, obj, int(root))
+        with self._serves("bcast"):
+            got = objects.broadcast(self._comm, obj, int(root))
         return pickle.loads(pickle.dumps(got)) if self.rank == root else got  # a copy, as mpi4py's
 
     def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
-        return objects.gather(self._comm, sendobj, int(root))
+        with self._serves("gather"):
+            return objects.gather(self._comm, sendobj, int(root))
 
     def allgather(self, sendobj: Any) -> list[Any]:
-        return objects.allgather(self._comm, sendobj)
+        with self._serves("allgather"):
+            return objects.allgather(self._comm, sendobj)
 
     def scatter(self, sendobj: Any, root: int = 0) -> Any:
         if self.rank == root and len(sendobj := list(sendobj)) != self.size:
             raise ValueError(f"scatter: expecting {self.size} items, got {len(sendobj)}")
-        return self.bcast(sendobj, root)[self.rank]
+        with self._serves("scatter"):
+            return self.bcast(sendobj, root)[self.rank]
 
     def alltoall(self, sendobj: Any) -> list[Any]:
-        return [row[self.rank] for row in self.allgather(list(sendobj))]
+        with self._serves("alltoall"):
+            return [row[self.rank] for row in self.allgather(list(sendobj))]
 
     def reduce(self, sendobj: Any, op: Op = SUM, root: int = 0) -> Any:
-        return _folded(op, self.gather(sendobj, root))
+        with self._serves("reduce", op):
+            everyone = self.gather(sendobj, root)
+        return _folded(op, everyone)
 
     def allreduce(self, sendobj: Any, op: Op = SUM) -> Any:
-        return _folded(op, self.allgather(sendobj))
+        return _folded(op, self._objects_of_all("allreduce", sendobj, op))
 
     def scan(self, sendobj: Any, op: Op = SUM) -> Any:
-        return _folded(op, self.allgather(sendobj)[: self.rank + 1])
+        return _folded(op, self._objects_of_all("scan", sendobj, op)[: self.rank + 1])
 
     def exscan(self, sendobj: Any, op: Op = SUM) -> Any:
-        return _folded(op, self.allgather(sendobj)[: self.rank])
+        return _folded(op, self._objects_of_all("exscan", sendobj, op)[: self.rank])
+
+    def _objects_of_all(self, call: str, sendobj: Any, op: Op) -> list[Any]:
+        with self._serves(call, op):
+            return self.allgather(sendobj)
 
 
 class Intracomm(Comm):
@@ -230,7 +264,8 @@ VERSION = cobre_comm.__version__
 
 
 def _folded(op: Any, values: list[Any] | None) -> Any:
-    return functools.reduce(op, values) if values else None
+    with usual_float_mode():
+        return functools.reduce(op, values) if values else None
 
 
 def Alloc_mem(size: int, info: Any = None) -> memoryview:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from operator import index
 from typing import Any, NoReturn
 
 import numpy as np
+from cobre_kernels.machine.float_mode import leave_float_mode_kernel, return_to_float_mode_kernel
 from numpy.typing import NDArray
 
 from cobre_comm.arguments.arrays import plain_array
@@ -93,7 +95,9 @@ class Op(Partial):
     def fold(self, arrays: Array) -> Any:
         if self._of_arrays is None:
             raise NotHere(f"{self.name} of arrays", "is comm.allreduce((value, place), op) here")
-        return functools.reduce(self._of_arrays, arrays[1:], arrays[0].copy()).astype(arrays.dtype)
+        with usual_float_mode():
+            folded = functools.reduce(self._of_arrays, arrays[1:], arrays[0].copy())
+            return folded.astype(arrays.dtype)
 
 
 OPERATIONS: dict[str, tuple[Any, Any]] = {
@@ -113,6 +117,17 @@ OPERATIONS: dict[str, tuple[Any, Any]] = {
     "MAXLOC": (lambda x, y: tuple(x if (x[0], y[1]) >= (y[0], x[1]) else y), None),
 }
 OPS = {name: Op(name, *functions) for name, functions in OPERATIONS.items()}
+
+
+@contextlib.contextmanager
+def usual_float_mode() -> Iterator[None]:
+    """Compute in the mode of every thread that begins, whatever a library has set in this one."""
+    kept = np.empty(1, dtype=np.int64)
+    leave_float_mode_kernel.call(kept.ctypes.data)
+    try:
+        yield
+    finally:
+        return_to_float_mode_kernel.call(kept.ctypes.data)
 
 
 def elements(spec: Any) -> Array:

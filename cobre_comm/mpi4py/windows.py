@@ -57,13 +57,19 @@ class Win(Partial):
 
     @classmethod
     def Allocate(cls, size: int, disp_unit: int = 1, info: Any = None, comm: Any = None) -> Win:
-        return cls(size, disp_unit, comm._comm if comm else LocalBackend())
+        return cls._made("Win.Allocate", size, disp_unit, comm)
 
     @classmethod
     def Allocate_shared(
         cls, size: int, disp_unit: int = 1, info: Any = None, comm: Any = None
     ) -> Win:
-        return cls(size, disp_unit, comm._comm if comm else LocalBackend(), line=1)
+        return cls._made("Win.Allocate_shared", size, disp_unit, comm, line=1)
+
+    @classmethod
+    def _made(cls, call: str, size: int, unit: int, comm: Any, line: int = CACHE_LINE) -> Win:
+        of: Any = comm._comm if comm else LocalBackend()
+        with of._serving(f"mpi4py.{call}"):
+            return cls(size, unit, of, line)
 
     def tomemory(self) -> memoryview:
         return self._part(self._comm.rank).data

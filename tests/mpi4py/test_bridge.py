@@ -1,5 +1,6 @@
 """What the bridge takes and lacks, and who finds it."""
 
+import contextlib
 import pathlib
 import sys
 
@@ -9,6 +10,7 @@ import pytest
 from cobre_comm import CollectiveFailed, InvalidCommunicator, InvalidRoot
 from cobre_comm.mpi4py import MPI
 from cobre_comm.mpi4py.specifications import blocks, elements
+from cobre_comm.testing.cases.collectives.float_modes import mode_of
 from cobre_comm.testing.cases.raised import raises
 from tests.command import python
 from tests.forked import on_forks
@@ -133,6 +135,92 @@ def test_ranks_that_reduce_to_different_roots_are_told_both(comm):
     assert "root=0" in str(error)
     assert "root=1" in str(error)
     assert recv[0] == 0
+
+
+def own_sum(x, y, datatype):
+    if datatype is None:
+        return x + y
+    into = np.frombuffer(y)
+    into += np.frombuffer(x)
+    return None
+
+
+OWN = MPI.Op.Create(own_sum)
+ONES, WORDS, RECV, ROOM = np.ones(4), np.ones(4, dtype=np.int64), np.zeros(4), np.zeros(8)
+# What rank 0 calls, and what rank 1 calls.
+DIFFERENT = {
+    "MAX and SUM of objects": [lambda w: w.allreduce(1, MPI.MAX), lambda w: w.allreduce(1)],
+    "LXOR and BXOR": [
+        lambda w: w.Allreduce(WORDS, WORDS.copy(), MPI.LXOR),
+        lambda w: w.Allreduce(WORDS, WORDS.copy(), MPI.BXOR),
+    ],
+    "SUM and LXOR": [
+        lambda w: w.Allreduce(WORDS, WORDS.copy()),
+        lambda w: w.Allreduce(WORDS, WORDS.copy(), MPI.LXOR),
+    ],
+    "an own operation and SUM": [
+        lambda w: w.Allreduce(ONES, RECV, OWN), lambda w: w.Allreduce(ONES, RECV),
+    ],
+    "an own operation and REPLACE": [
+        lambda w: w.Allreduce(ONES, RECV, OWN), lambda w: w.Allreduce(ONES, RECV, MPI.REPLACE),
+    ],
+    "types of an own operation": [
+        lambda w: w.Allreduce(ONES, RECV, OWN),
+        lambda w: w.Allreduce(WORDS, WORDS.copy(), OWN),
+    ],
+    "Scan and Exscan": [lambda w: w.Scan(ONES, RECV), lambda w: w.Exscan(ONES, RECV)],
+    "Scan of SUM and of MAX": [
+        lambda w: w.Scan(ONES, RECV), lambda w: w.Scan(ONES, RECV, MPI.MAX),
+    ],
+    "scan and exscan": [lambda w: w.scan(1), lambda w: w.exscan(1)],
+    "allgather and allreduce": [lambda w: w.allgather(1), lambda w: w.allreduce(1)],
+    "gather and reduce": [lambda w: w.gather(1), lambda w: w.reduce(1)],
+    "bcast and scatter": [lambda w: w.bcast([1, 2]), lambda w: w.scatter([1, 2])],
+    "alltoall and allgather": [lambda w: w.alltoall([1, 2]), lambda w: w.allgather([1, 2])],
+    "Alltoall and alltoall": [lambda w: w.Alltoall(ONES, RECV), lambda w: w.alltoall([1, 2])],
+    "Bcast and bcast": [lambda w: w.Bcast(RECV), lambda w: w.bcast(1)],
+    "Bcast and Scatter": [lambda w: w.Bcast(RECV), lambda w: w.Scatter(None, RECV)],
+    "Allgather and allgather": [lambda w: w.Allgather(ONES, ROOM), lambda w: w.allgather(ONES)],
+    "Reduce and Allreduce": [lambda w: w.Reduce(ONES, RECV), lambda w: w.Allreduce(ONES, RECV)],
+    "Reduce of SUM and of MAX": [
+        lambda w: w.Reduce(ONES, RECV), lambda w: w.Reduce(ONES, RECV, MPI.MAX),
+    ],
+    "Reduce_scatter and Allreduce": [
+        lambda w: w.Reduce_scatter_block(ONES, RECV[:2]), lambda w: w.Allreduce(ONES, RECV),
+    ],
+    "Allreduce of nothing and Barrier": [
+        lambda w: w.Allreduce(ONES[:0], RECV[:0]), lambda w: w.Barrier(),
+    ],
+    "Dup and Split": [lambda w: w.Dup(), lambda w: w.Split(0)],
+    "windows": [
+        lambda w: MPI.Win.Allocate(8, comm=w), lambda w: MPI.Win.Allocate_shared(8, comm=w),
+    ],
+}  # fmt: skip
+
+
+@on_forks(2, "shm", "tcp", env={"COBRE_TCP_TOKEN": "secret"})
+def test_ranks_that_make_different_calls_are_told_so(comm):
+    for name, calls in DIFFERENT.items():
+        error = raises(CollectiveFailed, calls[comm.rank], MPI.Intracomm(comm).Dup())
+        assert "ranks disagree" in str(error), name
+
+
+@on_forks(2, "shm", "tcp")
+def test_what_ranks_call_is_told_in_the_words_of_mpi4py(comm):
+    call, op = MPI.Intracomm(comm).Scan, (MPI.SUM, MPI.MAX)[comm.rank]
+    error = raises(CollectiveFailed, call, ONES, RECV, op)
+    assert str(error).count("of mpi4py.Scan(SUM)") == 1
+    assert str(error).count("of mpi4py.Scan(MAX)") == 1
+
+
+@on_forks(2, "shm")
+def test_what_the_bridge_folds_has_the_usual_floating_point_mode(comm):
+    tiny, world, found = (5e-324, 1e-323)[comm.rank], MPI.Intracomm(comm), np.empty(3)
+    with mode_of("flush") if comm.rank else contextlib.nullcontext():
+        world.Allreduce(np.array([0.0, tiny, (0.0, 1e-323)[comm.rank]]), found, MPI.LXOR)
+        largest = world.allreduce(tiny, MPI.MAX)
+    assert found.tolist() == [0.0, 0.0, 1.0]
+    assert largest == 1e-323
 
 
 @pytest.mark.parametrize(

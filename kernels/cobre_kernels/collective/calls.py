@@ -9,7 +9,8 @@ A signature is a word that says what a rank called, so that ranks compare it in 
     bits 0-7      the operation
     bits 8-15     the code of the dtype
     bits 16-31    the ReduceOp, or the root
-    bits 32-60    a hash of a dtype that has no code; with bit 61, an index of OWN_CALLS
+    bits 32-39    with bit 61, an index of OWN_CALLS
+    bits 40-60    a hash of a dtype that has no code, or of the layout of a region
     bit 61        the library makes this call for itself
     bit 62        a rank is asked to stop (stop.py)
     bit 63        the rank's cell shows where its output lies (shm/region.py)
@@ -60,13 +61,28 @@ OPERATIONS = {
     PHASE_NUMBER: "phase_number",
 }
 
-HASH_MASK = 0x1FFFFFFF
+HASH_MASK = 0x1FFFFF
+HASH_SHIFT = 40
 OWN = 1 << 61
 STOP = 1 << 62
 CALLED = STOP - 1  # the part of a signature that says what was called
 
 
-# The methods that call collectives of their own, whose elements have a dtype with a code.
+# The calls of mpi4py that collectives serve which do not tell one such call from another.
+_OF_MPI4PY = (
+    "Scatter", "Alltoall", "Dup", "Win.Allocate", "Win.Allocate_shared",
+    "bcast", "scatter", "gather", "allgather", "alltoall",
+)  # fmt: skip
+_REDUCTIONS = (
+    "Allreduce", "Reduce", "Reduce_scatter", "Scan", "Exscan",
+    "allreduce", "reduce", "scan", "exscan",
+)  # fmt: skip
+_OPS_OF_MPI4PY = (
+    "SUM", "PROD", "MIN", "MAX", "LAND", "LOR", "LXOR", "BAND", "BOR", "BXOR", "REPLACE", "NO_OP",
+    "MINLOC", "MAXLOC", "OP_USER",
+)  # fmt: skip
+
+# The methods that call collectives of their own.
 OWN_CALLS = (
     "create_shared_region",
     "create_work",
@@ -76,6 +92,8 @@ OWN_CALLS = (
     "objects.broadcast",
     "objects.gather",
     "objects.allgather",
+    *(f"mpi4py.{call}" for call in _OF_MPI4PY),
+    *(f"mpi4py.{call}({op})" for call in _REDUCTIONS for op in _OPS_OF_MPI4PY),
 )
 
 
@@ -86,7 +104,7 @@ def own_mark(name):
 
 def own_call(signature):
     """Return the method for which the library makes a call; "" if the call is the program's."""
-    return OWN_CALLS[signature >> 32 & 0x1FFFFFFF] if signature & OWN else ""
+    return OWN_CALLS[signature >> 32 & 0xFF] if signature & OWN else ""
 
 
 class Barrier(NamedTuple):
@@ -191,7 +209,7 @@ class BodyStatus(NamedTuple):
 @routine
 def signature_of(operation, dtype, argument):
     """Pack an operation, a dtype word (code + hash << 8) and a ReduceOp or root."""
-    return operation | (dtype & 0xFF) << 8 | (argument & 0xFFFF) << 16 | (dtype >> 8) << 32
+    return operation | (dtype & 0xFF) << 8 | (argument & 0xFFFF) << 16 | (dtype >> 8) << HASH_SHIFT
 
 
 @routine

@@ -27,6 +27,7 @@ RARE = {
     "no_descriptor": 6,
     "late_with_pipe": 3,
     "killed_early": 3,
+    "threads_first": 4,
 }
 USUAL = 10
 LIMIT_S = 8.0  # of a wait for a live rank, long after all that is promised within a second
@@ -36,11 +37,11 @@ ON_ONE_MACHINE = {"tiny_memory": ("shm",), "unauthenticated": ("tcp", "tcp-flat"
                   "fifo": ("tcp", "tcp-flat")}  # fmt: skip
 # What takes from the process what an MPI itself needs.
 NOT_WITH_MPI = {"exec", "descriptors", "memory", "suspended", "tiny_memory", "full_stdout", "fifo",
-                "no_descriptor", "killed_early"}  # fmt: skip
+                "no_descriptor", "killed_early", "threads_first"}  # fmt: skip
 # What may strike a rank that calls MPI between nodes: its launcher, or MPI itself, ends the job.
 INSIDE_MPI = {"killed", "terminated", "crashed", "orphan", "orphan_of_libc"}
-SAYS_GOODBYE = {"closed", "exit_0", "exit_code", "raised"}
-BY_RUN = {"full_stdout", "killed_early"}
+SAYS_GOODBYE = {"closed", "exit_0", "exit_code", "raised", "raised_oddly"}
+BY_RUN = {"full_stdout", "killed_early", "threads_first"}
 BY_HAND = {
     "descriptors",
     "no_descriptor",
@@ -146,4 +147,4 @@ def _can_be_with_mpi(fault):
     return fault.kind not in INSIDE_MPI and not (is_alone and ends)
 
 
-SIMPLE = {"signals", "children", "suspended", "launcher_paused", "use_in_child"}
+SIMPLE = {"threads_first", "signals", "children", "suspended", "launcher_paused", "use_in_child"}

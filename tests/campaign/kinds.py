@@ -26,6 +26,10 @@ PLANTED = "planted"  # each rank meets the others, or says in time what stands i
 OUTSIDE = Victim.now  # notes the moment; a process outside reads the account, and strikes
 KINDS |= {
     "raised": Kind(LOST, strike.raise_error, 1),
+    "raised_oddly": Kind(LOST, strike.raise_odd_error, 1),
+    "float_mode": Kind(NOTHING, strike.change_float_mode),
+    "frozen": Kind(NOTHING, strike.freeze_time),
+    "threads_first": Kind(NOTHING, strike.load_in_threads),
     "exec": Kind(LOST, strike.become_another_program),
     "two_killed": Kind(LOST, sending(signal.SIGKILL), -signal.SIGKILL),
     "two_raised": Kind(LOST, strike.raise_error, 1),
@@ -111,4 +115,8 @@ WHEN = {
     "no_descriptor": RUNNING,
     "late_with_pipe": (STEP,),
     "killed_early": (START,),
+    "raised_oddly": (STEP,),
+    "float_mode": (STEP,),
+    "frozen": (STEP,),
+    "threads_first": (START,),
 }

@@ -4,10 +4,15 @@ import json
 import os
 import resource
 import signal
+import threading
+import time
+from unittest import mock
 
 import numba
 import numpy as np
 
+from cobre_comm import LocalBackend
+from cobre_comm.testing.cases.collectives.float_modes import MODES, mode_of
 from cobre_comm.testing.cases.faults.calling import collective
 from tests.faults.odd import bytes_of_addresses, limited, no_descriptor_left, open_pipe
 from tests.jit.parallel_loops import last_is_wrong
@@ -20,6 +25,49 @@ class Boom(Exception):
 def raise_error(victim):
     victim.now()
     raise Boom("a fault of the rank's own")
+
+
+class OddBoom(Exception):
+    """An exception that compares as arrays do: a comparison has no truth."""
+
+    def __eq__(self, other):
+        raise ValueError("the truth of a comparison is ambiguous")
+
+    __hash__ = Exception.__hash__
+
+
+def raise_odd_error(victim):
+    victim.now()
+    try:
+        raise OddBoom("a fault of the rank's own")
+    except OddBoom as error:
+        raise error from OddBoom("its cause")
+
+
+def change_float_mode(victim):
+    """Compute in another floating-point mode from now on, as a library may have it."""
+    victim.now()
+    if MODES:
+        victim.taken.enter_context(mode_of([*MODES][victim.fault.seed % len(MODES)]))
+
+
+def freeze_time(victim):
+    """Stop the clocks of Python, as programs do in their tests."""
+    victim.now()
+    for name in ("time", "monotonic", "perf_counter"):
+        for clock in (name, f"{name}_ns"):
+            now = getattr(time, clock)()
+            victim.taken.enter_context(mock.patch.object(time, clock, return_value=now))
+
+
+def load_in_threads(victim):
+    """Have threads be the first that need machine code."""
+    victim.now()
+    threads = [threading.Thread(target=lambda: LocalBackend().barrier()) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def become_another_program(victim):

@@ -1,7 +1,9 @@
 """Functions that are loaded from caches keep apart: each closure of ours has a name of its own."""
 
 import json
+import os
 
+import pytest
 from cobre_kernels.machine.own_names import copy_of, own_named
 
 from tests.command import python
@@ -55,3 +57,15 @@ def test_two_functions_from_caches_of_two_processes_draw_their_own_numbers(tmp_p
     ]
     both = "import of_uniform as u, of_normal as n; print([x.drawn(7).tolist() for x in (n, u)])"
     assert json.loads(python("-c", both, cwd=tmp_path).stdout) == alone
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", ["0", "3"])
+def test_every_two_functions_from_caches_keep_apart(tmp_path, level):
+    """Also where LLVM inlines nothing, so that each function keeps its symbol."""
+    environment = {**os.environ, "NUMBA_OPT": level, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    program = "-m", "tests.jit.pairs_from_caches", str(tmp_path)
+    found = json.loads(python(*program, env=environment).stdout)
+    assert found["wrong"] == []
+    assert found["compiled together"] == 0, "what is compiled anew is from no cache"
+    assert found["pairs"] > 1900

@@ -1,0 +1,125 @@
+"""Cached functions that call ours, each compiled in a process of its own, loaded together.
+
+python -m tests.jit.pairs_from_caches FOLDER
+
+Each function is compiled by ranks that are forks of this process, so that numba counts alike in all
+of them. Then other forks load all functions, in both orders: so of each two functions each has been
+loaded before the other. What a function gives has to be what it gives as a function of Python.
+"""
+
+import importlib
+import itertools
+import json
+import pathlib
+import sys
+
+import numpy as np
+
+from cobre_comm import random, routine
+from tests.forked import ranks
+
+HEAD = """
+from numba import njit
+from cobre_comm import ReduceOp, random
+from tests.jit.pairs_from_caches import CUBE, SQUARE
+
+@njit(cache=True)
+def caller(comm, region, work, key, x, words, out, room, tables):
+    {}
+"""
+OPERATIONS = [
+    *(f"comm.allreduce(x, out, ReduceOp.{op}); return out" for op in ("SUM", "MIN", "MAX", "PROD")),
+    *(f"comm.allreduce(words, words, ReduceOp.{op}); return words" for op in ("BAND", "BOR")),
+    "comm.allgather(x, room); return room",
+    "comm.allgatherv(x, room, tables[0], tables[1]); return room",
+    "comm.gatherv(x, room, tables[0], tables[1], 0); return room",
+    "comm.broadcast(x, 1); return x",
+    "comm.barrier(); return 7",
+    "region.fence(); return 8",
+]
+VALUES = [
+    *("comm.rank", "comm.size", "comm.is_leader", "comm.stop_requested()", "comm.exact_sum(x)"),
+    *(f"comm.{name}({value})" for name in ("sum", "min", "max") for value in ("x[0]", "words[0]")),
+    *("comm.block(7)", "comm.layout(7)", "comm.layout(7, 3)"),
+    *("region.count", "region.nbytes", "region.shape", "region.as_slice()", "region.block(1, 3)"),
+    *("work.count", "work.first", "work.last", "work.claim() in (0, 1, 2, 3)"),
+    *(f"random.{name}(key, {i})" for name in ("uniform", "normal") for i in ("3", "words")),
+    *(f"random.integers(key, {i}, 99)" for i in ("3", "words")),
+    *("random.stream(1)", "random.stream(1, 2)", "SQUARE(x[0])", "CUBE(x[0])"),
+]
+SOURCES = [*OPERATIONS, *(f"return {value}" for value in VALUES)]
+
+
+def made(power):
+    @routine
+    def closure(x):
+        return x**power
+
+    return closure
+
+
+SQUARE, CUBE = made(2), made(3)
+
+
+def judge(comm, modules):
+    """Call the functions of modules; return those that are wrong, and how many were compiled."""
+    wrong, compiled = [], 0
+    with comm.create_shared_region(4) as region, comm.create_work(4) as work:
+        for name in modules:
+            caller = importlib.import_module(name).caller
+            found, right = (
+                call(comm, region, work, *given(comm)) for call in (caller, plain(caller))
+            )
+            compiled += sum(caller.stats.cache_misses.values())
+            if not same(found, right):
+                wrong.append(f"{name}: {found!r} instead of {right!r}")
+    return wrong, compiled
+
+
+def plain(caller):
+    """Return a function of Python with the sources of a compiled one."""
+    names = dict(caller.py_func.__globals__, SQUARE=SQUARE.py_func, CUBE=CUBE.py_func)
+    return type(caller.py_func)(caller.py_func.__code__, names)
+
+
+def given(comm):
+    """Return arguments that tell ranks and functions apart."""
+    x = np.array([2.5, -1.0, 4.0]) + comm.rank
+    words = np.array([6, 3, 12]) + comm.rank
+    tables = np.full(comm.size, 3), 3 * np.arange(comm.size)
+    return random.stream(1, 2), x, words, np.zeros(3), np.zeros(3 * comm.size), tables
+
+
+def same(found, right):
+    """Compare numbers, arrays and tuples of them, with their types."""
+    if isinstance(right, tuple):
+        return len(found) == len(right) and all(map(same, found, right))
+    kinds = {np.asarray(each).dtype.kind for each in (found, right)}
+    return len(kinds) == 1 and np.array_equal(found, right)
+
+
+def told(outcomes):
+    """Return what is wrong on any rank, and how many functions were compiled on all of them."""
+    values = [each.value for each in outcomes]
+    return [text for wrong, _ in values for text in wrong], sum(count for _, count in values)
+
+
+def main(folder):
+    sys.path.insert(0, folder)
+    names = [f"of_{number}" for number in range(len(SOURCES))]
+    for name, source in zip(names, SOURCES, strict=True):
+        pathlib.Path(folder, f"{name}.py").write_text(HEAD.format(source.replace("; ", "\n    ")))
+    alone = [told(ranks("shm", 2, judge, [name])) for name in names]
+    together = [told(ranks("shm", 2, judge, order)) for order in (names, names[::-1])]
+    wrong = list(itertools.chain.from_iterable(text for text, _ in [*alone, *together]))
+    found = {
+        "functions": len(names), "pairs": len(names) * (len(names) - 1), "wrong": wrong,
+        "compiled alone": sum(count for _, count in alone),
+        "compiled together": sum(count for _, count in together),
+        "processes": 2 * len(alone) + 2 * len(together),
+    }  # fmt: skip
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -294,7 +294,7 @@ def _call_here(
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        if error in raised:
+        if any(error is each for each in raised):
             raise
         raise WorkerError(0, exit_code_of(error), error) from error
     return LaunchResult([value], [WorkerInfo(0, os.getpid(), "local", wall_time_s)])

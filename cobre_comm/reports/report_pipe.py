@@ -119,12 +119,12 @@ def exit_code_of(error: BaseException) -> int:
 
 def lost_ranks(error: BaseException | None) -> tuple[int, ...]:
     """Return the ranks that an error of ours names, searched along its causes and contexts."""
-    seen: list[BaseException] = []
-    while error is not None and error not in seen:
-        ranks = getattr(error, "ranks", ())
-        if ranks and type(error).__module__ == "cobre_comm.errors":
+    seen: set[int] = set()  # by identity: the == of an exception is code of others
+    while error is not None and id(error) not in seen:
+        is_ours = type(error).__module__ == "cobre_comm.errors"
+        if is_ours and (ranks := getattr(error, "ranks", None)):
             return tuple(ranks)
-        seen.append(error)
+        seen.add(id(error))
         error = error.__cause__ or error.__context__
     return ()
 

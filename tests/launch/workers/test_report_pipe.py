@@ -5,9 +5,17 @@ import pickle
 import threading
 import time
 
+import numpy as np
 import pytest
 
-from cobre_comm import CollectiveFailed, InitializationFailed, InvalidCommunicator
+from cobre_comm import (
+    CollectiveFailed,
+    InitializationFailed,
+    InvalidCommunicator,
+    WorkerError,
+    launch,
+    report_progress,
+)
 from cobre_comm.processes.loop import Inbox, LauncherLoop, Outbox
 from cobre_comm.reports import frames
 from cobre_comm.reports.report_pipe import VARIABLE, Report, claim, lost_ranks
@@ -93,6 +101,36 @@ def test_which_ranks_an_error_tells_of():
     wrapped = RuntimeError("training failed")
     wrapped.__context__ = lost
     assert Report.of(wrapped).lost == (1,)
+
+
+class Odd(Exception):
+    """An exception that cannot be compared, with ranks of its own."""
+
+    ranks = np.arange(2)
+
+    def __eq__(self, other):
+        raise TypeError("it cannot be compared")
+
+
+def test_exceptions_are_told_apart_by_identity():
+    again = Odd("again")
+    again.__context__ = Odd("first")
+    assert Report.of(again).lost == ()
+    again.__context__.__context__ = again
+    assert lost_ranks(again) == ()
+
+    def stop(rank, payload):
+        raise Odd("of the program")
+
+    def work(comm):
+        try:
+            report_progress(1)
+        except Odd:
+            raise again from None
+
+    with pytest.raises(WorkerError) as caught:
+        launch(work, 1, on_progress=stop)
+    assert caught.value.inner is again
 
 
 def test_an_exit_follows_from_the_loss_that_was_caught_before(monkeypatch):

@@ -13,6 +13,7 @@ from cobre_comm.errors import WorkerError
 from cobre_comm.launching.interrupt import outcome_of
 from cobre_comm.launching.pickling import dumps
 from cobre_comm.reports.exception_text import cut
+from cobre_comm.reports.raised import type_of
 from cobre_comm.reports.report_pipe import Report
 
 if TYPE_CHECKING:
@@ -43,10 +44,9 @@ def value_message(comm: Communicator, value: Any, wall_time_s: float) -> bytes:
     try:
         return dumps(Done(value, comm.backend, wall_time_s, os.getpid()))
     except Exception as error:  # a __reduce__ of others may raise anything
-        name = f"{type(value).__module__}.{type(value).__qualname__}"
         raise TypeError(
-            f"the return value of rank {comm.rank} is a {name}, which cannot be sent to the "
-            f"parent: {error}"
+            f"the return value of rank {comm.rank} is a {type_of(value)}, which cannot be sent to "
+            f"the parent: {error}"
         ) from error
 
 

@@ -19,10 +19,14 @@ class Ends(Protocol):
 living: weakref.WeakSet[Any] = weakref.WeakSet()  # of Ends
 
 
-def type_of(error: BaseException) -> str:
-    """Return the name of an exception's class, with its module unless that is ``builtins``."""
-    kind = type(error)
-    return f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
+def type_of(value: object) -> str:
+    """Return the name of an object's class, with its module unless that is ``builtins``.
+
+    A process that multiprocessing has prepared calls the script ``__mp_main__``, not ``__main__``.
+    """
+    kind = type(value)
+    module = "__main__" if kind.__module__ == "__mp_main__" else kind.__module__
+    return f"{module}.{kind.__qualname__}".removeprefix("builtins.")
 
 
 def line_of(error: BaseException) -> str:

@@ -369,6 +369,19 @@ def test_errors_travel():
     assert failure.ranks == (1,)
 
 
+class Own(Exception):
+    """An exception of the program's own script."""
+
+
+def test_an_exception_of_the_script_keeps_its_class(monkeypatch):
+    """A rank has imported the script as ``__mp_main__``; the program itself is ``__main__``."""
+    monkeypatch.setitem(sys.modules, "__mp_main__", sys.modules[__name__])
+    monkeypatch.setattr(Own, "__module__", "__mp_main__")
+    failed = Failed.of(Own("stage 3"))
+    monkeypatch.setattr(Own, "__module__", "__main__")
+    assert type(failed.exception()) is Own
+
+
 class Stubborn(Exception):
     """An exception that pickles, and cannot be unpickled."""
 

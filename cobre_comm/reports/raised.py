@@ -16,6 +16,7 @@ class Ends(Protocol):
         """End, and report the exception to the other ranks."""
 
 
+_FORGETS_ITS_CALLER = 0x20 | 0x80 | 0x200  # generators, coroutines: CO_* of the module inspect
 living: weakref.WeakSet[Any] = weakref.WeakSet()  # of Ends
 
 
@@ -50,6 +51,23 @@ def end_all(error: BaseException | None) -> None:
         one._end_by(error)
 
 
+def uncaught() -> BaseException | None:
+    """Return the exception that ends this process, as Python has kept it; None if none does.
+
+    Consoles, debuggers and pytest keep exceptions that they have caught in the same place, and some
+    show them by ``sys.excepthook``. One that nothing has caught has left the outermost frame of the
+    program, which no other frame has called. In a console of Python's own it ends a line alone.
+    """
+    trace = getattr(sys, "last_traceback", None)
+    if trace is None or trace.tb_frame.f_back is not None:
+        return None
+    code = trace.tb_frame.f_code
+    is_console = hasattr(sys, "ps1") and code.co_filename.startswith("<stdin>")
+    if is_console or code.co_flags & _FORGETS_ITS_CALLER:
+        return None
+    return getattr(sys, "last_value", None)
+
+
 def end_all_at_exit() -> None:
     """End all objects of ``living`` at exit, with the uncaught exception that Python has kept."""
-    end_all(getattr(sys, "last_value", None))
+    end_all(uncaught())

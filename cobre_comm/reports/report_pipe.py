@@ -33,7 +33,7 @@ from types import TracebackType
 
 from cobre_comm.reports import frames, stack_signal
 from cobre_comm.reports.exception_text import LONGEST_TEXT, cut, text_of
-from cobre_comm.reports.raised import type_of
+from cobre_comm.reports.raised import type_of, uncaught
 from cobre_comm.system.in_turn import InTurn
 
 VARIABLE = "COBRE_REPORT_PIPE"  # DESCRIPTOR:INODE
@@ -210,6 +210,9 @@ def listen() -> None:
 def _uncaught_early(
     kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
+    if uncaught() is not error:
+        sys.__excepthook__(kind, error, trace)
+        return
     sys.excepthook = sys.__excepthook__
     if os.getpid() == _listens_in:  # the failure of a forked child is not that of the rank
         install()
@@ -260,6 +263,9 @@ class _Reporter:
         Python's last collections then leave out all objects of now. To look at those of numba takes
         four fifths of the end of a process, and many ranks that share cores would end for seconds.
         """
+        if uncaught() is not error:
+            self._before(kind, error, trace)
+            return
         report = Report.of(error)
         is_held = (
             self._holds
@@ -273,7 +279,7 @@ class _Reporter:
 
     def at_exit(self) -> None:
         """Report an exception that the program's own hook has taken, or else the lost ranks."""
-        error = getattr(sys, "last_value", None)
+        error = uncaught()
         if error is not None:
             self._send(Report.of(error))
         elif _lost:

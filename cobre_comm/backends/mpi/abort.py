@@ -34,9 +34,10 @@ def install() -> None:
         try:
             before(kind, error, traceback)
         finally:
-            raised.end_all(error)
-            if not report_pipe.awaits_lost_ranks(error):
-                abort_world(130 if issubclass(kind, KeyboardInterrupt) else 1)
+            if raised.uncaught() is error:
+                raised.end_all(error)
+                if not report_pipe.awaits_lost_ranks(error):
+                    abort_world(130 if issubclass(kind, KeyboardInterrupt) else 1)
 
     sys.excepthook = hook
 

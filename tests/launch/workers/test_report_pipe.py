@@ -1,9 +1,13 @@
 """The report pipe, by which ranks tell how they failed, and the pipe that brings their orders."""
 
+import code
+import contextlib
 import os
 import pickle
+import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +22,7 @@ from cobre_comm import (
 )
 from cobre_comm.processes.loop import Inbox, LauncherLoop, Outbox
 from cobre_comm.reports import frames
-from cobre_comm.reports.report_pipe import VARIABLE, Report, claim, lost_ranks
+from cobre_comm.reports.report_pipe import VARIABLE, Report, _Reporter, claim, lost_ranks
 from tests.launch.command import PROGRAMS, cobre
 
 LARGE = bytes(range(256)) * 20_000  # far more than a pipe holds
@@ -131,6 +135,34 @@ def test_exceptions_are_told_apart_by_identity():
     with pytest.raises(WorkerError) as caught:
         launch(work, 1, on_progress=stop)
     assert caught.value.inner is again
+
+
+def in_a_console():
+    code.InteractiveInterpreter().runsource("undefined_name")
+
+
+def in_a_coroutine():
+    async def keep():
+        try:
+            raise NameError
+        except NameError as error:
+            sys.last_value, sys.last_traceback = error, error.__traceback__
+
+    with contextlib.suppress(StopIteration):
+        keep().send(None)
+
+
+@pytest.mark.parametrize("show", [in_a_console, in_a_coroutine])
+def test_an_exception_that_was_shown_has_not_ended_the_rank(show, monkeypatch):
+    sent = []
+    reporter = _Reporter(SimpleNamespace(send=sent.append), holds=False)
+    monkeypatch.setattr(sys, "excepthook", reporter.uncaught)
+    for name in ("last_exc", "last_type", "last_value", "last_traceback"):
+        monkeypatch.setattr(sys, name, None, raising=False)
+    show()
+    assert isinstance(sys.last_value, NameError)
+    reporter.at_exit()
+    assert sent == []
 
 
 def test_an_exit_follows_from_the_loss_that_was_caught_before(monkeypatch):

@@ -94,7 +94,7 @@ class LaunchedAttempt(FunctionAttempt[LaunchedRank]):
         self._attempt.signal(number)
 
     def _start(self) -> None:
-        """Start the ranks, from the thread that will wait for them.
+        """Start the ranks.
 
         They inherit a mask that keeps a Ctrl-C waiting until they can report it: an interpreter
         that is interrupted while it starts writes a traceback.

@@ -18,7 +18,7 @@ is reaped   all have ended                    names are removed, the guardian is
 =========== ================================= =====================================================
 
 A launcher that is killed does none of this: the kernel then ends ranks that die with their parent,
-and the guardian ends their children and removes names.
+and the guardian ends other ranks and all children, and removes names.
 """
 
 from __future__ import annotations

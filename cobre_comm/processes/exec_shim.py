@@ -6,8 +6,8 @@ has blocked, and then becomes the script.
 It is run by path, isolated (``python -I -S exec_shim.py PARENT CPUS COMMAND...``), so it imports
 nothing of the script's world. ``exec`` then replaces it, and the script sees a plain interpreter.
 
-PR_SET_PDEATHSIG survives ``exec``. It is sent when the *thread* that started the child ends, so
-launchers start ranks from the thread that waits for them. Source: prctl(2).
+PR_SET_PDEATHSIG survives ``exec``. It is sent when the *thread* that started the child ends. So
+only what the first thread of a process starts is tied to the process. Source: prctl(2).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import os
 import signal
 import sys
 
-UNBOUND = "-"
+UNBOUND = UNTIED = "-"
 OUTSIDE = 0  # getppid(2) for a parent that lives in an outer PID namespace
 _PR_SET_PDEATHSIG = 1
 
@@ -48,7 +48,8 @@ def main() -> None:
     let_signals_come()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback of the shim on Ctrl-C
-    die_with_parent(int(parent))
+    if parent != UNTIED:
+        die_with_parent(int(parent))
     if cpus != UNBOUND:
         os.sched_setaffinity(0, map(int, cpus.split(",")))
     os.execv(command[0], command)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 
 from cobre_comm.processes import exec_shim
@@ -22,6 +23,12 @@ def interpreter_command() -> list[str]:
 
 
 def tied_command(command: Sequence[str], cpus: Sequence[int]) -> list[str]:
-    """Return ``command`` behind the shim, which ties it to this process and binds it to CPUs."""
-    shim = [sys.executable, "-I", "-S", exec_shim.__file__, str(os.getpid())]
+    """Return ``command`` behind the shim, which ties it to this process and binds it to CPUs.
+
+    What another thread than the first one starts is left to the guardian, because Linux would end
+    it together with its thread.
+    """
+    is_first = threading.get_native_id() == os.getpid()
+    parent = str(os.getpid()) if is_first else exec_shim.UNTIED
+    shim = [sys.executable, "-I", "-S", exec_shim.__file__, parent]
     return [*shim, ",".join(map(str, cpus)) or exec_shim.UNBOUND, *command]

@@ -145,8 +145,7 @@ class RankProcess(Rank):
 
     It has a session of its own, so a Ctrl-C of the terminal reaches it only through the launcher.
     Where its stdin is the launcher's terminal, it has a process group alone (``job_control.py``).
-    Its children are in its process group. Start it from the thread that waits for it, because
-    Linux ends it together with that thread. ``environment`` has all variables of the rank, but for
+    Its children are in its process group. ``environment`` has all variables of the rank, but for
     that of its report pipe. Without ``cpus`` the rank is not bound.
     """
 

@@ -5,6 +5,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -90,6 +91,30 @@ def test_another_process_that_has_got_the_number_of_a_rank_is_left_alone(reaped)
     reaped.close()
     other.communicate(b"\n")
     assert other.returncode == 0
+
+
+def test_a_rank_outlives_the_thread_that_has_started_it():
+    """The kernel ends a child that is tied to its parent with the very thread that made it."""
+    (orders, send), (hear, said) = os.pipe(), os.pipe()
+    began = []
+
+    def begin():
+        standard = Standard(orders, said)
+        began.append(RankProcess(0, ["/bin/cat"], os.environ, standard, reports=False))
+        os.write(send, b"1")
+        began.append((os.read(hear, 1), threading.get_native_id()))
+
+    thread = threading.Thread(target=begin)
+    thread.start()
+    thread.join()
+    rank, (first, number) = began
+    wait_until(lambda: not pathlib.Path(f"/proc/self/task/{number}").exists())
+    assert rank.exit_code() is None
+    os.write(send, b"2")
+    assert (first, os.read(hear, 1)) == (b"1", b"2")
+    os.close(send)
+    rank.reap()
+    os.close(hear)
 
 
 def test_groups_that_are_empty_cost_no_wait():

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import cobre_comm
+from cobre_comm.processes.interpreter import calling
 from cobre_comm.testing.backend_name import BackendName
 from cobre_comm.testing.ranks.surroundings import inherited_environment, scaled_limit
 
@@ -54,7 +55,7 @@ def train(
     path = case if isinstance(case, Path) else folder / "cases" / f"{case}.json"
     with tempfile.TemporaryDirectory(prefix="cobre-check-") as scratch:
         out = Path(scratch) / "result.json"
-        command = [sys.executable, "-m", "cobre_comm", "run", "-n", str(ranks)]
+        command = [sys.executable, *calling("cobre_comm.cli"), "run", "-n", str(ranks)]
         command += ["--backend", name.kind, str(folder / "train.py"), str(path)]
         command += ["--quiet", "--out", str(out), *options]
         environment = {**inherited_environment(), **name.environment(), **(env or {})}

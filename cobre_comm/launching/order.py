@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from cobre_comm.arguments.mistakes import LAUNCH, explained
 from cobre_comm.launching.pickling import dumps, main_is_file
-from cobre_comm.processes.interpreter import interpreter_command
+from cobre_comm.processes.interpreter import calling, interpreter_command
 
 
 class Order(NamedTuple):
@@ -27,11 +27,7 @@ class Order(NamedTuple):
 
 def worker_command() -> list[str]:
     """Return the command that starts a worker of this program."""
-    code = (
-        f"import sys; sys.path[:] = {sys.path!r}; "
-        "from cobre_comm.launching.callee import main; main()"
-    )
-    return [*interpreter_command(), "-c", code]
+    return [*interpreter_command(), *calling("cobre_comm.launching.callee")]
 
 
 def pack(fn: Callable[..., Any], args: tuple[Any, ...], *, wants_progress: bool) -> Order:

@@ -22,6 +22,18 @@ def interpreter_command() -> list[str]:
     return [sys.executable, *flags]
 
 
+def calling(module: str) -> list[str]:
+    """Return the arguments of an interpreter that calls ``main`` of a module, and imports as here.
+
+    By itself it would first look into the current folder, where a file of the user's may have the
+    name of any module. Python passes over entries of ``sys.path`` that are no text, and so do these
+    arguments.
+    """
+    path = [str(entry) for entry in sys.path if isinstance(entry, str)]
+    code = f"import sys; sys.path[:] = {path!r}; from {module} import main; sys.exit(main())"
+    return ["-c", code]
+
+
 def tied_command(command: Sequence[str], cpus: Sequence[int]) -> list[str]:
     """Return ``command`` behind the shim, which ties it to this process and binds it to CPUs.
 

@@ -1,11 +1,13 @@
 """The shipped way to run ranks has limits, can be killed, and reports the outcome of each rank."""
 
 import os
+import pathlib
 import shlex
 import signal
 import sys
 import time
 
+import numpy as np
 import psutil
 import pytest
 
@@ -21,8 +23,9 @@ from cobre_comm.testing import (
     run_ranks,
     run_ranks_outcomes,
 )
+from cobre_comm.testing.ranks import members
 from cobre_comm.testing.ranks.pool import NOT_STARTED
-from tests.command import python
+from tests.command import python, run
 from tests.grid import skip_unless_here, slow, values
 
 MPI = ["mpi-openmpi", "mpi-mpich", slow("mpi")]
@@ -215,6 +218,15 @@ class ExitsWhenLoaded:
 
     def __reduce__(self):
         return sys.exit, (0,)
+
+
+def test_ranks_import_what_this_process_does(tmp_path, monkeypatch):
+    """The current folder may have another copy of a package, and files of the user's."""
+    for name in ("cobre_comm", "pickle", "ctypes"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('of the current folder')")
+    monkeypatch.setattr(sys, "path", [*sys.path, pathlib.Path("no text"), np.str_("numpy's")])
+    done = run(*members.command(), cwd=tmp_path, input="")
+    assert done.stderr == ""
 
 
 def test_an_exit_with_0_is_no_value():

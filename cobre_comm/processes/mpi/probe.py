@@ -80,7 +80,7 @@ def _ask(environment: dict[str, str]) -> Library | str:
     """Return the library, or a sentence on why mpi4py loads none."""
     try:
         answer = subprocess.run(
-            [sys.executable, "-c", _QUESTION],
+            [sys.executable, "-P", "-c", _QUESTION],  # -P: not the user's mpi4py.py, if one is here
             env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -1,4 +1,4 @@
-"""The process of one rank: receives bodies, runs them, reports. Run as a module, not imported."""
+"""The process of one rank: receives bodies, runs them, reports."""
 
 from __future__ import annotations
 
@@ -135,7 +135,3 @@ def main() -> None:
     if pipe is not None:
         BodyRunner(pipe).serve(orders)
     leave()
-
-
-if __name__ == "__main__":
-    main()

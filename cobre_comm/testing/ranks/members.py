@@ -20,13 +20,13 @@ from cobre_comm.contract.closing import Closing
 from cobre_comm.launching.interrupt import outcome_of
 from cobre_comm.launching.replies import Failed
 from cobre_comm.processes.attempt import Attempt
+from cobre_comm.processes.interpreter import calling
 from cobre_comm.processes.job import Job
 from cobre_comm.processes.loop import Outbox
 from cobre_comm.processes.rank import Rank, RankProcess, Standard
 from cobre_comm.testing.ranks.outcome import Outcome
 from cobre_comm.testing.ranks.surroundings import inherited_environment, scaled_limit
 
-COMMAND = [sys.executable, "-m", "cobre_comm.testing.ranks.bodies"]
 SINGLE_THREADED = {"NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 POLL_S = 0.05  # how often to look for processes that ended without a report
 GRACE_S = 5.0  # how long processes may take to leave by themselves
@@ -111,9 +111,8 @@ class RankJob(Closing):
     def start(self, rank: int, environment: Mapping[str, str]) -> None:
         """Start a rank as a child of this process."""
         environment = {**inherited_environment(), **SINGLE_THREADED, **environment}
-        self.members.append(
-            Member(self.attempt, lambda standard: RankProcess(rank, COMMAND, environment, standard))
-        )
+        start = partial(RankProcess, rank, command(), environment)
+        self.members.append(Member(self.attempt, start))
 
     @property
     def pids(self) -> list[int]:
@@ -175,6 +174,11 @@ class RankJob(Closing):
 
     def _leave_starter(self) -> None:
         """Let the process leave that has started the ranks, if this one has not."""
+
+
+def command() -> list[str]:
+    """Return the command that starts a rank."""
+    return [sys.executable, *calling("cobre_comm.testing.ranks.bodies")]
 
 
 def pack_order(

@@ -14,10 +14,10 @@ from cobre_comm.processes.mpi.start import MpiStart
 from cobre_comm.processes.rank import Standard
 from cobre_comm.testing.ranks.litter import remove_litter
 from cobre_comm.testing.ranks.members import (
-    COMMAND,
     SINGLE_THREADED,
     Member,
     RankJob,
+    command,
     duplicates,
     tail,
 )
@@ -55,7 +55,7 @@ class MpiJob(RankJob):
             member.common = self._said
             self.members.append(member)
         watch = self.attempt.guardian.watch
-        self._starter = MpiStart(ranks, COMMAND, self.attempt.loop, watch)
+        self._starter = MpiStart(ranks, command(), self.attempt.loop, watch)
         self.attempt.starter = self._starter
         null = os.open(os.devnull, os.O_RDONLY)
         self._starter.start(mpiexec, Standard(null, *duplicates(self._said)))

@@ -45,6 +45,23 @@ def pretend(monkeypatch, tmp_path):
     return starter, loads
 
 
+ITS_MPI4PY = {
+    "there/mpi4py/__init__.py": "class rc: pass",
+    "there/mpi4py/MPI.py": "Get_library_version = lambda: 'Open MPI v5.0.3'\n__file__ = 'MPI.so'",
+    "here/mpi4py.py": "raise SystemExit('a script of the user')",
+    "here/json.py": "raise SystemExit('another one')",
+}
+
+
+def test_files_in_the_current_folder_are_not_asked_for_the_library(tmp_path, monkeypatch):
+    for name, text in ITS_MPI4PY.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path / "here")
+    found = probe.find_library({"PYTHONPATH": str(tmp_path / "there")})
+    assert (found.vendor, found.version) == ("openmpi", "Open MPI v5.0.3")
+
+
 @pytest.mark.parametrize("there", [True, False])
 def test_open_mpi_starts_on_a_machine_without_ssh(pretend, tmp_path, there):
     """Open MPI 4 refuses even one machine's ranks where it finds no remote shell."""

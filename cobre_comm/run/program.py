@@ -6,7 +6,6 @@ so the word is left out if it means this Python, and refused if it means another
 
 from __future__ import annotations
 
-import importlib.machinery
 import pathlib
 import re
 import shutil
@@ -62,7 +61,7 @@ def _check_script(name: str) -> None:
         hint = ""
         if path.with_name(path.name + ".py").is_file():
             hint = f"; did you mean {name + '.py'!r}?"
-        elif importlib.machinery.PathFinder.find_spec(name):
+        elif name.isidentifier() and _is_found(name):
             hint = f"; a module is run by -m: -m {name}"
         raise ValueError(f"cannot open script {name!r}: {error.strerror}{hint}") from None
 
@@ -70,8 +69,20 @@ def _check_script(name: str) -> None:
 def check_module(name: str) -> None:
     """Look for the top package only: a deeper look would run its code."""
     top = name.partition(".")[0]
-    folders = sys.path if sys.flags.safe_path else [str(pathlib.Path.cwd()), *sys.path]
-    known = top in sys.builtin_module_names or importlib.machinery.FrozenImporter.find_spec(top)
-    if not known and importlib.machinery.PathFinder.find_spec(top, folders) is None:
+    if not _is_found(top):
         hint = "; --as-mpi4py lends ours that name" if top == "mpi4py" else ""
         raise ValueError(f"there is no module {name!r}{hint}")
+
+
+def _is_found(top: str) -> bool:
+    """Whether ``python -m`` finds a top package: in the current folder, or by any finder there is.
+
+    Packages that are installed editable may have a finder of their own.
+    """
+    before = sys.path[:]
+    if not sys.flags.safe_path:
+        sys.path.insert(0, "")
+    try:
+        return any(finder.find_spec(top, None) is not None for finder in sys.meta_path)
+    finally:
+        sys.path[:] = before

@@ -18,7 +18,7 @@ ACT = str(PROGRAMS / "act.py")
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["run", "-n", "2", "missing.py"], "cannot open script 'missing.py': No such file"),
+        (["run", "-n", "2", "py.py"], "cannot open script 'py.py': No such file or directory\n"),
         (["run", "-n", "2", str(PROGRAMS)], "is a directory, not a script"),
         (["run", "-n", "2"], "a script is missing"),
         (["run", "-n", "2", "--"], "a script is missing"),
@@ -149,6 +149,20 @@ def test_arguments_of_the_script_are_its_own(separator, written):
     words = ["-n", "5", "--timeout", "x", "-m", "--", "--help"]
     done = cobre("run", "-n", 1, *separator, written("import sys; print(sys.argv[1:])"), *words)
     assert done.stdout == f"{words}\n"
+
+
+def test_a_module_may_be_found_by_any_finder(monkeypatch):
+    """Packages that setuptools has installed editable have a finder of their own."""
+
+    class Finder:
+        @staticmethod
+        def find_spec(name, path, target=None):
+            return name if name == "flow_model" else None
+
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, Finder])
+    check_module("flow_model.train")
+    with pytest.raises(ValueError, match=r"^there is no module 'flow_models'$"):
+        check_module("flow_models")
 
 
 def test_where_mpi4py_is_missing_the_option_that_lends_ours_is_named(monkeypatch):

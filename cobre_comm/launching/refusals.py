@@ -15,7 +15,10 @@ from cobre_comm.launching.reporting import is_rank
 def check_not_nested() -> None:
     """Raise ``RuntimeError`` in a worker, which has its communicator already."""
     if is_rank():
-        raise RuntimeError("launch cannot be called inside a worker of another launch")
+        raise RuntimeError(
+            "launch cannot be called by a rank of another launch; ranks work in groups after "
+            "comm.split, and start another job by `cobre-comm run` in a subprocess"
+        )
     # multiprocessing's own mark of a child that is still importing the parent's main module.
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise RuntimeError(

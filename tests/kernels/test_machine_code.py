@@ -1,5 +1,6 @@
 """The file of machine code: what it holds, what it refers to, and which files are not taken."""
 
+import errno
 import json
 import struct
 import sys
@@ -115,6 +116,28 @@ def test_garbage_is_not_taken(tmp_path, content):
 @pytest.mark.parametrize("bytes_kept", [100, -1])
 def test_a_file_that_ends_early_is_not_taken(tmp_path, bytes_kept):
     assert not found(tmp_path, made.file_of_this_machine().read_bytes()[:bytes_kept])
+
+
+@pytest.mark.parametrize("refused", ["the file", "the lock"])
+def test_where_no_file_can_be_locked_each_process_makes_its_own(tmp_path, monkeypatch, refused):
+    made_there = []
+
+    class Builder:
+        @staticmethod
+        def build(levels, folder):
+            made_there.append(folder)
+            path = folder / made.file_of_this_machine().name
+            path.write_bytes(made.file_of_this_machine().read_bytes())
+
+    def refuse(file, how):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(made, "_builder", lambda: Builder)
+    monkeypatch.setattr(made.fcntl, "flock", refuse)
+    if refused == "the file":
+        (tmp_path / "lock").mkdir()  # nothing can be written there
+    assert made._made_in(tmp_path) == tmp_path / made.file_of_this_machine().name
+    assert made_there == [tmp_path]
 
 
 def test_without_proc_the_same_levels_are_found(monkeypatch):

@@ -75,9 +75,11 @@ def _turn(dispatcher: Any, sig: Any) -> Iterator[None]:
     while file is not None and not _is_cached(dispatcher, sig) and time.monotonic() < until:
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
-        except OSError:  # another rank compiles
+        except (BlockingIOError, PermissionError):  # another rank compiles
             time.sleep(LOOK_S)
             continue
+        except OSError:  # a file system without locks
+            break
         try:
             yield
         finally:

@@ -19,6 +19,7 @@ import os
 import pathlib
 import pkgutil
 import re
+import secrets
 import subprocess
 import sys
 import tempfile
@@ -150,7 +151,7 @@ def write_files(wanted, parts, folder, *, keeps_text):
             "sources": source_hash(), "system": system(), "level": level, "made by": made_by,
             "objects": list(zip(map(len, codes), names, strict=True)),
         }  # fmt: skip
-        draft = folder / f".{level}.{os.getpid()}"
+        draft = folder / f".{level}.{secrets.token_hex(4)}"  # machines may share the folder
         draft.write_bytes(b"".join([json.dumps(table).encode(), b"\n", *codes]))
         draft.replace(folder / file_name(level))
         if keeps_text:

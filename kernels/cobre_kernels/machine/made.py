@@ -15,6 +15,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import secrets
 import shutil
 import sys
 import time
@@ -89,8 +90,10 @@ def _made_in(folder):
             "these sources, and numba, which would make it, is not installed; install numba, or a "
             "wheel of cobre_comm for this system"
         )
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):  # where it cannot be locked, each process makes its own
+            lock = stack.enter_context((folder / "lock").open("w"))
+            fcntl.flock(lock, fcntl.LOCK_EX)
         found = fitting(folder)  # another process has made it meanwhile
         if found is None:
             began = time.monotonic()
@@ -125,7 +128,7 @@ def code_of_another_package(kernel):
     made = _builder().machine_code(str(module), levels()[0])[0]
     with contextlib.suppress(OSError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft = folder / f".{kept.name}.{os.getpid()}"
+        draft = folder / f".{kept.name}.{secrets.token_hex(4)}"
         draft.write_bytes(made)
         draft.replace(kept)
     return made

@@ -4,6 +4,9 @@ import errno
 import json
 import struct
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from cobre_kernels.machine import build, code, made, target
@@ -81,6 +84,39 @@ def test_each_kernel_is_there_for_compiled_code_and_for_python(objects):
     for name in build.kernels_of_this_package():
         part = build.PARTS.index(build.part_of(name))
         assert {name, f"python:{name}"} <= shown[part]
+
+
+def test_of_threads_that_need_kernels_at_once_one_loads_them(monkeypatch):
+    """The others would free what they have loaded, whose addresses somebody may have by then."""
+    loaded, both = [], threading.Barrier(2)
+
+    class Engine:
+        def __init__(self, objects):
+            loaded.append(self)
+            time.sleep(0.05)  # the other thread comes meanwhile
+
+    def load():
+        both.wait()
+        return code.library()
+
+    monkeypatch.setattr(code, "LoadedCode", Engine)
+    monkeypatch.setattr(code, "_LIBRARIES", {})
+    with ThreadPoolExecutor(2) as pool:
+        found = [pool.submit(load) for _ in range(2)]
+    assert [each.result() for each in found] == loaded * 2
+
+
+def test_a_signal_handler_may_need_kernels_while_its_thread_loads_them(monkeypatch):
+    class Engine:
+        def __init__(self, objects):
+            if not handled:
+                handled.append(None)
+                handled[0] = code.library()
+
+    handled = []
+    monkeypatch.setattr(code, "LoadedCode", Engine)
+    monkeypatch.setattr(code, "_LIBRARIES", {})
+    assert code.library() is handled[0] is code.library()
 
 
 def test_the_table_names_each_kernel(table_and_codes):

@@ -3,10 +3,13 @@
 import ctypes
 import functools
 import json
+import threading
 
 from cobre_kernels.machine.made import code_of_another_package, file_of_this_machine
 
 METH_FASTCALL = 0x80  # of CPython's methodobject.h
+PACKAGE = __name__.partition(".")[0]
+_LOADING, _LIBRARIES = threading.RLock(), {}  # by their names
 
 
 class MethodDef(ctypes.Structure):
@@ -45,10 +48,21 @@ class LoadedCode:
         )
 
 
-@functools.cache
 def library():
     """Return the library of this package's kernels, loaded when a process first needs it."""
-    return LoadedCode(read(file_of_this_machine()))
+    return _loaded(PACKAGE, lambda: read(file_of_this_machine()))
+
+
+def _loaded(name, objects):
+    """Return the library of that name; of threads that need it at once, one loads it.
+
+    A library that is freed takes its addresses with it. The lock lets its own thread in: a handler
+    of a signal may need kernels while the thread loads them. Then the handler's library stays.
+    """
+    with _LOADING:
+        if name not in _LIBRARIES:
+            _LIBRARIES.setdefault(name, LoadedCode(objects()))
+        return _LIBRARIES[name]
 
 
 def read(path):
@@ -61,12 +75,17 @@ def read(path):
     return objects
 
 
-@functools.cache
 def _library_of(kernel):
     """Return the library of a kernel; that of another package is compiled when it is needed."""
-    if kernel.symbol.partition(".")[0] == __name__.partition(".")[0]:
+    if kernel.symbol.partition(".")[0] == PACKAGE:
         return library()
-    return LoadedCode([code_of_another_package(kernel)])
+    made = _objects_of(kernel)  # before the lock is taken: numba, which compiles, has its own
+    return _loaded(kernel.symbol, lambda: made)
+
+
+@functools.cache
+def _objects_of(kernel):
+    return [code_of_another_package(kernel)]
 
 
 def address_of(kernel):

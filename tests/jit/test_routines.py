@@ -1,8 +1,11 @@
 """Routines do what functions of ``@njit`` do, also in a process that loads their callers' code."""
 
+import warnings
+from functools import reduce
+
 import numpy as np
 import pytest
-from numba import config, njit
+from numba import NumbaExperimentalFeatureWarning, TypingError, config, njit, types
 
 from cobre_comm import routine
 from tests.command import python
@@ -127,12 +130,32 @@ def loops(n):
         total += plus(i)
     return total
 
-for function, *arguments in (calls,), (leaves,), (raises,), (divides, 0.0), (loops, 10):
+@njit(cache=True, parallel=True)
+def shared(n):
+    total = 0
+    for i in prange(n):
+        total += i
+    return total
+
+@routine
+def by_one(n):
+    return shared(n)
+
+@routine
+def by_two(n):
+    return by_one(n)
+
+@njit(cache=True)
+def below(n):
+    return by_two(n)
+
+for function, *arguments in (calls,), (leaves,), (raises,), (divides, 0.0), (loops, 10), (below, 5):
     try:
         print(function(*arguments))
     except (ValueError, ZeroDivisionError) as error:
         print(repr(error))
-print(sum(sum(each.stats.cache_hits.values()) for each in (calls, leaves, raises, divides, loops)))
+cached = calls, leaves, raises, divides, loops, below
+print(sum(sum(each.stats.cache_hits.values()) for each in cached))
 """
 
 
@@ -144,13 +167,14 @@ say 3 of 9
 ValueError('too large', 5)
 ZeroDivisionError('division by zero')
 70.0
+10
 """
 
 
 def test_routines_do_what_functions_of_njit_do(tmp_path):
     file = tmp_path / "program.py"
     file.write_text(PROGRAM)
-    for loaded in 0, 5:
+    for loaded in 0, 6:
         assert python(file, within_s=400).stdout == f"{PRINTED}{loaded}\n"
 
 
@@ -158,6 +182,107 @@ def test_a_routine_has_no_option_of_its_callers():
     for option in "cache", "parallel":
         with pytest.raises(TypeError, match=f"no option {option}; give it to the function that"):
             routine(**{option: True})
+
+
+@routine
+def _doubled(x):
+    return 2 * x
+
+
+@routine
+def _tripled(x):
+    return 3 * x
+
+
+@routine
+def _added(x, y):
+    return x + y
+
+
+@routine
+def _first(n):
+    values = np.arange(n)
+    for i in range(n):
+        yield values[i] + 0.5
+
+
+@njit
+def _values(i):
+    function = _doubled if i > 0 else _tripled
+    return function(7), reduce(_added, [1, 2, 3], 10)
+
+
+@njit
+def _left(n):
+    return _first(n)
+
+
+def test_a_routine_is_a_value_in_compiled_code():
+    with warnings.catch_warnings(category=NumbaExperimentalFeatureWarning, action="ignore"):
+        assert (_values(0), _values(1)) == ((21, 16), (14, 16))
+
+
+def test_the_generator_of_a_routine_goes_to_python():
+    assert list(_left(3)) == [0.5, 1.5, 2.5]
+
+
+@routine
+def _is_even(n):
+    if n == 0:
+        return True
+    return _is_odd(n - 1)
+
+
+@routine
+def _is_odd(n):
+    if n == 0:
+        return False
+    return _is_even(n - 1)
+
+
+@njit
+def _counted(n):
+    if n == 0:
+        return 0
+    return _one_more(n - 1)
+
+
+@routine
+def _one_more(n):
+    if n == 0:
+        return 1
+    return 1 + _counted(n)
+
+
+@routine
+def _of_other_types(n, x):
+    if n <= 0:
+        return 1.5
+    return _of_other_types(n - 1, x * 1.5)
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        lambda n: _is_even(n),
+        lambda n: _is_odd(n),
+        lambda n: _counted(n),
+        lambda n: _one_more(n),
+        lambda n: _of_other_types(n, 1),
+    ],
+)
+def test_a_recursion_through_other_functions_is_refused(calls):
+    cure = "decorate the functions of the recursion with numba.njit"
+    with pytest.raises(TypingError, match=cure):
+        njit(calls)(4)
+
+
+def test_an_argument_that_has_the_type_of_a_function_is_no_routine():
+    kind = types.FunctionType(types.int64(types.int64))
+    apply = njit(types.int64(kind, types.int64))(lambda function, x: function(x))
+    with pytest.raises(TypeError, match=r"has no address: .*pass numba.njit\(_doubled.py_func\)"):
+        apply(_doubled, 3)
+    assert apply(njit(_doubled.py_func), 3) == 6
 
 
 @routine(error_model="numpy")

@@ -35,6 +35,8 @@ class Routine:
     ``options`` are those of ``numba.njit``; ``py_func`` is the function, for tests.
     """
 
+    __numba__ = "py_func"  # by which numba's own decorators find the function
+
     def __init__(self, function, **options):
         self.py_func, self.options = function, options
         functools.update_wrapper(self, function)
@@ -52,6 +54,14 @@ class Routine:
         """Refuse the call: Python calls kernels."""
         name = self.__name__
         raise TypeError(f"{name} is a routine, which compiled code calls; here call {name}.py_func")
+
+    def __wrapper_address__(self):
+        """Refuse to be an argument that has the type of a function: numba asks for an address."""
+        name = self.__name__
+        raise TypeError(
+            f"{name} is a routine, which has no address: where an argument has the type of a "
+            f"function, pass numba.njit({name}.py_func)"
+        )
 
 
 def routine(function=None, **options):

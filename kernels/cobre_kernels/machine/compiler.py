@@ -5,15 +5,20 @@ anew for every pattern of constants. That was a third of all compilation here, f
 inlines and folds in any case. So a routine takes a constant as an argument like any other.
 """
 
+import functools
 import inspect
 
 from llvmlite import ir
 from numba import njit, types
 
 from cobre_kernels.machine import instructions
+from cobre_kernels.machine.compiled import Routine
 from cobre_kernels.machine.numba_internals import (
     JITCodeLibrary,
     JITCPUCodegen,
+    get_definition,
+    guard,
+    inline_closurecall,
     make_intrinsic_template,
 )
 from cobre_kernels.machine.own_names import copy_of, own_named
@@ -24,12 +29,8 @@ RAISES = "a_kernel_that_can_raise"
 
 # Each kernel and each routine has these options, not those of its caller. Kernels raise nothing.
 # Operations that are fused or reordered would be rounded otherwise. Nobody calls numba's wrappers.
-OPTIONS = {
-    "error_model": "numpy",
-    "fastmath": False,
-    "no_cpython_wrapper": True,
-    "no_cfunc_wrapper": True,
-}
+ARITHMETIC = {"error_model": "numpy", "fastmath": False}
+OPTIONS = {**ARITHMETIC, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def dispatcher_of(routine):
@@ -44,7 +45,27 @@ def dispatcher_of(routine):
         return find(tuple(types.unliteral(typ) for typ in args), general)
 
     dispatcher.get_call_template = find_general
+
+    @functools.cache
+    def with_address():
+        return njit(**{**ARITHMETIC, **routine.options})(dispatcher.py_func)
+
+    # As a value, such as the one that an `if` chooses, it is a function with machine code.
+    dispatcher.get_compile_result = lambda sig: with_address().get_compile_result(sig)
     return dispatcher
+
+
+@functools.cache
+def let_reduce_take_routines():
+    """Let ``functools.reduce`` in compiled code take a routine, whose source numba inlines."""
+    usual = inline_closurecall.check_reduce_func
+
+    def check_reduce_func(func_ir, func_var):
+        found = guard(get_definition, func_ir, func_var)
+        value = getattr(found, "value", None)
+        return value.py_func if isinstance(value, Routine) else usual(func_ir, func_var)
+
+    inline_closurecall.check_reduce_func = check_reduce_func
 
 
 def type_of_routine(routine):

@@ -32,7 +32,7 @@ if not OLDEST <= numba.version_info.short < BEYOND:
 
 try:
     from numba import _dynfunc
-    from numba.core import cgutils, sigutils
+    from numba.core import cgutils, inline_closurecall, sigutils
     from numba.core.caching import Cache, IndexDataCacheFile
     from numba.core.callconv import CPUCallConv
     from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
@@ -45,6 +45,7 @@ try:
     from numba.core.funcdesc import FunctionDescriptor
     from numba.core.imputils import impl_ret_borrowed  # a field of a region (jit/fields.py)
     from numba.core.imputils import lower_constant  # a communicator in a global (jit/values.py)
+    from numba.core.ir_utils import get_definition, guard  # routines in reduce (compiler.py)
     from numba.core.pythonapi import PythonAPI
     from numba.core.runtime import _nrt_python
     from numba.core.typed_passes import NativeLowering
@@ -62,7 +63,8 @@ USED = (
     (
         JITCodeLibrary,
         "finalize(self) _get_module_for_linking(self) _raise_if_finalized _ensure_finalized "
-        "_finalized _final_module _linking_libraries _shared_module enable_object_caching",
+        "_finalized _final_module _linking_libraries _shared_module _reload_init _codegen "
+        "enable_object_caching",
         "a routine stays LLVM's text until another function links it (pipeline.py); the build "
         "links and optimises a kernel once, as a whole (compiler.py)",
     ),
@@ -81,8 +83,13 @@ USED = (
     (_dynfunc, "make_function", "callers find a routine, which has no machine code, by a key"),
     (
         JITCPUCodegen,
-        "_add_module set_env",
+        "_add_module set_env _engine",
         "a routine's Python objects are known before its first caller runs (pipeline.py)",
+    ),
+    (
+        inline_closurecall,
+        "check_reduce_func(func_ir,func_var)",
+        "the function of a reduce may be a routine (compiler.py)",
     ),
     (
         CPUContext,
@@ -97,7 +104,8 @@ USED = (
     ),
     (
         Dispatcher,
-        "compile(self,sig) overloads get_call_template(self,args,kws) _cache",
+        "compile(self,sig) overloads get_call_template(self,args,kws) get_compile_result(self,sig) "
+        "_cache",
         "the build compiles kernels; a routine is not compiled anew for a constant (compiler.py); "
         "of ranks that need the same function, one compiles it (testing/ranks/compile_once.py)",
     ),

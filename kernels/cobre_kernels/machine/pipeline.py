@@ -7,6 +7,7 @@ which is made of routines.
 """
 
 from llvmlite import binding
+from numba import TypingError
 
 from cobre_kernels.machine.numba_internals import (
     CompilerBase,
@@ -18,6 +19,9 @@ from cobre_kernels.machine.numba_internals import (
     register_pass,
 )
 
+UNRESOLVED = ".numba.unresolved$"  # before the symbol of a function that calls itself by others
+_symbols = set()  # of the routines that this process has compiled
+
 
 class RoutineLibrary(JITCodeLibrary):
     """The module of a routine; it is never turned into machine code."""
@@ -25,6 +29,8 @@ class RoutineLibrary(JITCodeLibrary):
     def finalize(self):
         """Leave the module as it is until another function links it."""
         self._raise_if_finalized()
+        for library in self._linking_libraries:
+            self._reload_init.update(library._reload_init)
         self._finalized = True
 
     def _get_module_for_linking(self):
@@ -33,7 +39,20 @@ class RoutineLibrary(JITCodeLibrary):
         self._module()
         self._link_routines()
         self._linking_libraries = []
+        self._refuse_recursion()
         return self._shared_module
+
+    def _refuse_recursion(self):
+        """Refuse a recursion through several functions, which meet by the address of the first."""
+        has_address = self._codegen._engine.is_symbol_defined
+        for variable in self._final_module.global_variables:
+            symbol = variable.name.removeprefix(UNRESOLVED)
+            if symbol != variable.name and (symbol in _symbols or not has_address(symbol)):
+                raise TypingError(
+                    "a routine may call itself only directly and with arguments of the same types; "
+                    f"{self.name}, or a routine that it calls, does otherwise: decorate the "
+                    "functions of the recursion with numba.njit"
+                )
 
     def _module(self):
         """Return the routine alone, to be linked."""
@@ -80,8 +99,11 @@ class RoutineLowering(NativeLowering):
             state.library = RoutineLibrary(state.targetctx.codegen(), name)
             state.library.enable_object_caching()
         state.flags.no_compile = True
+        # Python is given the wrapper of a generator when a caller returns the generator.
+        state.flags.no_cpython_wrapper = not state.func_id.is_generator
         super().run_pass(state)
         lowered = state["cr"]
+        _symbols.add(lowered.fndesc.llvm_func_name)
         name = lowered.fndesc.qualname
         key = _dynfunc.make_function(
             lowered.fndesc.lookup_module(), name, "a routine", 0, lowered.env, (state.library,)

@@ -91,7 +91,7 @@ def _keep_exception() -> None:
 
 @register_jitable
 def _handler_raised() -> Any:
-    has_gil = libc.gil_held() != 0
+    has_gil = libc.gil_held()
     if not has_gil and not _is_due():
         return False
     ensured = types.int32(0) if has_gil else libc.gil_ensure()

@@ -23,12 +23,23 @@ class MethodDef(ctypes.Structure):
     )
 
 
+def name_functions():
+    """Let machine code find a function of Python 3.13 in older ones, which name it otherwise."""
+    from llvmlite import binding
+
+    name, older = "PyThreadState_GetUnchecked", "_PyThreadState_UncheckedGet"
+    if not hasattr(ctypes.pythonapi, name):
+        function = getattr(ctypes.pythonapi, older)
+        binding.add_symbol(name, ctypes.cast(function, ctypes.c_void_p).value)
+
+
 class LoadedCode:
     """Object files in an engine of LLVM, which lives as long as the process."""
 
     def __init__(self, objects):
         from llvmlite import binding
 
+        name_functions()
         binding.initialize_native_target()
         binding.initialize_native_asmprinter()
         target = binding.Target.from_triple(binding.get_process_triple()).create_target_machine()

@@ -58,10 +58,10 @@ POLLOUT = 4
 _INT, _LONG = ctypes.c_int, ctypes.c_int64  # _LONG: long, and any pointer
 sched_yield = CFunction("sched_yield", _INT)
 nanosleep = CFunction("nanosleep", _INT, _LONG, _LONG)
-gil_held = CFunction("PyGILState_Check", _INT)
 gil_ensure = CFunction("PyGILState_Ensure", _INT)
 gil_release = CFunction("PyGILState_Release", None, _INT)
 _thread_state = CFunction("PyGILState_GetThisThreadState", _LONG)
+_current_state = CFunction("PyThreadState_GetUnchecked", _LONG)  # see `code.name_functions`
 save_thread = CFunction("PyEval_SaveThread", _LONG)
 restore_thread = CFunction("PyEval_RestoreThread", None, _LONG)
 check_signals = CFunction("PyErr_CheckSignals", _INT)
@@ -222,9 +222,21 @@ def can_raise():
 
 
 @routine
+def gil_held():
+    """Tell whether this thread holds the GIL.
+
+    ``PyGILState_Check`` says so of every thread once a process has had a second interpreter. Until
+    Python 3.11 the current state is that of the thread that holds the GIL, later that of this
+    thread, or 0.
+    """
+    thread = _thread_state()
+    return thread != 0 and thread == _current_state()
+
+
+@routine
 def release_gil():
     """Give the GIL away if this thread holds it; return the thread state for :func:`regain_gil`."""
-    return save_thread() if gil_held() != 0 else 0
+    return save_thread() if gil_held() else 0
 
 
 @routine

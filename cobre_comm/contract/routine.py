@@ -28,19 +28,21 @@ def routine(function: Any = None, **options: Any) -> Any:
     Parameters
     ----------
     function : callable
-        The function. It may do all that ``@njit`` code may, and call routines.
+        The function. It may do all that ``@njit`` code may, and call routines. It may call itself
+        directly, with arguments of the same types, but not through other functions.
     **options
         Of ``numba.njit``, such as ``nogil``, ``error_model``, ``fastmath`` and ``boundscheck``.
 
     Returns
     -------
     callable
-        The routine, whose ``py_func`` is the function; with ``NUMBA_DISABLE_JIT=1`` the function.
+        The routine; its ``py_func`` is the function. With ``NUMBA_DISABLE_JIT=1`` the function.
 
     Raises
     ------
     TypeError
-        For ``cache`` and ``parallel``, which callers have; and if Python calls the routine.
+        For ``cache`` and ``parallel``, which callers have; and if Python calls the routine, or
+        passes it where an argument has the type of a function: pass ``numba.njit(f.py_func)``.
 
     Notes
     -----

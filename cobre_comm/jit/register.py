@@ -6,7 +6,6 @@ import functools
 from typing import Any
 
 from cobre_kernels.machine.checked_cache import check_loads
-from cobre_kernels.machine.code import name_functions
 from cobre_kernels.machine.compiler import let_reduce_take_routines
 from numba import from_dtype
 
@@ -20,7 +19,6 @@ from cobre_comm.jit import draws, signals  # noqa: F401  # isort: skip
 from cobre_comm.jit.types import CommType, LocalCommType, RegionType, WorkType
 
 check_loads()
-name_functions()
 let_reduce_take_routines()
 
 TYPES = {"communicator": CommType(), "local": LocalCommType(), "work": WorkType()}

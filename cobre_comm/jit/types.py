@@ -22,6 +22,7 @@ from typing import Any, ClassVar, NamedTuple
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.regions import REGION_STATE
 from cobre_kernels.collective.work import WORK
+from cobre_kernels.machine.code import name_functions
 from cobre_kernels.machine.record_types import RecordType
 from cobre_kernels.machine.version import hash_of, kernel_sources
 from numba import types
@@ -37,6 +38,8 @@ COMM_TYPE = RecordType(COMM.name)
 STATE_TYPE = RecordType(REGION_STATE.name)
 WORK_TYPE = RecordType(WORK.name)
 _by_name: dict[str, type[ObjectType]] = {}  # by the name that a pickle has
+
+name_functions()  # a pickle of compiled code imports this file before its code is linked
 
 
 @functools.cache

@@ -87,7 +87,7 @@ def test_each_kernel_is_there_for_compiled_code_and_for_python(objects):
 
 
 def test_of_threads_that_need_kernels_at_once_one_loads_them(monkeypatch):
-    """The others would free what they have loaded, whose addresses somebody may have by then."""
+    """Else the others free what they have loaded, and somebody may have an address of it."""
     loaded, both = [], threading.Barrier(2)
 
     class Engine:

@@ -27,7 +27,9 @@ from cobre_comm.mpi4py.specifications import (
     blocks,
     elements,
     fill,
+    kind_of,
     usual_float_mode,
+    whole,
 )
 
 PROC_NULL, ROOT, UNDEFINED, COMM_TYPE_SHARED, BOTTOM = -1, -3, -32766, 0, 0
@@ -74,10 +76,11 @@ class Comm(Partial):
     rank, size = property(Get_rank), property(Get_size)
 
     def Split(self, color: int = 0, key: int = 0) -> Comm:
-        return Intracomm(self._comm.split(None if color == UNDEFINED else color, key))
+        color = whole(color)
+        return Intracomm(self._comm.split(None if color == UNDEFINED else color, whole(key)))
 
     def Split_type(self, split_type: int, key: int = 0, info: Any = None) -> Comm:
-        if split_type not in (COMM_TYPE_SHARED, UNDEFINED):
+        if whole(split_type) not in (COMM_TYPE_SHARED, UNDEFINED):
             raise NotHere("Comm.Split_type", "takes COMM_TYPE_SHARED alone here")
         return Intracomm(self._comm.split_local()).Split(split_type, key)
 
@@ -92,15 +95,16 @@ class Comm(Partial):
         self._of = None
 
     def Abort(self, errorcode: int = 0) -> None:
-        self._comm.abort(min(max(1, errorcode), 255))  # 0 would say that all went well
+        self._comm.abort(min(max(1, whole(errorcode)), 255))  # 0 would say that all went well
 
     def Barrier(self) -> None:
         self._comm.barrier()
 
     def Bcast(self, buf: Any, root: int = 0) -> None:
-        self._comm.broadcast(elements(buf), int(root))
+        self._comm.broadcast(elements(buf), whole(root))
 
     def Gatherv(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
+        root = whole(root)
         root_parts = blocks(recvbuf, self.size) if self.rank == root else (None, None, None)
         recv, counts, displs = root_parts
         self._comm.gatherv(self._sent(sendbuf, *root_parts), recv, counts, displs, root)
@@ -112,7 +116,7 @@ class Comm(Partial):
     def Scatterv(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         """Broadcast all blocks, of which each rank takes its own."""
         with self._serves("Scatter"):
-            self._scatter(sendbuf, recvbuf, root)
+            self._scatter(sendbuf, recvbuf, whole(root))
 
     def _scatter(self, sendbuf: Any, recvbuf: Any, root: int) -> None:
         packed, table = np.empty(0), np.zeros((2, self.size), dtype=np.int64)
@@ -151,24 +155,26 @@ class Comm(Partial):
         elif ours is None:
             with self._serves("Allreduce", op):
                 everyone = self._everyone(send)
-            fill(recv, op.fold(everyone))
+            fill(recv, op.fold(everyone, kind_of(recvbuf)))
         else:
             self._comm.allreduce(send, recv, ours)
 
     def Reduce(self, sendbuf: Any, recvbuf: Any, op: Op = SUM, root: int = 0) -> None:
         with self._serves("Reduce", op):
             # Nobody reduces to a root that is no rank, or not everyone's.
-            self._comm.broadcast(np.empty(0), int(root))
-            others = None if self.rank == root else np.empty_like(elements(sendbuf))
-            self.Allreduce(sendbuf, recvbuf if others is None else others, op)
+            self._comm.broadcast(np.empty(0), whole(root))
+            if self.rank != whole(root):
+                recvbuf = [np.empty_like(elements(sendbuf)), kind_of(sendbuf)]
+            self.Allreduce(sendbuf, recvbuf, op)
 
     def Reduce_scatter(
         self, sendbuf: Any, recvbuf: Any, recvcounts: Any = None, op: Op = SUM
     ) -> None:
         recv = elements(recvbuf).reshape(-1)
-        total = (recv if sendbuf is None else elements(sendbuf).reshape(-1)).copy()
+        spec = recvbuf if sendbuf is None else sendbuf
+        total = elements(spec).reshape(-1).copy()
         with self._serves("Reduce_scatter", op):
-            self.Allreduce(IN_PLACE, total, op)
+            self.Allreduce(IN_PLACE, [total, kind_of(spec)], op)
             counts = self.allgather(recv.size) if recvcounts is None else recvcounts
         if sum(counts) != total.size:
             raise ValueError(f"blocks of {counts} do not fill a buffer of {total.size}")
@@ -191,7 +197,7 @@ class Comm(Partial):
         recv = elements(recvbuf).reshape(-1)
         everyone = self._everyone(recv if sendbuf is IN_PLACE else elements(sendbuf))
         if ranks:
-            fill(recv, op.fold(everyone[:ranks]))
+            fill(recv, op.fold(everyone[:ranks], kind_of(recvbuf)))
 
     def _sent(self, send: Any, recv: Any, counts: Any, displs: Any) -> Any:
         if send is IN_PLACE:
@@ -214,20 +220,21 @@ class Comm(Partial):
     barrier = Barrier
 
     def bcast(self, obj: Any, root: int = 0) -> Any:
+        root = whole(root)
         with self._serves("bcast"):
-            got = objects.broadcast(self._comm, obj, int(root))
+            got = objects.broadcast(self._comm, obj, root)
         return pickle.loads(pickle.dumps(got)) if self.rank == root else got  # a copy, as mpi4py's
 
     def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
         with self._serves("gather"):
-            return objects.gather(self._comm, sendobj, int(root))
+            return objects.gather(self._comm, sendobj, whole(root))
 
     def allgather(self, sendobj: Any) -> list[Any]:
         with self._serves("allgather"):
             return objects.allgather(self._comm, sendobj)
 
     def scatter(self, sendobj: Any, root: int = 0) -> Any:
-        if self.rank == root and len(sendobj := list(sendobj)) != self.size:
+        if self.rank == whole(root) and len(sendobj := list(sendobj)) != self.size:
             raise ValueError(f"scatter: expecting {self.size} items, got {len(sendobj)}")
         with self._serves("scatter"):
             return self.bcast(sendobj, root)[self.rank]

@@ -14,6 +14,7 @@ from cobre_kernels.machine.float_mode import leave_float_mode_kernel, return_to_
 from numpy.typing import NDArray
 
 from cobre_comm.arguments.arrays import plain_array
+from cobre_comm.arguments.numbers import describe
 from cobre_comm.arguments.other_names import SAID
 from cobre_comm.reduce_op import ReduceOp
 
@@ -57,29 +58,34 @@ class Datatype(Partial):
         return self.size
 
 
+# Of several types of the same elements the first is the one that mpi4py takes for an array.
 DTYPES = """
-BYTE=B CHAR=b SIGNED_CHAR=b UNSIGNED_CHAR=B SHORT=h UNSIGNED_SHORT=H INT=i UNSIGNED=I
-UNSIGNED_INT=I LONG=l UNSIGNED_LONG=L LONG_LONG=q UNSIGNED_LONG_LONG=Q FLOAT=f DOUBLE=d
-LONG_DOUBLE=g BOOL=? C_BOOL=? INT8_T=i1 INT16_T=i2 INT32_T=i4 INT64_T=i8 UINT8_T=u1 UINT16_T=u2
-UINT32_T=u4 UINT64_T=u8 AINT=i8 COMPLEX=F C_FLOAT_COMPLEX=F DOUBLE_COMPLEX=D C_DOUBLE_COMPLEX=D
-C_LONG_DOUBLE_COMPLEX=G"""
-DATATYPES = {n: Datatype(n, d) for n, _, d in (word.partition("=") for word in DTYPES.split())}
+SIGNED_CHAR=b UNSIGNED_CHAR=B SHORT=h UNSIGNED_SHORT=H INT=i UNSIGNED=I LONG=l UNSIGNED_LONG=L
+LONG_LONG=q UNSIGNED_LONG_LONG=Q FLOAT=f DOUBLE=d LONG_DOUBLE=g C_BOOL=? C_FLOAT_COMPLEX=F
+C_DOUBLE_COMPLEX=D C_LONG_DOUBLE_COMPLEX=G INT8_T=i1 INT16_T=i2 INT32_T=i4 INT64_T=i8 UINT8_T=u1
+UINT16_T=u2 UINT32_T=u4 UINT64_T=u8 BYTE=B CHAR=b UNSIGNED_INT=I BOOL=? AINT=i8 COMPLEX=F
+DOUBLE_COMPLEX=D"""
+_WORDS = [word.split("=") for word in DTYPES.split()]
+DATATYPES = {name: Datatype(name, dtype) for name, dtype in _WORDS}
+TYPEDICT = {dtype: DATATYPES[name] for name, dtype in reversed(_WORDS)}
+TYPEDICT = {kind.dtype.str[1:]: kind for kind in TYPEDICT.values()} | TYPEDICT
 
 
 class Op(Partial):
     """A reduction: a function of two Python objects, and one of two arrays, if there is one."""
 
-    def __init__(self, name: str, of_objects: Any, of_arrays: Any) -> None:
+    def __init__(self, name: str, of_objects: Any, of_arrays: Any, *, own: bool = False) -> None:
         self.name, self._of_objects, self._of_arrays = f"MPI_{name}", of_objects, of_arrays
+        self._own = own  # a function of the program, which is told the type of the elements
         self._ours = ReduceOp.__members__.get(name)
 
     @classmethod
     def Create(cls, function: Callable[[Any, Any, Any], Any], commute: bool = False) -> Op:
-        def of_arrays(x: Array, y: Array) -> Array:
-            function(x.data.cast("B"), (inout := y.copy()).data.cast("B"), DATATYPES["BYTE"])
+        def of_arrays(x: Array, y: Array, kind: Datatype) -> Array:
+            function(x.data.cast("B"), (inout := y.copy()).data.cast("B"), kind)
             return inout
 
-        return cls("OP_USER", lambda x, y: function(x, y, None), of_arrays)
+        return cls("OP_USER", lambda x, y: function(x, y, None), of_arrays, own=True)
 
     def Free(self) -> None: ...
 
@@ -92,11 +98,14 @@ class Op(Partial):
         known = "?bBhHiIlLqQ" + "fd" * (not bits) + "FD" * (self._ours == ReduceOp.SUM)
         return self._ours if dtype.char in known else None
 
-    def fold(self, arrays: Array) -> Any:
+    def fold(self, arrays: Array, kind: Datatype) -> Any:
         if self._of_arrays is None:
             raise NotHere(f"{self.name} of arrays", "is comm.allreduce((value, place), op) here")
         with usual_float_mode():
-            folded = functools.reduce(self._of_arrays, arrays[1:], arrays[0].copy())
+            told = (kind,) if self._own else ()
+            folded = arrays[0].copy()
+            for array in arrays[1:]:
+                folded = self._of_arrays(folded, array, *told)
             return folded.astype(arrays.dtype)
 
 
@@ -130,6 +139,16 @@ def usual_float_mode() -> Iterator[None]:
         return_to_float_mode_kernel.call(kept.ctypes.data)
 
 
+def whole(number: Any) -> int:
+    """Return a number as mpi4py takes it for an int of C: also a bool, and a float without its rest.
+
+    A count of elements is an integer for mpi4py too.
+    """
+    if isinstance(number, (str, bytes)) or np.ndim(number):
+        raise TypeError(f"an integer is required, got {describe(number)}")
+    return int(number)
+
+
 def elements(spec: Any) -> Array:
     """Return the elements of ``buffer``, or of ``[buffer, count, displacement, type]``.
 
@@ -143,6 +162,16 @@ def elements(spec: Any) -> Array:
     if not 0 <= begin <= end <= array.size:
         raise ValueError(f"elements {begin} to {end} are not inside a buffer of {array.size}")
     return array[begin:end]
+
+
+def kind_of(spec: Any) -> Datatype:
+    """Return the type of the elements of a buffer: as the program has named it, or as mpi4py does."""
+    for word in spec if isinstance(spec, (list, tuple)) else ():
+        if isinstance(word, Datatype):
+            return word
+        if isinstance(word, str) and word in TYPEDICT:
+            return TYPEDICT[word]
+    return TYPEDICT.get(elements(spec).dtype.char, DATATYPES["BYTE"])
 
 
 def blocks(spec: Any, size: int) -> tuple[Array, list[int], list[int]]:

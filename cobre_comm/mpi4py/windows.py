@@ -23,7 +23,7 @@ import numpy as np
 from cobre_comm import CollectiveFailed, Communicator, LocalBackend
 from cobre_comm.backends.comm_group import CommGroup
 from cobre_comm.backends.shm.nameless import hand_over, make_private
-from cobre_comm.mpi4py.specifications import Array, NotHere, Partial, elements
+from cobre_comm.mpi4py.specifications import Array, NotHere, Partial, elements, whole
 from cobre_comm.system.descriptor import Descriptor
 from cobre_comm.system.running_time import running_s
 
@@ -69,7 +69,7 @@ class Win(Partial):
     def _made(cls, call: str, size: int, unit: int, comm: Any, line: int = CACHE_LINE) -> Win:
         of: Any = comm._comm if comm else LocalBackend()
         with of._serving(f"mpi4py.{call}"):
-            return cls(size, unit, of, line)
+            return cls(whole(size), whole(unit), of, line)
 
     def tomemory(self) -> memoryview:
         return self._part(self._comm.rank).data

@@ -120,6 +120,29 @@ def test_blocks_without_counts_are_as_equal_as_can_be():
     assert blocks([np.zeros(9), 2, 3, "d"], 3)[1:] == ([2, 2, 2], [0, 3, 6])
 
 
+@pytest.mark.parametrize("one", [True, np.True_, np.int8(1), np.array(1), 1.0, np.float32(1.5)])
+def test_a_number_is_taken_as_mpi4py_takes_it_for_an_int_of_c(one):
+    part = SELF.Split(one, key=one).Split_type(MPI.COMM_TYPE_SHARED, one)
+    zero = type(one)(0) if np.ndim(one) == 0 and not isinstance(one, np.ndarray) else one - one
+    recv = np.zeros(1)
+    for call in (part.Gather, part.Scatter, part.Reduce):
+        call(np.ones(1), recv, root=zero)
+    assert [recv[0], part.bcast(2, root=zero), part.scatter([3], root=zero)] == [1, 2, 3]
+    assert [part.gather(4, root=zero), part.reduce(5, root=zero)] == [[4], 5]
+    part.Bcast(recv, root=zero)
+    window = MPI.Win.Allocate(one, one, comm=part)
+    window.Lock(zero)
+    window.Get(np.zeros(1, "B"), zero)
+    window.Unlock(zero)
+    assert window.Shared_query(zero)[1] == 1
+
+
+@pytest.mark.parametrize("color", ["1", b"1", np.zeros(1), None])
+def test_what_is_no_number_is_no_color(color):
+    with pytest.raises(TypeError):
+        SELF.Split(color)
+
+
 @pytest.mark.parametrize("root", [5, MPI.PROC_NULL, MPI.ROOT])
 @pytest.mark.parametrize("name", ["Reduce", "Gather", "Scatter", "reduce", "gather", "scatter"])
 def test_a_root_that_is_no_rank_is_refused(name, root):
@@ -146,6 +169,25 @@ def own_sum(x, y, datatype):
 
 
 OWN = MPI.Op.Create(own_sum)
+
+
+@on_forks(2, "shm")
+def test_a_function_of_the_program_is_told_the_type_of_the_elements(comm):
+    told, world = [], MPI.Intracomm(comm)
+    op = MPI.Op.Create(lambda x, y, kind: told.append((kind, len(x))))
+    for kind in (MPI.DOUBLE, MPI.INT64_T, MPI.BYTE):
+        send, recv = ([np.ones(2, kind.dtype), kind] for _ in range(2))
+        world.Allreduce(send, recv, op)
+        world.Reduce(send, recv, op)
+        world.Scan(send, recv, op)
+        world.Reduce_scatter_block(send, [recv[0][:1], kind], op)
+        assert {*told} == {(kind, 2 * kind.size)}
+        told.clear()
+    for spec, kind in ((ONES, MPI.DOUBLE), (WORDS, MPI.LONG), ([WORDS, "i8"], MPI.INT64_T)):
+        world.Allreduce(spec, spec, op)
+        assert told.pop()[0] is kind
+
+
 ONES, WORDS, RECV, ROOM = np.ones(4), np.ones(4, dtype=np.int64), np.zeros(4), np.zeros(8)
 # What rank 0 calls, and what rank 1 calls.
 DIFFERENT = {

@@ -91,7 +91,7 @@ class Comm(Partial):
     Clone = Dup
 
     def Free(self) -> None:
-        self._comm.close()
+        windows.let_go(self._comm)
         self._of = None
 
     def Abort(self, errorcode: int = 0) -> None:

@@ -17,13 +17,14 @@ import os
 import struct
 import time
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from cobre_comm import CollectiveFailed, Communicator, LocalBackend
+from cobre_comm import CollectiveFailed, CommError, Communicator, LocalBackend
 from cobre_comm.backends.comm_group import CommGroup
 from cobre_comm.backends.shm.nameless import hand_over, make_private
-from cobre_comm.mpi4py.specifications import Array, NotHere, Partial, elements, whole
+from cobre_comm.mpi4py.specifications import PAGE, Array, NotHere, Partial, elements, whole
 from cobre_comm.system.descriptor import Descriptor
 from cobre_comm.system.running_time import running_s
 
@@ -31,6 +32,26 @@ LOCK_EXCLUSIVE, LOCK_SHARED = 1, 2
 CACHE_LINE = 64
 LONGEST_NAP_S = 1e-3
 FLOCK = "hhqqi0q"  # of Linux: type, whence, start, length, pid
+# How many hold a communicator: the program, and each window, which may outlive it.
+_HOLDERS: WeakKeyDictionary[Communicator, int] = WeakKeyDictionary()
+
+
+def let_go(comm: Communicator) -> None:
+    """Close a communicator, unless others hold it."""
+    _HOLDERS[comm] = left = _HOLDERS.get(comm, 1) - 1
+    if left <= 0:
+        comm.close()
+
+
+class OutOfTurn(CommError):
+    """A lock that is asked for twice, or given back by a rank that does not hold it."""
+
+    def __init__(self, call: str, sentence: str) -> None:
+        Exception.__init__(self, call, sentence)
+        self.add_note(f"more: {PAGE}")
+
+    def __str__(self) -> str:
+        return "{}: MPI_ERR_RMA_SYNC: {}".format(*self.args)
 
 
 class Win(Partial):
@@ -53,6 +74,9 @@ class Win(Partial):
         if problem:
             raise NotHere("Win", f"needs memfd_create and /proc of Linux here: {problem}")
         self._file = cast(Descriptor, file)
+        self._freed = False
+        _HOLDERS[comm] = _HOLDERS.get(comm, 1) + 1
+        self._held: dict[int, int] = {}  # how this rank holds the lock of a rank's part
         self._timeout_s = float(os.environ.get(f"COBRE_{comm.backend.upper()}_TIMEOUT_SECS", 60))
 
     @classmethod
@@ -75,7 +99,7 @@ class Win(Partial):
         return self._part(self._comm.rank).data
 
     def Shared_query(self, rank: int) -> tuple[memoryview, int]:
-        if rank < 0:  # PROC_NULL: the first part that is not empty
+        if (rank := whole(rank)) < 0:  # PROC_NULL: the first part that is not empty
             rank = next((r for r, size in enumerate(self._sizes) if size), 0)
         return self._part(rank).data, self._units[rank]
 
@@ -83,7 +107,10 @@ class Win(Partial):
         self._region.fence()
 
     def Lock(self, rank: int, lock_type: int = LOCK_EXCLUSIVE, assertion: int = 0) -> None:
-        self._check(rank)
+        rank = self._known(rank)
+        if rank in self._held:  # the operating system would give a process its own lock again
+            said = f"this rank holds the lock of rank {rank} already; call Unlock({rank}) first"
+            raise OutOfTurn("Win.Lock", said)
         how = fcntl.LOCK_EX if lock_type == LOCK_EXCLUSIVE else fcntl.LOCK_SH
         gate = self._comm.size + rank  # where a writer waits, and readers that come later behind it
         self._take(gate, how, rank)
@@ -92,18 +119,23 @@ class Win(Partial):
         finally:
             self._give_back(gate)
         mark = self._marks.block(rank, rank + 1)
-        if mark[0]:
+        mine = self._comm.rank + 1
+        if mark[0] not in (0, mine):  # mine: a signal has cut a Lock of this rank short
             self._give_back(rank)
             raise _lost(int(mark[0]) - 1, f"ended while it changed the part of rank {rank}")
-        if how == fcntl.LOCK_EX:
-            mark[0] = self._comm.rank + 1
+        if mark[0] != (wanted := mine if how == fcntl.LOCK_EX else 0):
+            mark[0] = wanted
+        self._held[rank] = how
 
     def Unlock(self, rank: int) -> None:
-        self._check(rank)
-        mark = self._marks.block(rank, rank + 1)
-        if mark[0]:
-            mark[0] = 0
+        rank = self._known(rank)
+        if rank not in self._held:
+            said = f"this rank does not hold the lock of rank {rank}; call Lock({rank}) first"
+            raise OutOfTurn("Win.Unlock", said)
+        if self._held[rank] == fcntl.LOCK_EX:
+            self._marks.block(rank, rank + 1)[0] = 0
         self._give_back(rank)
+        del self._held[rank]
 
     def Get(self, origin: Any, target_rank: int, target: Any = None) -> None:
         array = elements(origin).reshape(-1).view(np.uint8)
@@ -117,10 +149,14 @@ class Win(Partial):
         self._comm.barrier()
         for part in (self._region, self._marks, self._file):
             part.close()
+        if not self._freed:
+            self._freed = True
+            let_go(self._comm)
 
-    def _check(self, rank: int) -> None:
-        if not 0 <= rank < self._comm.size:
+    def _known(self, rank: int) -> int:
+        if not 0 <= (rank := whole(rank)) < self._comm.size:
             raise ValueError(f"Win: {rank} is none of the {self._comm.size} ranks")
+        return rank
 
     def _part(self, rank: int) -> Array:
         begin = self._begins[rank]
@@ -128,7 +164,7 @@ class Win(Partial):
 
     def _target(self, rank: int, target: Any, nbytes: int) -> Array:
         """Return the bytes of a part from a displacement on; count and type are the origin's."""
-        self._check(rank)
+        rank = self._known(rank)
         begin = int((target[0] if np.ndim(target) else target) or 0) * self._units[rank]
         if not 0 <= begin <= begin + nbytes <= self._sizes[rank]:
             part = f"the part of rank {rank}, which has {self._sizes[rank]}"

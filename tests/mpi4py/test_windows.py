@@ -8,11 +8,14 @@ import tempfile
 import time
 from unittest import mock
 
+import numpy as np
 import pytest
 
+from cobre_comm import CollectiveFailed, InvalidCommunicator
 from cobre_comm.mpi4py import MPI
 from cobre_comm.mpi4py.specifications import NotHere
 from cobre_comm.testing.cases.raised import raises
+from tests.forked import on_forks
 from tests.launch.command import Running, cobre, lines_of
 
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
@@ -90,6 +93,71 @@ def test_windows_refuse_what_does_not_fit_and_parts_of_other_machines():
     apart = cobre("run", "-n", 2, "--backend", "tcp", ODD, COBRE_TCP_SHARE="0")
     assert "Win of mpi4py is for the ranks of one machine here" in apart.stderr
     assert apart.returncode == 1
+
+
+@on_forks(2, "shm", "tcp")
+def test_a_window_outlives_its_communicator(comm):
+    world = MPI.Intracomm(comm).Dup()
+    windows = [MPI.Win.Allocate(8, 8, comm=world) for _ in range(2)]
+    of, got = world._comm, np.zeros(1)
+    world.Free()
+    for window in windows:
+        window.Lock(comm.rank)
+        window.Put(np.full(1, comm.rank + 1.0), comm.rank)
+        window.Unlock(comm.rank)
+        window.Fence()
+        window.Get(got, 1 - comm.rank)
+        assert got[0] == 2 - comm.rank
+        of.barrier()
+        window.Free()
+    assert "closed" in str(raises(InvalidCommunicator, of.barrier))
+
+
+@on_forks(2, "shm")
+def test_locks_that_are_out_of_turn_change_nothing(comm):
+    window = MPI.Win.Allocate(8, 8, comm=MPI.Intracomm(comm))
+    wrong, got = "MPI_ERR_RMA_SYNC: this rank ", np.zeros(1)
+    for rank in range(2):
+        for lock in (MPI.LOCK_EXCLUSIVE, MPI.LOCK_SHARED) if comm.rank == rank else ():
+            assert f"{wrong}does not hold the lock of rank 0" in told(window.Unlock, 0)
+            window.Lock(0, lock)
+            for again in (MPI.LOCK_EXCLUSIVE, MPI.LOCK_SHARED):
+                assert f"{wrong}holds the lock of rank 0 already" in told(window.Lock, 0, again)
+            assert window._marks.as_slice()[0] == (rank + 1) * (lock == MPI.LOCK_EXCLUSIVE)
+            window.Unlock(0)
+        comm.barrier()
+    if comm.rank == 0:
+        window.Lock(0)
+    comm.barrier()
+    if comm.rank == 1:  # it neither takes the mark of rank 0 away nor its lock
+        told(window.Unlock, 0)
+        window._timeout_s = 0.01
+        assert "rank 0 has held the lock of rank 0" in str(raises(CollectiveFailed, window.Lock, 0))
+    comm.barrier()
+    if comm.rank == 0:
+        window.Put(np.ones(1), 0)
+        window.Unlock(0)
+    comm.barrier()
+    window.Lock(0, MPI.LOCK_SHARED)
+    window.Get(got, 0)
+    window.Unlock(0)
+    assert got[0] == 1
+    window.Free()
+
+
+@on_forks(1, "shm")
+def test_a_lock_that_a_signal_has_cut_short_is_taken_again(comm):
+    window = MPI.Win.Allocate(8, 8, comm=MPI.Intracomm(comm))
+    for again in (MPI.LOCK_EXCLUSIVE, MPI.LOCK_SHARED):
+        window.Lock(0)
+        window._held.clear()
+        window.Lock(0, again)
+        window.Unlock(0)
+        assert window._marks.as_slice()[0] == 0
+
+
+def told(call, *arguments):
+    return str(raises(MPI.Exception, call, *arguments))
 
 
 @pytest.mark.ranks(2, backends=["shm", "tcp"])

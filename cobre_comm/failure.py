@@ -331,9 +331,9 @@ def _loss(comm: View, lost: dict[int, int]) -> str:
 def _follow_an_abort(comm: View, lost: Iterable[int]) -> None:
     """End this process if one of the lost ranks has aborted the job."""
     for rank in lost:
-        code = aborting.code_in(raised_by(comm, rank))
-        if code:
-            aborting.follow(rank, code)
+        abort = aborting.abort_in(raised_by(comm, rank))
+        if abort:
+            aborting.follow(abort)
 
 
 def _unseen_refusal(comm: View) -> CollectiveFailed:

@@ -1067,12 +1067,13 @@ class Communicator(Closing, SharedMemoryProvider):
             largest = aborting.LARGEST_CODE
             raise ValueError(f"abort: code must be from 1 to {largest}, got {number}")
         self._check_open()
-        aborting.say(f"rank {self.rank} called abort({number})")
-        self._end_job(number)
+        rank = aborting.rank_of(self.rank)
+        aborting.say(f"rank {rank} called abort({number})")
+        self._end_job(aborting.Aborted(number, rank))
 
-    def _end_job(self, code: int) -> NoReturn:
+    def _end_job(self, aborted: aborting.Aborted) -> NoReturn:
         """Tell the other ranks, and end this process."""
-        aborting.end_job(code)
+        aborting.end_job(aborted)
 
     @abc.abstractmethod
     def stats(self) -> Stats:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import operator
 from collections.abc import Callable, Iterator
 from operator import index
@@ -140,7 +139,7 @@ def usual_float_mode() -> Iterator[None]:
 
 
 def whole(number: Any) -> int:
-    """Return a number as mpi4py takes it for an int of C: also a bool, and a float without its rest.
+    """Return a number as mpi4py takes it for an int of C: a bool too, and a float, which is cut.
 
     A count of elements is an integer for mpi4py too.
     """
@@ -165,7 +164,7 @@ def elements(spec: Any) -> Array:
 
 
 def kind_of(spec: Any) -> Datatype:
-    """Return the type of the elements of a buffer: as the program has named it, or as mpi4py does."""
+    """Return the type of the elements of a buffer, as the program or else mpi4py names it."""
     for word in spec if isinstance(spec, (list, tuple)) else ():
         if isinstance(word, Datatype):
             return word

@@ -9,10 +9,11 @@ the launcher first sees the end of the rank that called ``abort``.
 from __future__ import annotations
 
 import os
+import re
 import time
 from typing import NoReturn
 
-from cobre_comm.reports import raised, report_pipe
+from cobre_comm.reports import raised, report_pipe, seat
 from cobre_comm.reports.launcher import launcher_name
 from cobre_comm.system.streams import flush_output, write_error
 
@@ -22,20 +23,26 @@ LAUNCHER_S = 5.0  # for a launcher to end this rank: it takes one second on a qu
 
 
 class Aborted(Exception):
-    """The exception by which an aborted job's ranks end, with the exit code of the job."""
+    """The exception by which an aborted job's ranks end: the job's exit code, who aborted it."""
 
-    def __init__(self, code: int) -> None:
-        super().__init__(code)
-        self.code = code
-
-
-_LINE = raised.type_of(Aborted(0)) + ": "
+    def __init__(self, code: int, rank: int) -> None:
+        super().__init__(f"{code} of {rank}")
+        self.code, self.rank = code, rank
 
 
-def code_in(line: str) -> int:
-    """Return the code of an abort, if this is the line of its exception; else 0."""
-    code = line.removeprefix(_LINE)
-    return int(code) if line.startswith(_LINE) and code.isdigit() else 0
+_LINE = re.escape(raised.type_of(Aborted(0, 0))) + r": (\d+) of (\d+)"
+
+
+def abort_in(line: str) -> Aborted | None:
+    """Return the abort that a line tells of, with the rank that has called it; else None."""
+    told = re.fullmatch(_LINE, line)
+    return Aborted(*map(int, told.groups())) if told else None
+
+
+def rank_of(rank: int) -> int:
+    """Return the rank in the job of a process that is a rank of any communicator."""
+    known = seat.rank_here()
+    return rank if known is None else known
 
 
 def say(sentence: str) -> None:
@@ -44,27 +51,27 @@ def say(sentence: str) -> None:
     write_error(f"cobre-comm: {sentence}")
 
 
-def tell_all(code: int) -> None:
+def tell_all(abort: Aborted) -> None:
     """Close all communicators of this process, so that the other ranks learn of the abort."""
-    raised.end_all(Aborted(code))
+    raised.end_all(abort)
 
 
-def end_job(code: int) -> NoReturn:
+def end_job(abort: Aborted) -> NoReturn:
     """Tell the other ranks, then end this process."""
     try:
         report_pipe.say_aborts()
-        tell_all(code)
+        tell_all(abort)
     finally:
-        os._exit(code)
+        os._exit(abort.code)
 
 
-def follow(rank: int, code: int) -> NoReturn:
+def follow(abort: Aborted) -> NoReturn:
     """End this process, because another rank has aborted the job."""
     try:
-        tell_all(code)  # ranks of other communicators learn of it too
+        tell_all(abort)  # ranks of other communicators learn of it too
         if launcher_name(os.environ) in ENDING:
             time.sleep(LAUNCHER_S)
         else:
-            say(f"rank {rank} has aborted the job with code {code}")
+            say(f"rank {abort.rank} has aborted the job with code {abort.code}")
     finally:
-        os._exit(code)
+        os._exit(abort.code)

@@ -68,6 +68,13 @@ def taken_by_another() -> str:
     return f"process {pid}, which has started this one, is rank {rank} of the job"
 
 
+def rank_here() -> int | None:
+    """Return the rank of this process in its job; None if the environment does not tell it."""
+    rows = [] if taken_by_another() else _told(os.environ)
+    rank = os.environ[rows[0].rank] if rows else ""
+    return int(rank) if rank.isdigit() else None
+
+
 def imports_its_script() -> bool:
     """Whether this is a child of multiprocessing that is still importing its parent's script."""
     module = sys.modules.get("multiprocessing.process")  # not imported for the question

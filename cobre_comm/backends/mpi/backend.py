@@ -122,13 +122,13 @@ class MpiBackend(KernelBackend):
     def _library(self) -> str:
         return library.version()
 
-    def _end_job(self, code: int) -> NoReturn:
+    def _end_job(self, aborted: aborting.Aborted) -> NoReturn:
         """Tell the other ranks, which then wait for MPI to end them."""
         try:
-            aborting.tell_all(code)
-            abort.abort_world(code)
+            aborting.tell_all(aborted)
+            abort.abort_world(aborted.code)
         finally:
-            super()._end_job(code)
+            super()._end_job(aborted)
 
     def _become_finalized(self) -> None:
         """Become unusable, because MPI is about to be finalized."""

@@ -6,8 +6,9 @@ import sys
 
 import pytest
 
-from cobre_comm import WorkerError, launch
+from cobre_comm import LocalBackend, WorkerError, launch
 from cobre_comm.config import LATE_VARIABLE
+from tests.forked import ranks
 from tests.grid import some
 from tests.launch.command import DEADLINE_S, PROGRAMS, Running, at_once
 from tests.launch.mpi_libraries import on
@@ -76,3 +77,20 @@ def test_launch_raises_an_error_with_the_code():
     with pytest.raises(WorkerError) as caught:
         launch(act, 2, args=("compute", "python"), timeout=DEADLINE_S)
     assert (caught.value.rank, caught.value.exit_code, caught.value.inner) == (1, CODE, None)
+
+
+@pytest.mark.parametrize("backend", ["shm", "tcp"])
+def test_whoever_aborts_by_a_part_is_named_by_its_rank_in_the_job(backend, capfd):
+    def act(comm, way):
+        part = LocalBackend() if way == "alone" else comm.split(int(comm.rank < 2))
+        if comm.rank == 3:
+            part.abort(CODE)
+        part.barrier()
+        comm.barrier()
+
+    for way in ("part", "alone"):
+        ended = ranks(backend, 4, act, way)
+        said = capfd.readouterr().err
+        assert [rank.exit_code for rank in ended] == [CODE] * 4, said
+        assert said.count(f"cobre-comm: rank 3 called abort({CODE})\n") == 1, said
+        assert said.count(f"cobre-comm: rank 3 has aborted the job with code {CODE}\n") == 3, said

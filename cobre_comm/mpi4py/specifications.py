@@ -57,7 +57,7 @@ class Datatype(Partial):
         return self.size
 
 
-# Of several types of the same elements the first is the one that mpi4py takes for an array.
+# Where types have the same elements, the first is the one that mpi4py takes for an array.
 DTYPES = """
 SIGNED_CHAR=b UNSIGNED_CHAR=B SHORT=h UNSIGNED_SHORT=H INT=i UNSIGNED=I LONG=l UNSIGNED_LONG=L
 LONG_LONG=q UNSIGNED_LONG_LONG=Q FLOAT=f DOUBLE=d LONG_DOUBLE=g C_BOOL=? C_FLOAT_COMPLEX=F

@@ -6,7 +6,6 @@ Reductions are folded in rank order, and an error names the rank at fault.
 from __future__ import annotations
 
 import functools
-import pickle
 import platform
 import time
 from contextlib import AbstractContextManager
@@ -17,11 +16,13 @@ import numpy as np
 import cobre_comm
 from cobre_comm import CommError, Communicator, InvalidCommunicator, objects
 from cobre_comm.mpi4py import windows
+from cobre_comm.mpi4py.missing import NotHere, lacking
 from cobre_comm.mpi4py.specifications import (
     DATATYPES,
     OPS,
+    PICKLE,
+    TYPEDICT,
     Datatype,
-    NotHere,
     Op,
     Partial,
     blocks,
@@ -38,16 +39,16 @@ IN_PLACE = INFO_NULL = OP_NULL = None  # as mpi4py takes None for IN_PLACE
 DATATYPE_NULL = Datatype("DATATYPE_NULL", "V")
 Win, LOCK_EXCLUSIVE, LOCK_SHARED = windows.Win, windows.LOCK_EXCLUSIVE, windows.LOCK_SHARED
 Exception = CommError
-SUM = OPS["SUM"]
+SUM, pickle, _typedict = OPS["SUM"], PICKLE, TYPEDICT
 globals().update(OPS | DATATYPES)
 
 
 class Comm(Partial):
     """A communicator of cobre_comm by the names of mpi4py."""
 
-    def __init__(self, comm: Comm | Communicator | None = None, name: str = "") -> None:
+    def __init__(self, comm: Comm | Communicator | None = None, predefined: str = "") -> None:
         self._of: Communicator | None = comm._of if isinstance(comm, Comm) else comm
-        self.name = name
+        self._predefined, self.name = predefined, predefined and f"MPI_{predefined}"
 
     @property
     def _comm(self) -> Communicator:
@@ -60,6 +61,12 @@ class Comm(Partial):
 
     def __hash__(self) -> int:
         return id(self._of)
+
+    def __reduce__(self) -> str:
+        if not self._predefined:
+            said = "cannot be pickled or copied, except COMM_WORLD and COMM_SELF"
+            raise NotHere("a communicator", said)
+        return self._predefined
 
     def __bool__(self) -> bool:
         return self._of is not None
@@ -222,16 +229,17 @@ class Comm(Partial):
     def bcast(self, obj: Any, root: int = 0) -> Any:
         root = whole(root)
         with self._serves("bcast"):
-            got = objects.broadcast(self._comm, obj, root)
-        return pickle.loads(pickle.dumps(got)) if self.rank == root else got  # a copy, as mpi4py's
+            sent = pickle.sent(obj) if self.rank == root else None
+            got = objects.broadcast(self._comm, sent, root)
+        return pickle.loads(pickle.dumps(obj)) if self.rank == root else got  # a copy, as mpi4py's
 
     def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
         with self._serves("gather"):
-            return objects.gather(self._comm, sendobj, whole(root))
+            return objects.gather(self._comm, pickle.sent(sendobj), whole(root))
 
     def allgather(self, sendobj: Any) -> list[Any]:
         with self._serves("allgather"):
-            return objects.allgather(self._comm, sendobj)
+            return objects.allgather(self._comm, pickle.sent(sendobj))
 
     def scatter(self, sendobj: Any, root: int = 0) -> Any:
         if self.rank == whole(root) and len(sendobj := list(sendobj)) != self.size:
@@ -266,7 +274,7 @@ class Intracomm(Comm):
     """A communicator of one group of ranks: there are no others here."""
 
 
-COMM_NULL = Comm(name="MPI_COMM_NULL")
+COMM_NULL = Comm(predefined="COMM_NULL")
 VERSION = cobre_comm.__version__
 
 
@@ -297,10 +305,10 @@ get_vendor = _always(("cobre_comm", tuple(map(int, VERSION.split(".")))))
 @functools.cache
 def __getattr__(name: str) -> Any:
     if name == "COMM_WORLD":
-        return Intracomm(cobre_comm.create_communicator(), "MPI_COMM_WORLD")
+        return Intracomm(cobre_comm.create_communicator(), name)
     if name == "COMM_SELF":
-        return Intracomm(cobre_comm.LocalBackend(), "MPI_COMM_SELF")
-    raise AttributeError(name) if name[0] == "_" else NotHere(f"MPI.{name}")
+        return Intracomm(cobre_comm.LocalBackend(), name)
+    raise AttributeError(name) if name[0] == "_" else lacking(f"MPI.{name}")
 
 
 # For `from mpi4py.MPI import *`, which asks __getattr__ for the first two.

@@ -7,6 +7,8 @@ import pathlib
 import runpy
 import sys
 
+from cobre_comm.mpi4py.missing import PAGE
+
 if __name__ == "__main__":
     del sys.argv[0]
     if sys.argv[:1] == ["-m"] and sys.argv[1:]:
@@ -16,4 +18,5 @@ if __name__ == "__main__":
         sys.path[0] = str(pathlib.Path(sys.argv[0]).resolve().parent)
         runpy.run_path(sys.argv[0], run_name="__main__")
     else:
-        sys.exit("usage: python -m mpi4py program.py | -m module [arguments]")
+        usage = "usage: python -m mpi4py program.py | -m module [arguments]"
+        sys.exit(f"{usage}; cobre_comm.mpi4py has what {PAGE} lists")

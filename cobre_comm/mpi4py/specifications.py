@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
+import pickle
 from collections.abc import Callable, Iterator
 from operator import index
 from typing import Any, NoReturn
@@ -14,20 +15,10 @@ from numpy.typing import NDArray
 
 from cobre_comm.arguments.arrays import plain_array
 from cobre_comm.arguments.numbers import describe
-from cobre_comm.arguments.other_names import SAID
+from cobre_comm.mpi4py.missing import NotHere
 from cobre_comm.reduce_op import ReduceOp
 
 Array = NDArray[Any]
-PAGE = "docs/howto/mpi4py-programs.md"
-
-
-class NotHere(NotImplementedError, AttributeError):
-    """A name that this package lacks. It is an ``AttributeError`` too, for ``hasattr``."""
-
-    def __init__(self, name: str, said: str = "") -> None:
-        told = SAID.get(name.rpartition(".")[2], "has no counterpart here: keep mpi4py for it")
-        said = said or told
-        super().__init__(f"{name} of mpi4py {said}; cobre_comm.mpi4py has what {PAGE} lists")
 
 
 def _lacks(owner: str, name: str) -> NoReturn:
@@ -125,6 +116,39 @@ OPERATIONS: dict[str, tuple[Any, Any]] = {
     "MAXLOC": (lambda x, y: tuple(x if (x[0], y[1]) >= (y[0], x[1]) else y), None),
 }
 OPS = {name: Op(name, *functions) for name, functions in OPERATIONS.items()}
+
+
+class Pickle:
+    """How objects become bytes: ``MPI.pickle``, which programs give functions of their own."""
+
+    def __init__(
+        self, dumps: Any = None, loads: Any = None, protocol: Any = None, threshold: Any = None
+    ) -> None:
+        self._own = (dumps or pickle.dumps, loads or pickle.loads) != (pickle.dumps, pickle.loads)
+        self._dumps, self.loads = dumps or pickle.dumps, loads or pickle.loads
+        self.PROTOCOL = protocol
+
+    def dumps(self, obj: Any) -> Any:
+        return self._dumps(obj, *([] if self.PROTOCOL is None else [self.PROTOCOL]))
+
+    def sent(self, obj: Any) -> Any:
+        """Return what to send in place of an object; it arrives as the object."""
+        return _ByOwnFunctions(obj) if self._own else obj
+
+
+class _ByOwnFunctions:
+    def __init__(self, obj: Any) -> None:
+        self._obj = obj
+
+    def __reduce__(self) -> Any:
+        return _loaded, (PICKLE.dumps(self._obj),)
+
+
+def _loaded(data: Any) -> Any:
+    return PICKLE.loads(data)
+
+
+PICKLE = Pickle()
 
 
 @contextlib.contextmanager

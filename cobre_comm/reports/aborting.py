@@ -34,7 +34,7 @@ _LINE = re.escape(raised.type_of(Aborted(0, 0))) + r": (\d+) of (\d+)"
 
 
 def abort_in(line: str) -> Aborted | None:
-    """Return the abort that a line tells of, with the rank that has called it; else None."""
+    """Return the abort that a line reports, with the rank that has called it; else None."""
     told = re.fullmatch(_LINE, line)
     return Aborted(*map(int, told.groups())) if told else None
 

@@ -1,12 +1,15 @@
 """What the bridge takes and lacks, and who finds it."""
 
 import contextlib
+import copy
 import pathlib
+import pickle
 import sys
 
 import numpy as np
 import pytest
 
+import cobre_comm.mpi4py
 from cobre_comm import CollectiveFailed, InvalidCommunicator, InvalidRoot
 from cobre_comm.mpi4py import MPI
 from cobre_comm.mpi4py.specifications import blocks, elements
@@ -19,7 +22,9 @@ from tests.launch.command import cobre, environment, lines_of
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
 LOOKS, FAILS = PROGRAMS / "looks.py", PROGRAMS / "fails.py"
 PAGE = "cobre_comm.mpi4py has what docs/howto/mpi4py-programs.md lists"
+KEEP = f"has no counterpart here: keep mpi4py for it; {PAGE}"
 OTHERS = [
+    (cobre_comm.mpi4py, "get_config", "get_config of mpi4py has no counterpart here: keep mpi4py"),
     (MPI, "Request", "MPI.Request of mpi4py has no counterpart here: keep mpi4py for it"),
     (MPI.COMM_SELF, "isend", "Intracomm.isend of mpi4py has no counterpart here: for messages"),
     (MPI.COMM_SELF, "Ibarrier", "Intracomm.Ibarrier of mpi4py has no counterpart here: a collec"),
@@ -37,6 +42,66 @@ def test_a_name_that_is_missing_says_so(owner, name, sentence):
         getattr(owner, name)
     assert str(caught.value).startswith(sentence)
     assert str(caught.value).endswith(PAGE)
+
+
+@pytest.mark.parametrize(
+    ("statement", "name"),
+    [
+        ("from cobre_comm.mpi4py.MPI import SUM, Request", "MPI.Request"),
+        ("from cobre_comm.mpi4py import MPI, get_include", "get_include"),
+        ("from cobre_comm.mpi4py import futures", "futures"),
+        ("from cobre_comm.mpi4py.util import pkl5", "util"),
+        ("import cobre_comm.mpi4py.run", "run"),
+    ],
+)
+def test_an_import_of_what_is_missing_is_said_once(statement, name, capfd):
+    for _ in range(2):
+        with pytest.raises(ImportError, match=r"docs/howto/mpi4py-programs\.md|'Request'"):
+            exec(statement)
+    assert capfd.readouterr().err == f"cobre-comm: {name} of mpi4py {KEEP}\n"
+
+
+def test_options_of_mpi4py_are_read_and_set():
+    rc = cobre_comm.mpi4py.Rc()
+    rc(initialize=False, thread_level="single")
+    rc.recv_mprobe = False
+    assert (rc.initialize, rc.thread_level, rc.recv_mprobe, rc.threads) == (
+        False, "single", False, True,
+    )  # fmt: skip
+    for odd in (lambda: rc(nothing=1), lambda: setattr(rc, "nothing", 1)):
+        with pytest.raises(TypeError, match="no option 'nothing'"):
+            odd()
+
+
+def test_a_type_is_found_by_its_letter():
+    assert MPI._typedict["d"] is MPI._typedict["f8"] is MPI.DOUBLE
+    assert (MPI._typedict["l"], MPI._typedict["i8"]) == (MPI.LONG, MPI.INT64_T)
+
+
+def test_communicators_that_are_predefined_are_pickled_by_name():
+    for comm in (MPI.COMM_SELF, MPI.COMM_NULL):
+        assert pickle.loads(pickle.dumps(comm)) is copy.deepcopy(comm) is comm
+    for call in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(NotImplementedError, match=f"pickled or copied, except .*{PAGE}"):
+            call(MPI.COMM_SELF.Dup())
+
+
+@on_forks(2, "shm")
+def test_objects_become_bytes_by_functions_of_the_program(comm):
+    world, own = MPI.Intracomm(comm), []
+
+    def dumps(obj, *protocol):
+        own.append(protocol)
+        return str(obj).encode()
+
+    MPI.pickle.__init__(dumps, lambda data: [data.decode()])
+    got = [world.bcast(1), world.gather(2), world.allgather(3)]
+    assert got == [["1"], [["2"]] * 2 if comm.rank == 0 else None, [["3"]] * 2]
+    MPI.pickle.PROTOCOL = 5
+    assert world.allreduce(6) == ["6", "6"]
+    assert {*own} == {(), (5,)}
+    MPI.pickle.__init__()
+    assert world.bcast(1) == 1
 
 
 def test_places_of_arrays_and_other_parts_of_split_type_are_refused():
@@ -270,7 +335,9 @@ def test_what_the_bridge_folds_has_the_usual_floating_point_mode(comm):
 )
 def test_a_program_that_cannot_be_changed_finds_the_bridge(program):
     done = cobre("run", "-n", 2, "--as-mpi4py", *program, PYTHONPATH=str(PROGRAMS))
-    assert (done.returncode, done.stderr) == (0, "")
+    names = ["MPI.ANY_SOURCE", "futures", "windows"]
+    said = [f"cobre-comm: {name} of mpi4py {KEEP}" for name in names]
+    assert (done.returncode, lines_of(done.stderr, 0)) == (0, said)
     for rank in range(2):
         assert lines_of(done.stdout, rank) == [
             f"main rank {rank} of 2, mpi4py is cobre_comm.mpi4py, MPI is cobre_comm.mpi4py.MPI",

@@ -13,7 +13,7 @@ import pytest
 
 from cobre_comm import CollectiveFailed, InvalidCommunicator
 from cobre_comm.mpi4py import MPI
-from cobre_comm.mpi4py.specifications import NotHere
+from cobre_comm.mpi4py.missing import NotHere
 from cobre_comm.testing.cases.raised import raises
 from tests.forked import on_forks
 from tests.launch.command import Running, cobre, lines_of

@@ -1,13 +1,28 @@
 """What a rank and a child of it find under the name of mpi4py."""
 
+import contextlib
+import importlib
+import importlib.util
 import subprocess
 import sys
 
 import mpi4py
 import mpi4py.MPI
+import mpi4py.rc
 from mpi4py import MPI
 from mpi4py.MPI import *  # noqa: F403 as mpi-sppy does
 
+try:
+    from mpi4py.MPI import ANY_SOURCE, ANY_TAG
+except ImportError:
+    ANY_SOURCE = ANY_TAG = -1
+for name in ("futures", "windows"):  # a module of mpi4py, and one of ours
+    with contextlib.suppress(ModuleNotFoundError):
+        importlib.import_module(f"mpi4py.{name}")
+assert "mpi4py.windows" not in sys.modules
+mpi4py.rc(initialize=False)
+assert importlib.util.find_spec("mpi4py.MPI")
+assert not hasattr(MPI, "Request")
 assert MPI is mpi4py.MPI
 assert COMM_WORLD is MPI.COMM_WORLD  # noqa: F405
 names = f"mpi4py is {mpi4py.__name__}, MPI is {MPI.__name__}"

@@ -6,5 +6,8 @@
 import sys
 
 import cobre_comm.mpi4py.MPI
+from cobre_comm.mpi4py.missing import Missing
 
-sys.modules |= {__name__: cobre_comm.mpi4py, f"{__name__}.MPI": cobre_comm.mpi4py.MPI}
+known = {"": cobre_comm.mpi4py, ".MPI": cobre_comm.mpi4py.MPI, ".rc": cobre_comm.mpi4py.rc}
+sys.modules |= {f"{__name__}{name}": module for name, module in known.items()}
+sys.meta_path.insert(0, Missing(__name__))  # before our own modules are found under this name

@@ -1,0 +1,58 @@
+"""What this package lacks of mpi4py: the error that says so, and a line where nobody would see it.
+
+Programs import names under ``except ImportError``, and then each rank does the whole work alone.
+"""
+
+from __future__ import annotations
+
+import opcode
+import sys
+
+from cobre_comm.arguments.other_names import SAID
+from cobre_comm.reports import seat
+from cobre_comm.system.streams import write_error
+
+PAGE = "docs/howto/mpi4py-programs.md"
+_said: set[str] = set()
+
+
+class NotHere(NotImplementedError, AttributeError):
+    """A name that this package lacks. It is an ``AttributeError`` too, for ``hasattr``."""
+
+    def __init__(self, name: str, said: str = "") -> None:
+        told = SAID.get(name.rpartition(".")[2], "has no counterpart here: keep mpi4py for it")
+        said = said or told
+        super().__init__(f"{name} of mpi4py {said}; cobre_comm.mpi4py has what {PAGE} lists")
+
+
+def lacking(name: str) -> NotHere:
+    """Return the error about a name that a module's ``__getattr__`` has been asked for.
+
+    It becomes an ``ImportError`` of Python's own words if an import asks, so a line has ours.
+    """
+    error, asks = NotHere(name), sys._getframe(2)
+    if asks.f_code.co_code[asks.f_lasti] == opcode.opmap["IMPORT_FROM"]:
+        _say(error)
+    return error
+
+
+class Missing:
+    """A finder of modules, for those of a package that nobody has."""
+
+    def __init__(self, package: str) -> None:
+        self.package = package
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        package, _, module = name.rpartition(".")
+        if package == self.package and module != "__main__" and name not in sys.modules:
+            error = NotHere(module)
+            _say(error)
+            # Python hides the error from `from mpi4py import module` if it has the name in full.
+            raise ModuleNotFoundError(str(error), name=f"mpi4py.{module}")
+
+
+def _say(error: NotHere) -> None:
+    """Write a line on rank 0, once."""
+    if str(error) not in _said and seat.rank_here() in (None, 0):
+        write_error(f"cobre-comm: {error}")
+    _said.add(str(error))

@@ -239,7 +239,12 @@ def _memory(data: Any) -> Array:
     if isinstance(data, np.ndarray):
         array = plain_array("mpi4py", "buffer", data).view(np.ndarray)
     else:
-        array = np.asarray(memoryview(bytearray() if data is None else data))
+        try:
+            array = np.asarray(memoryview(bytearray() if data is None else data))
+        except TypeError:
+            said = "a NumPy array, or another object with Python's buffer protocol"
+            remedy = "pass an array of its memory, such as tensor.numpy(), or a copy of a GPU's"
+            raise TypeError(f"a buffer is {said}, got {describe(data)}; {remedy}") from None
     if not (array.flags.c_contiguous or array.flags.f_contiguous):
         raise ValueError("the elements of a buffer must lie one after another: pass a copy")
     return array if array.flags.c_contiguous else array.T

@@ -133,8 +133,9 @@ def test_elements_that_do_not_lie_together_are_refused(spec):
 
 
 def test_nothing_that_has_no_buffer_is_taken():
-    with pytest.raises(TypeError):
-        MPI.COMM_SELF.Bcast(object())
+    for nothing in (object(), [object(), MPI.DOUBLE], 3):
+        with pytest.raises(TypeError, match=r"buffer protocol, got .*; pass an array of its memory"):
+            MPI.COMM_SELF.Bcast(nothing)
 
 
 @pytest.mark.parametrize("spec", [[[1, 2]], [[3], [1]], [[2], [-1]], [5, 0], [[4]]])

@@ -3,9 +3,36 @@
 from __future__ import annotations
 
 import enum
+from typing import Any
+
+_GATHER = "has no counterpart here: comm.allgather the numbers, and fold or search them"
+SAID = {
+    **dict.fromkeys(("AVG", "AVERAGE", "MEAN"), "is ReduceOp.SUM here, divided by comm.size"),
+    **dict.fromkeys(("LXOR", "BXOR", "MINLOC", "MAXLOC"), _GATHER),
+}  # by name of an operation that there is not
 
 
-class ReduceOp(enum.IntEnum):
+class _Operations(enum.EnumMeta):
+    """Says what to write in place of an operation that there is not."""
+
+    def __getattr__(cls, name: str) -> Any:
+        if name[:1] == "_":
+            raise AttributeError(name)
+        if name in cls._member_map_:  # as Python 3.11 finds members
+            return cls._member_map_[name]
+        raise AttributeError(cls._lacks(name))
+
+    def __getitem__(cls, name: str) -> Any:
+        if name not in cls._member_map_:
+            raise KeyError(cls._lacks(name))
+        return cls._member_map_[name]
+
+    def _lacks(cls, name: str) -> str:
+        said = SAID.get(name.upper(), f"does not exist: there are {', '.join(cls._member_map_)}")
+        return f"ReduceOp.{name} {said}"
+
+
+class ReduceOp(enum.IntEnum, metaclass=_Operations):
     """Element-wise reduction, folded in rank order 0, 1, ..., size - 1.
 
     An ``IntEnum``, so it is usable inside ``@njit`` code as it stands. The values are those of the

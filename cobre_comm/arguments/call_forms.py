@@ -10,28 +10,31 @@ import enum
 import functools
 import inspect
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from cobre_comm.reports.tracebacks import is_told
 
 Class = TypeVar("Class", bound=type)
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def form_problem(
     owner: str, function: Callable[..., Any], given: int, named: Collection[str]
 ) -> str:
-    """Return the form of a method, and the arguments that a call lacks or has too many; "" if none.
+    """Return the form of a call, and the arguments that it lacks or has too many; "" if none.
 
     ``owner`` is the variable before the dot, ``comm`` or ``region``, and ``function`` the method as
-    its class has it. ``given`` counts the arguments by position, without ``self``; ``named`` are
-    the names of the arguments by keyword.
+    its class has it; "" is that of a function. ``given`` counts the arguments by position, without
+    ``self``; ``named`` are the names of the arguments by keyword.
     """
-    parameters = list(inspect.signature(function).parameters.values())[1:]
+    parameters = list(inspect.signature(function).parameters.values())[1 if owner else 0 :]
     names = [parameter.name for parameter in parameters]
+    by_position = sum(parameter.kind is not parameter.KEYWORD_ONLY for parameter in parameters)
     problems = [_unknown(name, names[given:]) for name in named if name not in names]
     problems += [f"{name} is given twice" for name in named if name in names[:given]]
-    if given > len(names):
-        problems.append(f"it takes {_number(len(names))}, not {given}")
+    if given > by_position:
+        where = " by position" if by_position < len(names) else ""
+        problems.append(f"it takes {_number(by_position)}{where}, not {given}")
     missing = [
         parameter.name
         for parameter in parameters[given:]
@@ -39,7 +42,8 @@ def form_problem(
     ]
     if missing:
         problems.append(f"{_listed(missing)} {'is' if len(missing) == 1 else 'are'} missing")
-    form = f"{owner}.{function.__name__}({', '.join(map(_written, parameters))})"
+    called = f"{owner}.{function.__name__}" if owner else function.__name__
+    form = f"{called}({', '.join(map(_written, parameters))})"
     return f"{function.__name__} is called as {form}; {_listed(problems)}" if problems else ""
 
 
@@ -85,14 +89,20 @@ def tells_forms(owner: str, *, quick: Collection[str] = ()) -> Callable[[Class],
     return decorate
 
 
-def _telling(owner: str, method: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(method)
-    def call(self: Any, *values: Any, **keywords: Any) -> Any:
+def tells_form(function: Function) -> Function:
+    """Let errors of a public function show the call alone, likewise."""
+    return cast(Function, _telling("", function))
+
+
+def _telling(owner: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(*values: Any, **keywords: Any) -> Any:
         try:
-            return method(self, *values, **keywords)
+            return function(*values, **keywords)
         except Exception as error:
             if isinstance(error, TypeError):
-                problem = form_problem(owner, method, len(values), keywords)
+                given = len(values) - bool(owner)
+                problem = form_problem(owner, function, given, keywords)
                 if problem:
                     raise TypeError(problem) from None
             if is_told(error):

@@ -1,9 +1,11 @@
-"""Names of mpi4py's communicators that ours lack, each with the method to call instead."""
+"""Names that users look for on our objects, of mpi4py and others, each with what to write."""
 
 from __future__ import annotations
 
 from typing import NoReturn
 
+_MODULE = "is a module: from cobre_comm import {0}, then {0}.{1}"
+_FUNCTION = "is in the package: from cobre_comm import {0}"
 _MESSAGES = "has no counterpart here: for messages between two ranks keep mpi4py beside it"
 _LATER = "has no counterpart here: a collective returns when it is done"
 _PART = "is comm.broadcast(buf, root) here, of which each rank takes its part"
@@ -37,6 +39,10 @@ SAID = {
     "Dup": "is comm.split(0) here",
     "Free": "is comm.close() here",
     "Abort": "is comm.abort(code) here",
+    "objects": _MODULE.format("objects", "broadcast(comm, obj)"),
+    "random": _MODULE.format("random", "normal(stream, i)"),
+    **{each: _FUNCTION.format(each) for each in ("create_communicator", "launch", "ReduceOp")},
+    "mean": "is comm.sum(x) / comm.size here",
 }
 
 

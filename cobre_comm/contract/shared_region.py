@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import math
+import numbers
 from typing import Any, ClassVar, NoReturn, Protocol, SupportsIndex
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from cobre_comm.arguments.arrays import REGION_IS_NO_ARRAY
 from cobre_comm.arguments.call_forms import tells_forms
-from cobre_comm.arguments.mistakes import OBJECTS, REGION, explained
+from cobre_comm.arguments.mistakes import DTYPE, OBJECTS, REGION, explained
 from cobre_comm.arguments.numbers import as_integer, describe
 from cobre_comm.contract.closing import Closing
 from cobre_comm.contract.numba_types import LateType
@@ -315,7 +316,14 @@ def region_layout(shape: Any, dtype: Any, placement: Any) -> tuple[Lengths, np.d
     if not lengths or min(lengths) < 0:
         wanted = "one length or more, each at least 0"
         raise ValueError(f"create_shared_region: shape must have {wanted}, got {shape}")
-    element_type = np.dtype(dtype)
+    try:
+        element_type = np.dtype(dtype)
+    except TypeError as error:
+        said = f"create_shared_region: dtype must be a type of elements, got {describe(dtype)}"
+        if isinstance(dtype, numbers.Number):
+            also = shape if isinstance(shape, tuple) else (shape,)
+            said += f"; several lengths are one tuple: create_shared_region({(*also, dtype)})"
+        raise explained(TypeError(said), DTYPE) from error
     while element_type.subdtype is not None:  # an element is an array: its axes come last
         element_type, inner = element_type.subdtype
         lengths += inner

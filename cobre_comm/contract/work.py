@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 
 from cobre_comm.arguments.arrays import as_numbers
 from cobre_comm.arguments.call_forms import tells_forms
+from cobre_comm.arguments.mistakes import WORK as WORK_WORD
+from cobre_comm.arguments.mistakes import explained
 from cobre_comm.contract.closing import Closing
 from cobre_comm.contract.numba_types import LateType
 from cobre_comm.contract.shared_region import SharedRegion
@@ -34,6 +36,10 @@ RESET_MEANWHILE = (
 SECOND_PASS = (
     "a second loop over a work gets no item: each item is given out once in a round; begin another "
     "round by work.reset() on all ranks before the loop"
+)
+WORK_IS_NO_SEQUENCE = (
+    "a work is no sequence: work.count is the number of items, and `for item in work` takes those "
+    "that this rank does, or item = work.claim() one of them"
 )
 LARGEST_COUNT = 2**48
 CLAIMS_WORDS = CLAIMS.size_bytes // WORD_BYTES
@@ -317,6 +323,15 @@ class Work(Closing):
         """
         # Pairs with the loads in work.claim. Memory stays, as other threads may be claiming.
         store_word_kernel.call(self._state.round, work.CLOSED)
+
+    def _refuse(self, *_: object) -> NoReturn:
+        """Raise where the work is used as a sequence: its items are given out as ranks ask."""
+        raise explained(TypeError(WORK_IS_NO_SEQUENCE), WORK_WORD)
+
+    __getitem__ = __len__ = _refuse
+
+    def __bool__(self) -> bool:
+        return True  # Python would ask for the length
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

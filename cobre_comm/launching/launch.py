@@ -8,18 +8,18 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, TypeVarTuple
 
+from cobre_comm.arguments.call_forms import tells_form
 from cobre_comm.config import BackendKind
 from cobre_comm.errors import WorkerError
 from cobre_comm.launching import reporting
 from cobre_comm.launching.interrupt import interrupted
 from cobre_comm.launching.order import Order, pack
-from cobre_comm.launching.refusals import check_importable, check_not_nested
+from cobre_comm.launching.refusals import check_call, check_importable, check_not_nested
 from cobre_comm.processes.job import Job, check_size, check_timeout, choose_backend
 from cobre_comm.processes.restarts import Restarts, check_restarts
 from cobre_comm.reports.report_pipe import exit_code_of
-from cobre_comm.reports.tracebacks import tells_callers
 
 if TYPE_CHECKING:
     from cobre_comm.contract.communicator import Communicator
@@ -101,6 +101,18 @@ class LaunchResult(Generic[Value]):
         """
         return self.values[self.workers[0].rank]
 
+    def _refuse(self, *_: object) -> NoReturn:
+        """Raise where the result is used as the list of values, or as one value."""
+        raise TypeError(
+            "launch returns a LaunchResult: result.values is the list of values by rank, and "
+            "result.value that of rank 0"
+        )
+
+    __getitem__ = __iter__ = __len__ = _refuse
+
+    def __bool__(self) -> bool:
+        return True  # Python would ask for the length
+
 
 def report_progress(payload: Any) -> None:
     """Report how far a rank is: to the ``on_progress`` of :func:`launch`, and to ``cobre-comm``.
@@ -143,7 +155,7 @@ def report_progress(payload: Any) -> None:
     reporting.report(payload)
 
 
-@tells_callers
+@tells_form
 def launch(
     fn: Callable[[Communicator, *Args], Value],
     size: int,
@@ -237,6 +249,7 @@ def launch(
         raise TypeError(f"args must be a tuple, got {type(args).__name__}; write args=(x,)")
     if not callable(fn):
         raise TypeError(f"fn must be callable, got {fn!r}")
+    check_call(fn, args)
     check_not_nested()
     if executor is not None:
         return _call_on(executor, job, (fn, args), on_progress)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import multiprocessing
 from collections.abc import Callable
 from typing import Any
@@ -25,6 +26,33 @@ def check_not_nested() -> None:
             "a worker called launch while it imported this script; put the call of launch under "
             'if __name__ == "__main__":'
         )
+
+
+def check_call(fn: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    """Raise ``TypeError`` if ``fn(comm, *args)`` does not fit the function, or calls nothing."""
+    name = getattr(fn, "__name__", repr(fn))
+    if inspect.iscoroutinefunction(fn):
+        raise TypeError(
+            f"{name} is an async function, which launch does not await: give launch a function "
+            f"with def that calls asyncio.run({name}(comm))"
+        )
+    if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
+        raise TypeError(
+            f"{name} is a generator function, of which a call runs nothing: let it return a list "
+            "in place of yield, or report what it has by report_progress"
+        )
+    try:
+        signature = inspect.signature(fn, follow_wrapped=False)  # as it is called
+    except (TypeError, ValueError):  # of a function in C
+        return
+    try:
+        signature.bind(None, *args)
+    except TypeError as error:
+        given = "".join(f", {name}" for name in ("*args",) if args)
+        raise TypeError(
+            f"launch calls {name}(comm{given}), and that does not fit {name}{signature}: {error}; "
+            "the first parameter is the communicator, and args has the others"
+        ) from None
 
 
 def check_importable(fn: Callable[..., Any]) -> None:

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
+_OF_SHELLS = (".sh", ".bash", ".slurm", ".sbatch")
 _PYTHON = re.compile(r"python(3(\.\d+)?)?")
 
 
@@ -55,8 +56,18 @@ def _check_script(name: str) -> None:
     path = pathlib.Path(name)
     if path.is_dir():
         raise ValueError(f"{name!r} is a directory, not a script")
+    if path.suffix == ".ipynb":
+        raise ValueError(
+            f"{name!r} is a notebook; make a script of it by `jupyter nbconvert --to script "
+            f"{name}`, or call cobre_comm.launch in the notebook"
+        )
     try:
-        path.open("rb").close()
+        with path.open("rb") as file:
+            begin = file.read(4)
+            if begin[:2] == b"#!" or path.suffix in _OF_SHELLS:
+                _check_language(name, begin + file.read())
+        if begin == b"\x7fELF":
+            raise ValueError(f"{name!r} is machine code; ranks are Python programs")
     except OSError as error:
         hint = ""
         if path.with_name(path.name + ".py").is_file():
@@ -64,6 +75,21 @@ def _check_script(name: str) -> None:
         elif name.isidentifier() and _is_found(name):
             hint = f"; a module is run by -m: -m {name}"
         raise ValueError(f"cannot open script {name!r}: {error.strerror}{hint}") from None
+
+
+def _check_language(name: str, text: bytes) -> None:
+    """Raise ``ValueError`` for a script of another language, by its name or its first line."""
+    first = text.partition(b"\n")[0].decode(errors="replace")
+    if first[:2] == "#!" and "python" in first:
+        return
+    try:
+        compile(text, name, "exec", dont_inherit=True)  # as pip's scripts of /bin/sh do
+    except (SyntaxError, ValueError):
+        written = f" for {first[2:].strip()}" if first[:2] == "#!" else ""
+        raise ValueError(
+            f"{name!r} is a script{written}, not of Python; ranks are Python programs, "
+            "so let the shell script call `cobre-comm run`, with the script of Python that it runs"
+        ) from None
 
 
 def check_module(name: str) -> None:

@@ -1,7 +1,9 @@
 """The page of common mistakes: ranks run its examples, and raise the sentences that it quotes."""
 
 import array
+import functools
 import logging
+import operator
 import pickle
 import re
 import runpy
@@ -215,7 +217,42 @@ TYPED = [
     ("objects.gather(comm, 1, 'a')", TypeError, "root must be an integer", "explain integer"),
     ("random.stream(1.5)", TypeError, "a name must be an integer", "explain integer"),
     ("launch(print, 0)", ValueError, "number of ranks", "between 1 and 4096"),
+    ("ReduceOp.AVG", AttributeError, "ReduceOp.AVG is", "SUM here, divided by comm.size"),
+    ("ReduceOp.sum", AttributeError, "ReduceOp.sum does not exist", "there are SUM, MIN"),
+    ("ReduceOp['MAXLOC']", KeyError, "ReduceOp.MAXLOC", "comm.allgather"),
+    ("comm.objects", AttributeError, "is a module", "from cobre_comm import objects"),
+    ("comm.mean", AttributeError, "comm.mean is", "comm.sum(x) / comm.size"),
+    ("comm.create_shared_region(3, 4)", TypeError, "got int 4", "create_shared_region((3, 4))"),
+    ("comm.create_shared_region(3, 'flat64')", TypeError, "dtype must be", "explain dtype"),
+    ("len(work)", TypeError, "a work is no sequence", "work.count is the number of items"),
+    ("work[0]", TypeError, "a work is no sequence", "item = work.claim()"),
+    ("launch(rank_of, 1)[0]", TypeError, "returns a LaunchResult", "result.values"),
+    ("len(launch(rank_of, 1))", TypeError, "returns a LaunchResult", "result.values"),
+    ("list(launch(rank_of, 1))", TypeError, "returns a LaunchResult", "result.values"),
+    ("launch(set_nothing, 2)", TypeError, "that does not fit set_nothing()", "is the communicator"),
+    ("launch(rank_of, 2, args=(1,))", TypeError, "launch calls rank_of(comm, *args)", "(comm)"),
+    ("launch(functools.partial(rank_of), 2, args=(1,))", TypeError, "does not fit", "too many"),
+    ("launch(rank_of, n=2)", TypeError, "it has no argument 'n'", "size is missing"),
+    ("create_communicator(backend='shm')", TypeError, "no argument 'backend'", "kind=None"),
+    ("launch(awaited, 1)", TypeError, "awaited is an async function", "asyncio.run"),
+    ("launch(yielding, 1)", TypeError, "yielding is a generator function", "return a list"),
 ]
+
+
+def rank_of(comm):
+    return comm.rank
+
+
+def set_nothing():
+    """Forgets the communicator."""
+
+
+async def awaited(comm):
+    return comm.rank
+
+
+def yielding(comm):
+    yield comm.rank
 
 
 def set_first(region):
@@ -259,6 +296,29 @@ def test_what_is_typed_is_told_the_next_step(typed, kind, sentence, step):
         assert step in said
         assert frames_of_ours(caught.value) <= 1, traceback.format_tb(caught.tb)
         comm.barrier()
+
+
+def test_calls_that_launch_cannot_judge_are_made():
+    """Functions of C, and decorated ones, take what they take."""
+
+    @functools.wraps(rank_of)
+    def more(comm, number):
+        return comm.rank + number
+
+    assert launch(more, 1, args=(5,)).value == 5
+    assert launch(operator.methodcaller("sum", 1.5), 1).value == 1.5
+    assert launch(njit(rank_of), 1).value == 0
+    assert launch(rank_of, 1)  # it is true, and Python would ask for its length
+
+
+def test_a_work_that_is_no_sequence_can_still_be_looped_over():
+    with LocalBackend() as comm:
+        work = comm.create_work(3)
+        assert work
+        assert [list(work), list(work)] == [[0, 1, 2], []]
+    assert [op.name for op in ReduceOp][:2] == ["SUM", "MIN"]
+    assert ReduceOp["SUM"] is ReduceOp.SUM is pickle.loads(pickle.dumps(ReduceOp.SUM))
+    assert not hasattr(ReduceOp, "_sum")
 
 
 @pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")  # of matrix

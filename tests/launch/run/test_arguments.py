@@ -9,7 +9,7 @@ import pytest
 
 import cobre_comm
 from cobre_comm import cli
-from cobre_comm.run.program import check_module
+from cobre_comm.run.program import check_module, program_of
 from tests.launch.command import PROGRAMS, cobre, lines_of
 
 ACT = str(PROGRAMS / "act.py")
@@ -73,6 +73,38 @@ ACT = str(PROGRAMS / "act.py")
 @pytest.mark.usefixtures("activated")
 def test_bad_arguments_are_one_line_and_status_2(words, said, refusal):
     assert said in refusal(words)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("job.sh", "#!/bin/bash\necho hello world\n", "is a script for /bin/bash, not of Python"),
+        ("job", "#!/usr/bin/env -S bash -l\nsrun hostname\n", "env -S bash -l, not of Python"),
+        ("plain.sh", "echo hello world\n", "the shell script call `cobre-comm run`"),
+        ("a.ipynb", "{}", "is a notebook; make a script of it by `jupyter nbconvert --to script"),
+        ("a.out", "\x7fELF", "is machine code; ranks are Python programs"),
+    ],
+)
+def test_programs_of_other_languages_are_refused(name, text, said, tmp_path):
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(ValueError, match=re.escape(said)):
+        program_of(None, [str(path)])
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("tool", "#!/bin/sh\n'''exec' python \"$0\" \"$@\"\n' '''\nprint(1)\n"),  # as pip writes it
+        ("tool", "#!/usr/bin/env python3\nprint(\n"),  # the error is that of Python
+        ("wrong.py", "print(\n"),
+        ("good.sh", "print(1)\n"),
+    ],
+)
+def test_programs_of_python_are_run_under_any_name(name, text, tmp_path):
+    path = tmp_path / name
+    path.write_text(text)
+    assert program_of(None, [str(path)]) == [str(path)]
 
 
 @pytest.fixture

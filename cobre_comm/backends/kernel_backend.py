@@ -87,7 +87,7 @@ from cobre_comm.journal.copied import Copied
 from cobre_comm.journal.stats import Stats
 from cobre_comm.reduce_op import ReduceOp
 from cobre_comm.reports import raised, report_pipe
-from cobre_comm.reports.launcher import launcher_name
+from cobre_comm.reports.launcher import given, launcher_name
 from cobre_comm.reports.tracebacks import tells_callers
 from cobre_comm.system.cpus import place_of
 
@@ -147,7 +147,7 @@ class KernelBackend(Communicator):
         self._give_back: Callable[[], None] = lambda: None
         self._sends = np.zeros(size, dtype=np.int64)
         comm.sends = self._sends.ctypes.data
-        failure.TIMEOUT_VARIABLES[spec.number] = spec.timeout_variable
+        failure.TIMEOUT_VARIABLES[spec.number] = given(spec.timeout_variable)
         # First, because ``close`` writes into the journal, also of a half-made communicator.
         self._journals = Journals(comm)
         self._late_lines = prepare_late_lines(comm, self.__words, self._journals)

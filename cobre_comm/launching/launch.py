@@ -17,7 +17,7 @@ from cobre_comm.launching import reporting
 from cobre_comm.launching.interrupt import interrupted
 from cobre_comm.launching.order import Order, pack
 from cobre_comm.launching.refusals import check_call, check_importable, check_not_nested
-from cobre_comm.processes.job import Job, check_size, check_timeout, choose_backend
+from cobre_comm.processes.job import Job, check_nodes, check_size, check_timeout, choose_backend
 from cobre_comm.processes.restarts import Restarts, check_restarts
 from cobre_comm.reports.report_pipe import exit_code_of
 
@@ -278,7 +278,9 @@ def _check(size: int, backend: str | BackendKind, timeout: float | None) -> Job:
             f"`cobre-comm run -n {size} --backend mpi script.py` and let every rank call "
             "create_communicator()"
         )
-    return Job(size, chosen, timeout)
+    job = Job(size, chosen, timeout)
+    check_nodes(job, os.environ)
+    return job
 
 
 def _call_here(

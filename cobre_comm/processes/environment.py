@@ -9,6 +9,7 @@ from cobre_comm.backends.tcp.foreign import CONNECT_TIMEOUT_MS
 from cobre_comm.processes.binding import UNBOUND, Binding
 from cobre_comm.processes.job import Job
 from cobre_comm.reports import report_pipe, seat
+from cobre_comm.reports.launcher import LIMIT_VARIABLE
 from cobre_comm.system.cores import spin_us, usable_cores
 
 THREAD_VARIABLES = (
@@ -67,4 +68,5 @@ def rendezvous_variables(job: Job, rank: int) -> dict[str, str]:
     found = {name: value(job, rank) for name, value in spec.rank_variables.items()}
     if job.timeout_s is not None and spec.timeout_variable:
         found[spec.timeout_variable] = f"{job.timeout_s:.17g}"
+        found[LIMIT_VARIABLE] = "1"
     return found

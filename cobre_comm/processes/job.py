@@ -6,6 +6,7 @@ import math
 import numbers
 import os
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from cobre_comm.backends.spec import Rendezvous
@@ -65,6 +66,17 @@ def check_timeout(timeout_s: float | None) -> None:
         raise TypeError(f"the timeout must be a number of seconds, got {timeout_s!r}")
     if not (math.isfinite(timeout_s) and timeout_s >= 0):
         raise ValueError(f"the timeout must be 0 (no limit) or more seconds, got {timeout_s}")
+
+
+def check_nodes(job: Job, environ: Mapping[str, str]) -> None:
+    """Raise ``ValueError`` unless pretended nodes are those of all ranks, or of a part in turn."""
+    variable = f"COBRE_{job.backend.upper()}_PRETEND_NODES"
+    count = len([word for word in environ.get(variable, "").split(",") if word.strip()])
+    if count and job.size % count:
+        raise ValueError(
+            f"{variable} names the nodes of {count} ranks, and the job has {job.size}; name the "
+            "node of each rank"
+        )
 
 
 def choose_backend(name: str, size: int, *, prefer_tcp: bool = False) -> str:

@@ -1,20 +1,35 @@
-"""Which program has started the processes of a job, as far as a rank can see."""
+"""Which program has started the processes of a job, and what the user has told that program."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 
 from cobre_comm.reports import report_pipe
 
+RUN = "cobre-comm run"
 # By a variable that a launcher sets. A launcher may start another one, so the nearest comes first.
 _BY_VARIABLE = {
-    "COBRE_JOB_ID": "cobre-comm run",
+    "COBRE_JOB_ID": RUN,
     "TORCHELASTIC_RUN_ID": "torchrun",
     "OMPI_COMM_WORLD_SIZE": "mpiexec",
     "SLURM_STEP_ID": "srun",
     "PMI_SIZE": "mpiexec",
     "MPI_LOCALNRANKS": "mpiexec",
 }
+LIMIT_VARIABLE = "COBRE_TIMEOUT_GIVEN"  # set by a launcher that was told the timeout
+ON_MACHINES = {  # by a variable that `cobre-comm run` sets: the option that decides it
+    "COBRE_TCP_SIZE": "-n and --nnodes, which all launchers of a job share",
+    "COBRE_TCP_RANK": "--node-rank, which differs between the launchers of a job",
+}
+
+
+def given(variable: str) -> str:
+    """Return what the user has given where a launcher has set a variable; else the variable."""
+    name = launcher_name(os.environ)
+    if variable.endswith("_TIMEOUT_SECS") and os.environ.get(LIMIT_VARIABLE):
+        return "--timeout" if name == RUN else f"timeout of {name}"
+    return ON_MACHINES.get(variable, variable) if name == RUN else variable
 
 
 def launcher_name(environ: Mapping[str, str]) -> str:

@@ -23,6 +23,7 @@ from cobre_comm.backends.tcp.rendezvous.sockets import close_all, listen_for_wor
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
 from cobre_comm.processes.job import Job
+from cobre_comm.reports.launcher import ON_MACHINES
 from cobre_comm.run.launcher_link import Link
 from cobre_comm.system.running_time import running_s
 
@@ -52,7 +53,10 @@ def await_launchers(
     with contextlib.closing(TaskLoop()) as loop:
         expected = {(machine, LAUNCHERS) for machine in missing}
         config = TcpConfig(rank=0, size=job.size, port=meet.port, token=job.token)
-        acceptor = Acceptor(loop, config, lambda _: key, admit, expected, len(expected))
+        acceptor = Acceptor(
+            loop, config, lambda _: key, admit, expected, len(expected),
+            what="machine", cure=ON_MACHINES.__getitem__,
+        )  # fmt: skip
         try:
             acceptor.serve(listeners)
             loop.run(lambda: done(running_s() - began), float("inf"))

@@ -6,10 +6,11 @@ import argparse
 import os
 import pathlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from cobre_comm.command_line import Parser
+from cobre_comm.config import BackendKind
 from cobre_comm.errors import BackendError, InitializationFailed, InvalidBackend
 from cobre_comm.system.streams import write_error
 
@@ -57,9 +58,9 @@ def _parser() -> Parser:
     )
     add(
         "--backend",
-        default="auto",
         metavar="NAME",
-        help="auto (shm, or local for one rank; tcp with --nnodes), shm, tcp, mpi or local",
+        help="auto (shm, or local for one rank; tcp with --nnodes), shm, tcp, mpi or local "
+        "(default: COBRE_COMM_BACKEND, or auto)",
     )
     add(
         "--timeout",
@@ -225,6 +226,7 @@ def _main(words: Sequence[str]) -> int:
     try:
         if chosen.size is None:
             raise ValueError(f"how many ranks? say it by -n: {_example(chosen)}")
+        chosen.backend = chosen.backend or _told_backend(os.environ)
         if chosen.as_mpi4py:
             _stand_in(chosen.backend)
         program = program_of(chosen.module, chosen.script)
@@ -262,6 +264,17 @@ def _main(words: Sequence[str]) -> int:
         return 1
 
 
+def _told_backend(environ: Mapping[str, str]) -> str:
+    """Return the backend that the user has told by a variable; a rank has that of its own job."""
+    name = environ.get("COBRE_COMM_BACKEND") or AUTO
+    if environ.get("COBRE_JOB_ID"):
+        return AUTO
+    try:
+        return BackendKind.parse(name).value
+    except InvalidBackend as error:
+        raise ValueError(f"COBRE_COMM_BACKEND={name}: {error}, or unset it") from None
+
+
 def _stand_in(backend: str) -> None:
     """Let ranks, and this process as it looks for ``-m``, import cobre_comm.mpi4py as mpi4py."""
     if backend == "mpi":
@@ -289,7 +302,10 @@ def _job(chosen: argparse.Namespace) -> Job:
     """Return the job of the options; ``ValueError`` or ``BackendError`` if they make none."""
     from dataclasses import replace
 
+    from cobre_comm.processes.job import check_nodes
+
     job = _job_of_size(chosen)
+    check_nodes(job, os.environ)
     if chosen.survive and job.backend == "mpi":
         raise ValueError("--survive is for shm and tcp: mpiexec ends all ranks once one is lost")
     return replace(job, survive=chosen.survive)

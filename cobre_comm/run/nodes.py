@@ -37,7 +37,10 @@ def job_on_nodes(chosen: argparse.Namespace, environ: Mapping[str, str]) -> Job:
     nodes, node = chosen.nnodes, _node(chosen)
     check_size(nodes * chosen.size)
     if backend not in (BackendKind.AUTO, BackendKind.TCP):
-        raise ValueError(f"--nnodes needs backend tcp, not {chosen.backend!r}; leave --backend out")
+        raise ValueError(
+            f"--nnodes needs backend tcp, not {chosen.backend!r}; leave out --backend, and "
+            "COBRE_COMM_BACKEND"
+        )
     job = Job(nodes * chosen.size, "tcp", chosen.timeout, nodes=nodes, node=node)
     rendezvous = _rendezvous(chosen, environ)
     token = _read_token(chosen.token_file) if chosen.token_file is not None else ""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from cobre_comm.backends.agreement import Group
 from cobre_comm.backends.shm.rendezvous import START_TIMEOUT_S
 from cobre_comm.errors import InitializationFailed
+from cobre_comm.reports.launcher import given
 from cobre_comm.system.running_time import running_s
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def await_all(parent: MPI.Intracomm, timeout_s: float) -> None:
         raise InitializationFailed(
             "mpi",
             f"only some of the {parent.size} ranks have come within {limit_s:g} s; let every rank "
-            "create the communicator, or raise COBRE_MPI_TIMEOUT_SECS",
+            f"create the communicator, or raise {given('COBRE_MPI_TIMEOUT_SECS')}",
         )
 
 

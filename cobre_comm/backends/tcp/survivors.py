@@ -14,6 +14,7 @@ from cobre_comm.backends.tcp.rendezvous.event_loop import Task, TaskLoop
 from cobre_comm.backends.tcp.spec import TCP
 from cobre_comm.config import TcpConfig
 from cobre_comm.journal.texts import ranks_text
+from cobre_comm.reports.launcher import given
 
 SILENT_S = 8.0  # by then it is known whether a machine answers
 GRACE_S = 2.0  # how much longer a rank waits than the rank that knows who is missing
@@ -34,7 +35,7 @@ class Survivors(Council):
 
     def __init__(self, config: TcpConfig, callers: Callers) -> None:
         limit_s = config.timeout_s + SILENT_S if config.timeout_s else math.inf
-        super().__init__(config.rank, config.size, limit_s, TCP.timeout_variable)
+        super().__init__(config.rank, config.size, limit_s, given(TCP.timeout_variable))
         self.config, self.callers = config, callers
         self.loop = TaskLoop()
         self.links: dict[int, socket.socket] = {}  # by rank: to a chair; of a chair, to members

@@ -9,6 +9,7 @@ import pytest
 
 import cobre_comm
 from cobre_comm import cli
+from cobre_comm.run.command import _main as run
 from cobre_comm.run.program import check_module, program_of
 from tests.launch.command import PROGRAMS, cobre, lines_of
 
@@ -73,6 +74,55 @@ ACT = str(PROGRAMS / "act.py")
 @pytest.mark.usefixtures("activated")
 def test_bad_arguments_are_one_line_and_status_2(words, said, refusal):
     assert said in refusal(words)
+
+
+@pytest.mark.parametrize(
+    ("words", "variables", "said"),
+    [
+        (["-n", "2"], {"COBRE_COMM_BACKEND": "smh"}, "COBRE_COMM_BACKEND=smh: there is no backend"),
+        (["-n", "2"], {"COBRE_COMM_BACKEND": "local"}, "one process and cannot have 2 ranks"),
+        (
+            ["-n", "2", "--nnodes", "1"],
+            {"COBRE_COMM_BACKEND": "shm"},
+            "leave out --backend, and COBRE_COMM_BACKEND",
+        ),
+        (
+            ["-n", "4", "--backend", "tcp"],
+            {"COBRE_TCP_PRETEND_NODES": "0,0,1"},
+            "COBRE_TCP_PRETEND_NODES names the nodes of 3 ranks, and the job has 4; name the node",
+        ),
+        (
+            ["-n", "2", "--backend", "tcp"],
+            {"COBRE_TCP_PRETEND_NODES": "0,0,1,1"},
+            "names the nodes of 4 ranks, and the job has 2",
+        ),
+    ],
+)
+def test_variables_that_cannot_be_meant_are_refused(words, variables, said, refusal, monkeypatch):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert said in refusal(["run", *words, ACT])
+
+
+@pytest.mark.parametrize(
+    ("option", "variables", "chosen"),
+    [
+        ([], {"COBRE_COMM_BACKEND": "tcp"}, "tcp"),
+        ([], {"COBRE_COMM_BACKEND": " AUTO "}, "shm"),
+        (["--backend", "shm"], {"COBRE_COMM_BACKEND": "nonsense"}, "shm"),
+        ([], {"COBRE_COMM_BACKEND": "tcp", "COBRE_JOB_ID": "of-an-outer-job"}, "shm"),
+        ([], {"COBRE_TCP_PRETEND_NODES": "0,1,2"}, "shm"),
+    ],
+)
+def test_the_option_or_else_the_variable_decides_the_backend(
+    option, variables, chosen, monkeypatch
+):
+    jobs = []
+    monkeypatch.setattr("cobre_comm.run.one_machine.run_job", lambda job, *_: jobs.append(job) or 0)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert run(["-n", "2", *option, ACT]) == 0
+    assert [job.backend for job in jobs] == [chosen]
 
 
 @pytest.mark.parametrize(

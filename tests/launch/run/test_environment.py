@@ -6,11 +6,16 @@ import pytest
 
 from cobre_comm.backends.shm.buffers import choose_buffer_bytes
 from cobre_comm.config import ShmConfig
+from cobre_comm.errors import CollectiveFailed
 from cobre_comm.processes.binding import Binding
 from cobre_comm.processes.environment import CONNECT_TIMEOUT_MS, THREAD_VARIABLES, rank_environment
 from cobre_comm.processes.job import Job
+from cobre_comm.reports import report_pipe
+from cobre_comm.reports.launcher import LIMIT_VARIABLE
 from cobre_comm.system import cgroups, cores
 from cobre_comm.system.cores import usable_cores
+from cobre_comm.testing.cases.waiting import wait_until
+from tests.forked import ranks
 from tests.launch.command import COMMAND, PROGRAMS, cobre, lines_of
 
 ACT = PROGRAMS / "act.py"
@@ -20,7 +25,7 @@ BOUND = Binding(1, ((0,), (1,), (0,), (1,)))
 TOKEN = "0123456789abcdef"
 FOREIGN = {"SLURM_PROCID": "5", "OMPI_COMM_WORLD_SIZE": "9", "COBRE_COMM_BACKEND": "mpi",
            "COBRE_SHM_NAME": "/other", "COBRE_SHM_RANK": "7", "COBRE_TCP_COORDINATOR": "elsewhere",
-           "COBRE_TCP_PORT": "1", "COBRE_TCP_RANK": "9", "COBRE_TCP_SIZE": "99",
+           "COBRE_JOB_ID": "outer", "COBRE_TCP_PORT": "1", "COBRE_TCP_RANK": "9", "COBRE_TCP_SIZE": "99",
            "COBRE_TCP_TOKEN": "known", "COBRE_TCP_BIND_ADDR": "0.0.0.0"}  # fmt: skip
 TUNING = {"COBRE_TCP_EAGER_BYTES": "77", "COBRE_COMM_SPIN_US": "7"}
 ALWAYS = {"COBRE_JOB_ID": "cobre-.+", "COBRE_RESTART": "0", "PYTHONUNBUFFERED": "1", **TUNING}
@@ -78,6 +83,34 @@ def test_what_ranks_are_told(words, ranks, expected, gone, tmp_path):
     assert len({told["COBRE_JOB_ID"] for told in every}) == 1
     for name, value in expected.items():
         assert "{rank}" in value or len({told[name] for told in every}) == 1, name
+
+
+@pytest.mark.parametrize(
+    ("launcher", "job", "cure"),
+    [
+        ("cobre-comm run", Job(2, "shm", 3.0), "raise --timeout (seconds"),
+        ("launch", Job(2, "shm", 3.0), "raise timeout of launch (seconds"),
+        ("cobre-comm run", Job(2, "shm"), "raise COBRE_SHM_TIMEOUT_SECS (seconds"),
+    ],
+)
+def test_an_error_names_what_the_user_has_given(launcher, job, cure, monkeypatch, tmp_path):
+    """That is the option or the argument, where the launcher has set the variable from it."""
+    told = rank_environment(job, 0, {})
+    given = {name: "1" for name in told if name == LIMIT_VARIABLE}
+    monkeypatch.setattr(report_pipe, "_launcher", launcher)
+    first, _ = ranks(
+        "shm", 2, is_late, tmp_path / "over", env={"COBRE_SHM_TIMEOUT_SECS": "0.1", **given}
+    )
+    assert cure in first.value
+
+
+def is_late(comm, over):
+    if comm.rank:
+        return wait_until(over.exists)
+    with pytest.raises(CollectiveFailed) as caught:
+        comm.barrier()
+    over.touch()
+    return str(caught.value)
 
 
 def test_what_the_user_set_stays():

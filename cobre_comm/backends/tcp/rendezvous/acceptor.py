@@ -24,6 +24,7 @@ from cobre_comm.backends.tcp.rendezvous.handshake import (
 from cobre_comm.backends.tcp.rendezvous.protocol import HANDSHAKE_S, MOST_UNAUTHENTICATED
 from cobre_comm.backends.tcp.rendezvous.sockets import prepare, reserve_descriptors
 from cobre_comm.config import TcpConfig
+from cobre_comm.reports.launcher import given
 from cobre_comm.sources import Sources, own_sources
 from cobre_comm.system.running_time import running_s
 
@@ -60,6 +61,8 @@ class Acceptor:
         links: int,
         *,
         is_quiet: bool = False,
+        what: str = "rank",
+        cure: Callable[[str], str] = given,
     ) -> None:
         self.missing = set(expected)
         self._expected = frozenset(expected)
@@ -67,6 +70,7 @@ class Acceptor:
         self._config = config
         self._key_of = key_of
         self._admit = admit
+        self._what, self._cure = what, cure
         self._log = DropLog(config.rank, logging.DEBUG if is_quiet else logging.WARNING)
         self._unauthenticated: dict[socket.socket, tuple[str, Task[None]]] = {}  # by age
         self.make_room(links)
@@ -154,19 +158,27 @@ class Acceptor:
             return f"is rank {peer.rank} of a {orders[0]} machine, rank {rank}'s is {orders[1]}"
         if peer.size != size:
             return (
-                f"was told {peer.size} ranks as rank {peer.rank}, rank {rank} was told {size}; "
-                f"check COBRE_TCP_SIZE"
+                f"was told {peer.size} ranks as {self._what} {peer.rank}, {self._what} {rank} was "
+                f"told {size}; check {self._cure('COBRE_TCP_SIZE')}"
             )
         if not 0 < peer.rank < size:
-            return f"says rank {peer.rank} of {size} ranks; check COBRE_TCP_RANK"
+            return f"says rank {peer.rank} of {size} ranks; check {self._cure('COBRE_TCP_RANK')}"
         link = peer.rank, peer.purpose
+        if link not in self._expected and self._what != "rank":
+            return (
+                f"is {self._what} {peer.rank}, which {self._what} {rank} does not await; "
+                f"check {self._cure('COBRE_TCP_SIZE')}, and {self._cure('COBRE_TCP_RANK')}"
+            )
         if peer.target != rank or link not in self._expected:
             return (
                 f"is rank {peer.rank} that looks for rank {peer.target} "
                 f"(link {peer.purpose}), and found rank {rank}"
             )
         if link not in self.missing:
-            return f"says rank {peer.rank}, which is already attached; check COBRE_TCP_RANK"
+            return (
+                f"says {self._what} {peer.rank}, which is already attached; "
+                f"check {self._cure('COBRE_TCP_RANK')}"
+            )
         return None
 
 

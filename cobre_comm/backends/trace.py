@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import secrets
 import socket
 import time
 from pathlib import Path
@@ -132,9 +133,9 @@ def _name_in(folder: Path, rank: int) -> str:
         name = f"{job}.rank-{rank}" if job else f"rank-{rank}"
         try:
             (folder / f"{name}.json").touch(exist_ok=False)
-        except FileExistsError:
-            name = f"{name}-{socket.gethostname()}-{os.getpid()}"
-            (folder / f"{name}.json").touch()
+        except FileExistsError:  # containers may share a host name and process ids
+            name = f"{name}-{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+            (folder / f"{name}.json").touch(exist_ok=False)
         _names[key] = name
     return _names[key]
 

@@ -147,7 +147,7 @@ class GuestAttempt(FunctionAttempt[Guest]):
                     f"{COME_S:.0f} s: the others are busy, or cannot reach "
                     f"{self._here}; every rank needs a free worker at the same time"
                 )
-        if len({(hello.machine, hello.pid) for hello in hellos}) < self._job.size:
+        if len({hello.process for hello in hellos}) < self._job.size:
             raise TypeError("two ranks have come in one process; a rank needs a worker of its own")
         return hellos
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cobre_comm.backends.tcp.backend import TcpBackend
+from cobre_comm.backends.tcp.process import this_process
 from cobre_comm.config import TcpConfig
 from cobre_comm.launching.executor.invitation import Go, GuestConnection, Hello, Invitation, connect
 from cobre_comm.launching.pickling import dumps
@@ -28,10 +29,8 @@ def run_rank(invitation: Invitation, fn: Callable[..., Any], args: tuple[Any, ..
     if is_rank():
         raise RuntimeError("this worker is a rank of another launch; ranks need a process each")
     with connect(invitation) as connection, ReservedPort("0.0.0.0") as reserved:
-        machine = socket.gethostname()
-        connection.send_bytes(
-            pickle.dumps(Hello(invitation.rank, os.getpid(), machine, reserved.port))
-        )
+        hello = Hello(invitation.rank, this_process(), reserved.port)
+        connection.send_bytes(pickle.dumps(hello))
         try:
             told = connection.recv()
         except (EOFError, OSError):

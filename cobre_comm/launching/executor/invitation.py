@@ -27,8 +27,7 @@ class Hello(NamedTuple):
     """The first message of a worker: its rank, its process, and a port that is free there."""
 
     rank: int
-    pid: int
-    machine: str
+    process: bytes  # its identity, because containers may share a host name and process ids
     port: int
 
 

@@ -24,8 +24,9 @@ BOUND = Binding(1, ((0,), (1,), (0,), (1,)))
 
 TOKEN = "0123456789abcdef"
 FOREIGN = {"SLURM_PROCID": "5", "OMPI_COMM_WORLD_SIZE": "9", "COBRE_COMM_BACKEND": "mpi",
+           "COBRE_JOB_ID": "outer",
            "COBRE_SHM_NAME": "/other", "COBRE_SHM_RANK": "7", "COBRE_TCP_COORDINATOR": "elsewhere",
-           "COBRE_JOB_ID": "outer", "COBRE_TCP_PORT": "1", "COBRE_TCP_RANK": "9", "COBRE_TCP_SIZE": "99",
+           "COBRE_TCP_PORT": "1", "COBRE_TCP_RANK": "9", "COBRE_TCP_SIZE": "99",
            "COBRE_TCP_TOKEN": "known", "COBRE_TCP_BIND_ADDR": "0.0.0.0"}  # fmt: skip
 TUNING = {"COBRE_TCP_EAGER_BYTES": "77", "COBRE_COMM_SPIN_US": "7"}
 ALWAYS = {"COBRE_JOB_ID": "cobre-.+", "COBRE_RESTART": "0", "PYTHONUNBUFFERED": "1", **TUNING}
@@ -98,9 +99,8 @@ def test_an_error_names_what_the_user_has_given(launcher, job, cure, monkeypatch
     told = rank_environment(job, 0, {})
     given = {name: "1" for name in told if name == LIMIT_VARIABLE}
     monkeypatch.setattr(report_pipe, "_launcher", launcher)
-    first, _ = ranks(
-        "shm", 2, is_late, tmp_path / "over", env={"COBRE_SHM_TIMEOUT_SECS": "0.1", **given}
-    )
+    env = {"COBRE_SHM_TIMEOUT_SECS": "0.1", **given}
+    first, _ = ranks("shm", 2, is_late, tmp_path / "over", env=env)
     assert cure in first.value
 
 

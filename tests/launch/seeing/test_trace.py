@@ -174,7 +174,9 @@ def test_processes_that_have_one_name_keep_their_calls(tmp_path):
         python("-c", program.format(times), env=environment(COBRE_COMM_TRACE=str(tmp_path)))
     first, second = sorted(tmp_path.iterdir(), key=lambda path: len(path.name))
     assert first.name == "rank-0.json"
-    assert re.fullmatch(rf"rank-0-{re.escape(socket.gethostname())}-\d+\.json", second.name)
+    assert re.fullmatch(
+        rf"rank-0-{re.escape(socket.gethostname())}-\d+-[0-9a-f]{{8}}\.json", second.name
+    )
     counts = [path.read_text().count('"thread_name"') for path in (first, second)]
     assert counts == [1, 2]
 

@@ -1,18 +1,22 @@
 """Ranks that run in the workers of an executor."""
 
 import concurrent.futures
+import contextlib
 import multiprocessing
 import os
 import signal
 import socket
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from cobre_comm import WorkerError, launch
+from cobre_comm.backends.tcp.process import IDENTITY, this_machine
 from cobre_comm.launching.executor import hosts, invitation
 from cobre_comm.launching.executor.call import GuestAttempt
+from cobre_comm.processes.job import Job
 from cobre_comm.processes.port import LOOPBACK
 from cobre_comm.testing.cases.waiting import wait_until
 from tests.launch.workers.bodies import (
@@ -152,6 +156,18 @@ def test_a_connection_is_not_closed_amid_a_message():
         assert (sent.result(60), closed.result(60)) == (None, None)
         with pytest.raises(OSError, match="closed"):
             connection.send_bytes(b"")
+
+
+@pytest.mark.parametrize(("namespaces", "refused"), [((4, 5), False), ((4, 4), True)])
+def test_processes_of_two_containers_are_two(namespaces, refused):
+    """They may share the host name, and have the same process id."""
+    who = [IDENTITY.pack(this_machine(), namespace, 7, 123) for namespace in namespaces]
+    guests = object.__new__(GuestAttempt)
+    guests._job = Job(2, "tcp")
+    guests.ranks = [SimpleNamespace(hello=invitation.Hello(r, who[r], 1)) for r in (0, 1)]
+    told = pytest.raises(TypeError, match="two ranks have come in one process")
+    with told if refused else contextlib.nullcontext():
+        assert [hello.rank for hello in guests._await_all()] == [0, 1]
 
 
 def test_fewer_workers_than_ranks_are_refused(pool):

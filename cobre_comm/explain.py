@@ -60,24 +60,29 @@ def main(words: Sequence[str]) -> int:
         """
         cobre-comm explain CollectiveFailed
         cobre-comm explain prange              # the mistake with that word in its title
+        cobre-comm explain 'int' object is not callable      # the one with these words
         cobre-comm explain                     # the names and titles
         """,
         "0 it is explained, 2 it is not known",
     )
     parser.add_argument(
-        "name", nargs="?", help="class of the error, as the traceback has it; or a word of a title"
+        "name",
+        nargs="*",
+        help="class of the error, as the traceback has it; or words of a title or of its text",
     )
-    name = parser.parse_args(words).name
+    name = " ".join(parser.parse_args(words).name)
     errors, mistakes = sections(), sections(MISTAKES)
-    if name is None:
+    if not name:
         titles = textwrap.indent("\n".join(mistakes), "  ")
         print("\n".join(errors), f"mistakes, by any word of a title:\n{titles}", sep="\n\n")
         return 0
-    wanted = name.rpartition(".")[2].lower()
+    wanted = name.rpartition(".")[2].lower() if " " not in name else name.lower()
     known = errors | mistakes
-    found = [title for title in known if wanted in _words(title)]
+    found = [title for title in known if _words(wanted) <= _words(title)]
+    naming = [title for title, text in known.items() if _words(wanted) <= _words(text)]
+    if not found and len(naming) == 1 and " " in name:
+        found = naming
     if not found:
-        naming = [title for title, text in known.items() if wanted in _words(text)]
         if naming:
             titles = textwrap.indent("\n".join(naming), "  ")
             print(f"no title has the word {name!r}; it stands in the text of:\n{titles}")

@@ -300,7 +300,10 @@ def heap_zeros(shape: Lengths, dtype: np.dtype[Any]) -> NDArray[Any]:
 
 def outside_region(start: int, stop: int, length: int) -> ValueError:
     """Return the error of a part that is not inside a region."""
-    return ValueError(f"block [{start}, {stop}) is not inside a region of length {length}")
+    said = f"block [{start}, {stop}) is not inside a region of length {length}"
+    if stop < start:
+        said += "; the second number is where the block ends, and no number of rows"
+    return ValueError(said)
 
 
 def region_layout(shape: Any, dtype: Any, placement: Any) -> tuple[Lengths, np.dtype[Any]]:

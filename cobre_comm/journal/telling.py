@@ -69,7 +69,7 @@ def _read(comm: View, rank: int) -> Journal | None:
 def last_calls(journal: Journal) -> str:
     """Return a line on the last calls in a journal, the latest first."""
     if not journal.calls:
-        return f"rank {journal.rank} has called nothing"
+        return f"rank {journal.rank} has called nothing of this communicator"
     calls = journal.calls[-TOLD_CALLS:][::-1]
     told = [_tell(call, journal) for call in calls]
     if journal.ended == CLOSED_WELL:

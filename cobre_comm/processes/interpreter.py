@@ -12,7 +12,16 @@ from cobre_comm.processes import exec_shim
 
 
 def interpreter_command() -> list[str]:
-    """Return this interpreter with its own flags, ``-W`` and ``-X`` options."""
+    """Return this interpreter with its own flags, ``-W`` and ``-X`` options.
+
+    ``ValueError`` is raised in a program that does not know its interpreter.
+    """
+    if not sys.executable:
+        raise ValueError(
+            "sys.executable is empty, so no rank can be started: this Python is part of another "
+            "program, or was started by a name that is not on PATH; set sys.executable to the "
+            "path of the python that ranks shall run in"
+        )
     # As multiprocessing does; it knows sys.flags and -W, but not every -X.
     flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     for name, value in sys._xoptions.items():

@@ -229,7 +229,7 @@ def _main(words: Sequence[str]) -> int:
         chosen.backend = chosen.backend or _told_backend(os.environ)
         if chosen.as_mpi4py:
             _stand_in(chosen.backend)
-        program = program_of(chosen.module, chosen.script)
+        everything = [*interpreter_command(), *program_of(chosen.module, chosen.script)]
         if chosen.size == AUTO:
             chosen.size = auto_ranks(chosen.threads)
         job = _job(chosen)
@@ -248,7 +248,6 @@ def _main(words: Sequence[str]) -> int:
     try:
         if job.size > 1:
             prepare()
-        everything = [*interpreter_command(), *program]
         if job.nodes > 1 and restarts.most:
             from cobre_comm.run.machines import run_on_machines
 

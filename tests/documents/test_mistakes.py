@@ -28,6 +28,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "howto" / "mistakes.md"
 LATE = "Two communicators in a different order"
 OF_LAUNCH = "A function that launch cannot send"
 GLOBAL = "A global communicator in a cached function"
+ALONE = "A communicator that one rank makes alone"  # which would wait for a minute
 
 
 def sections():
@@ -46,7 +47,7 @@ PROGRAMS = [
     (program, said if number == 0 else None)
     for title, programs, said in SECTIONS
     for number, program in enumerate(programs)
-    if title not in (LATE, OF_LAUNCH, GLOBAL)
+    if title not in (LATE, OF_LAUNCH, GLOBAL, ALONE)
 ]
 
 
@@ -68,6 +69,7 @@ def lines_raised(comm, programs):
             "objects": objects,
             "random": random,
             "ReduceOp": ReduceOp,
+            "launch": launch,
         }
         names |= {"x": np.ones(3), "out": np.empty(3)}
         lines, depth = [], 0
@@ -429,6 +431,22 @@ def test_a_word_that_no_title_has_leads_to_the_sections_that_have_it(capsys):
     listed = capsys.readouterr().out
     assert "A branch on the rank around a collective" in listed
     assert "A masked array" not in listed
+
+
+@pytest.mark.parametrize(
+    ("sentence", "title"),
+    [
+        ("'int' object is not callable", "Parentheses after rank, size, backend or count"),
+        ("TypeError: unsupported operand 'NoneType'", "The returned value of a collective is None"),
+        ("assignment destination is read-only", "Writing to as_slice, which is read-only"),
+        ("Illegal use of context-manager.", "A phase in a with block of compiled code"),
+        ("read-only", "A read-only output"),
+    ],
+)
+def test_a_sentence_of_an_error_leads_to_its_section(sentence, title, capsys):
+    for words in ([sentence], sentence.split()):
+        assert main(words) == 0
+        assert title in capsys.readouterr().out.splitlines()
 
 
 def test_a_second_loop_over_a_work_writes_one_line(caplog):

@@ -6,6 +6,8 @@ or that have called something else.
 
 from __future__ import annotations
 
+import time
+
 from cobre_kernels.collective.seeing.journal import ANOTHER_NODE, CLOSED_WELL
 from cobre_kernels.machine.record import View
 
@@ -14,6 +16,8 @@ from cobre_comm.journal.finding import journals_in
 from cobre_comm.journal.shown import shared_files
 
 TOLD_CALLS = 3
+CLOCKS_AGREE_NS = 10**9
+_BEGAN_NS = time.monotonic_ns()  # before this process met any rank: no call of theirs is older
 
 _telling: list[object] = []  # explanations under way, in any thread
 
@@ -102,6 +106,8 @@ def _tell(call: PastCall, journal: Journal) -> str:
 
 
 def _age(journal: Journal, time_ns: int) -> str:
+    if not -CLOCKS_AGREE_NS < time_ns - _BEGAN_NS < journal.read_ns - _BEGAN_NS + CLOCKS_AGREE_NS:
+        return "at a time of its own clock, as that process has another time namespace"
     return f"{max(journal.read_ns - time_ns, 0) / 1e9:.3g} s ago"
 
 

@@ -17,6 +17,7 @@ from cobre_comm.launching import reporting
 from cobre_comm.launching.interrupt import interrupted
 from cobre_comm.launching.order import Order, pack
 from cobre_comm.launching.refusals import check_call, check_importable, check_not_nested
+from cobre_comm.processes.interpreter import interpreter_command
 from cobre_comm.processes.job import Job, check_nodes, check_size, check_timeout, choose_backend
 from cobre_comm.processes.restarts import Restarts, check_restarts
 from cobre_comm.reports.report_pipe import exit_code_of
@@ -256,6 +257,7 @@ def launch(
     if job.backend == "local":
         return _call_here(fn, args, on_progress)
     check_importable(fn)
+    interpreter_command()  # raises in a program without one
     order = pack(fn, args, wants_progress=on_progress is not None)
     return _call_in_workers(job, order, on_progress, restarts)
 

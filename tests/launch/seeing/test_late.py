@@ -2,9 +2,13 @@
 
 import itertools
 import re
+import time
+from types import SimpleNamespace
 
 import pytest
 
+from cobre_comm.journal.copied import PastCall
+from cobre_comm.journal.telling import last_calls
 from tests.command import python
 from tests.grid import some
 from tests.launch.command import PROGRAMS, cobre, environment
@@ -72,3 +76,15 @@ def test_the_first_line_comes_after_ten_seconds():
     done = cobre("run", "-n", 3, LATE, "python", 13)
     [waited_s] = [float(found[1]) for found in map(LINE.match, done.stderr.splitlines()) if found]
     assert 10 <= waited_s < 13.5
+
+
+@pytest.mark.parametrize("hours", [-80, 80])
+def test_times_of_another_clock_are_not_told(hours):
+    """A container may have a time namespace; 285,000 s before a job began is no time of it."""
+    now = time.monotonic_ns()
+    call = PastCall(3, "barrier", "", "", 0, now, now + 1000)
+    journal = SimpleNamespace(read_ns=now, rank=1, calls=[call], ended=0, awaited=None)
+    assert " s ago" in last_calls(journal)
+    other = PastCall(3, "barrier", "", "", 0, now + hours * 3600 * 10**9, None)
+    journal.calls = [other]
+    assert "entered at a time of its own clock" in last_calls(journal)

@@ -15,7 +15,7 @@ import argparse
 import hashlib
 import json
 import pathlib
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -55,14 +55,41 @@ class System(NamedTuple):
     start: Floats  # [H] volumes at the start
 
 
+KNOWN = {  # the fields of each part of a case that count here, or that only describe it
+    "case": "name description features source published verified dp1d_step stages hydros thermals "
+    "deficit_cost demand demand_outcomes inflows probabilities discount",
+    "features": "cascade stage_cost random_demand segments random_stage1 deterministic discount",
+    "hydros": "name vmin vmax v0 qmax productivity segments spill_cost downstream",
+    "segments": "qmax productivity",
+    "thermals": "name least capacity cost",
+}
+LISTS = (*KNOWN, "demand", "demand_outcomes", "inflows", "probabilities", "cost")
+NEUTRAL = [("terminal_value", 0), ("bus", 0), ("limits", [])]  # they change no case
+
+
+def refuse_unknown(fields: dict[str, Any], part: str = "case", path: str = "") -> None:
+    """Raise if a part of a case has a field that this program would leave out."""
+    for name, value in fields.items():
+        is_known = name in KNOWN[part].split()
+        by_stage = is_known and isinstance(value, list) and name not in LISTS
+        if by_stage or (not is_known and (name, value) not in NEUTRAL):
+            what = f"{path}{name}{' by stage' if by_stage else ''}"
+            raise ValueError(f"this program has no {what}: train the case by sddp/train.py")
+        if name in KNOWN:
+            for number, each in enumerate(value or ()):
+                each = each if isinstance(each, dict) else {each: None}  # a feature
+                refuse_unknown(each, name, f"{path}{name}[{number}].")
+
+
 def read(path: pathlib.Path) -> System:
-    """Read a case in the schema of ``examples/sddp/cases``."""
+    """Read a case in the schema of ``examples/sddp/cases``, or raise if it has other fields."""
     case = json.loads(path.read_text())
+    refuse_unknown(case)
     stages, hydros, thermals = case["stages"], case["hydros"], case["thermals"]
     turbines = [
         (number, turbine)
         for number, hydro in enumerate(hydros)
-        for turbine in hydro.get("segments", [hydro])
+        for turbine in hydro.get("segments") or [hydro]
     ]
     h, spill = len(hydros), 2 * len(hydros) + 2
     first = spill + h + 1  # turbine
@@ -71,7 +98,7 @@ def read(path: pathlib.Path) -> System:
     a, cost = np.zeros((h + 1, columns)), np.zeros((stages, columns))
     a[:, h : 2 * h + 1] = np.eye(h + 1)
     a[h, spill + h] = 1.0  # unmet demand
-    cost[:, 2 * h + 1], cost[:, spill + h] = 1.0, case["deficit_cost"]
+    cost[:, spill + h] = case["deficit_cost"]
     released = [(spill + n, n) for n in range(h)]
     for column, (number, turbine) in enumerate(turbines, first):
         released.append((column, number))
@@ -85,8 +112,10 @@ def read(path: pathlib.Path) -> System:
         low[number], high[number] = hydro["vmin"], hydro["vmax"]
         cost[:, spill + number] = hydro["spill_cost"]
     for column, plant in enumerate(thermals, first + len(turbines)):
-        high[column], a[h, column] = plant["capacity"], 1.0
-        cost[:, column] = plant["cost"]
+        low[column], high[column] = plant.get("least", 0.0), plant["capacity"]
+        cost[:, column], a[h, column] = plant["cost"], 1.0
+    cost *= case.get("discount", 1.0) ** np.arange(stages)[:, None]
+    cost[:, 2 * h + 1] = 1.0  # the cost to go is discounted already
     basic = np.arange(spill, spill + h + 1)
     rows = np.linalg.solve(a[:, basic], a).astype(np.float64)
     reduced = cost - cost[:, basic] @ rows
@@ -97,7 +126,7 @@ def read(path: pathlib.Path) -> System:
     for t in range(stages):
         count = len(case["probabilities"][t])
         chance[t, :count], inflow[t, :count] = case["probabilities"][t], case["inflows"][t]
-        demand[t, :count] = case.get("demand_outcomes", case["demand"])[t]
+        demand[t, :count] = (case.get("demand_outcomes") or case["demand"])[t]
     start = np.array([hydro["v0"] for hydro in hydros], dtype=np.float64)
     return System(cost, low, high, rows, basic, reduced, inflow, demand, chance, start)
 
@@ -267,7 +296,10 @@ def main() -> None:
     parser.add_argument("--passes", type=int, default=8, help="trajectories of an iteration")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    system = read(options.case)
+    try:
+        system = read(options.case)
+    except ValueError as error:
+        parser.error(f"{options.case}: {error}")
     stages, h = len(system.demand), system.start.size
     pool = np.zeros((stages + 1, options.iterations * options.passes, h + 1))
     with create_communicator() as comm:

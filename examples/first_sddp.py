@@ -29,6 +29,7 @@ Floats = NDArray[np.float64]
 MOST_CUTS = 100  # that bind in one stage problem; some of the pool's, which may have thousands
 MOST_PIVOTS = 10_000
 CLOSE = 1e-9  # relatively
+NOISE = 1e-7  # of its row's largest entry: what rounding leaves of a zero is smaller
 
 
 # ---- The stage problem ----------------------------------------------------------------------
@@ -154,9 +155,10 @@ def pivot(
         bound = low[b] if x[b] < low[b] else high[b]
         sign = 1.0 if x[b] < low[b] else -1.0
         entering, least = -1, np.inf
+        smallest = NOISE * np.max(np.abs(rows[leaving]))
         for column in range(len(x)):
             slope = sign * rows[leaving, column]
-            if column == b or low[column] == high[column] or abs(slope) < CLOSE:
+            if column == b or low[column] == high[column] or abs(slope) < smallest:
                 continue
             if x[column] == (low[column] if slope < 0.0 else high[column]):
                 ratio = abs(reduced[column] / slope)

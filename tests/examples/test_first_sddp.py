@@ -5,8 +5,11 @@ import json
 import re
 import sys
 from pathlib import Path
+from unittest import mock
 
+import numpy as np
 import pytest
+from drawn_cases import drawn_case
 
 from tests.launch.command import cobre
 
@@ -80,3 +83,83 @@ def test_a_case_without_a_solution_is_told(printed, tmp_path):
     path.write_text(json.dumps(case))
     with pytest.raises(RuntimeError, match="a stage problem has no solution"):
         printed(path)
+
+
+def test_what_rounding_leaves_of_a_zero_is_no_pivot(program):
+    """Column 0 has to rise; column 1 can lift it, and the entry of column 2 is rounding."""
+    rows = np.zeros((2, 5))[:, :4]  # no whole array, as in `solve`: nothing is compiled for it
+    rows[:] = [1.0, -100.0, -2e-9, 0.0], [0.0, 0.0, 0.0, 1.0]
+    x, low, high = np.array([-50.0, 0.0, 0.0, 0.0]), np.zeros(4), np.full(4, np.inf)
+    basic = np.array([0, 3])
+    program.pivot(rows, x, low, high, np.array([0.0, 1.0, 0.0, 0.0]), basic)
+    assert list(basic) == [1, 3]
+    assert x == pytest.approx([0.0, 0.5, 0.0, 0.0])
+
+
+def test_a_large_feasible_case_is_solved(printed, tmp_path):
+    """Its stage problems once seemed to have no solution, since rounding was taken for pivots."""
+    with mock.patch("drawn_cases.parse_case", lambda data, _: json.loads(data)):
+        case = drawn_case(4)
+    path = tmp_path / "large.json"
+    path.write_text(json.dumps(case))
+    bounds = lower_bounds(printed(path, "--iterations", 3, "--passes", 4))
+    assert bounds == sorted(bounds)
+
+
+@pytest.fixture
+def changed(program, tmp_path):
+    """Return a function that writes a case with other values, for parts of the system too."""
+
+    def write(hydros=(), thermals=(), **fields):
+        case = json.loads((CASES / "gen_h4_t5_k3.json").read_text()) | fields
+        for part, values in (("hydros", hydros), ("thermals", thermals)):
+            case[part] = [each | dict(values) for each in case[part]]
+        path = tmp_path / "case.json"
+        path.write_text(json.dumps(case))
+        return path
+
+    return write
+
+
+LIMIT = {"of": "outflow", "least": 30.0, "below_cost": 500.0, "above_cost": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"discount": [1.0] * 5}, "discount by stage"),
+        ({"terminal_value": 7.0}, "terminal_value"),
+        ({"lines": []}, "lines"),
+        ({"features": ["cascade", "limits"]}, r"features\[1\]\.limits"),
+        ({"hydros": {"limits": [LIMIT]}}, r"hydros\[0\]\.limits"),
+        ({"hydros": {"water_cost": 0.0}}, r"hydros\[0\]\.water_cost"),
+        ({"hydros": {"bus": 1}}, r"hydros\[0\]\.bus"),
+        (
+            {"hydros": {"segments": [{"qmax": [9.0] * 5}]}},
+            r"hydros\[0\]\.segments\[0\]\.qmax by stage",
+        ),
+        ({"thermals": {"capacity": [50.0] * 5}}, r"thermals\[0\]\.capacity by stage"),
+    ],
+)
+def test_what_the_program_would_leave_out_is_refused_by_name(program, changed, change, named):
+    with pytest.raises(ValueError, match=f"^this program has no {named}: train the case by "):
+        program.read(changed(**change))
+
+
+def test_a_refusal_is_a_wrong_argument(printed, changed, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        printed(changed(hydros={"water_cost": 100.0}))
+    assert "case.json: this program has no hydros[0].water_cost" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "optimum"),  # those of train.py
+    [
+        ({"discount": 0.9}, 48519.194639),
+        ({"thermals": {"least": 20.0}}, 60811.351581),
+        ({"hydros": {"segments": None, "bus": 0, "limits": []}}, OPTIMA["gen_h4_t5_k3"]),
+    ],
+)
+def test_fields_that_a_case_may_leave_out_count(printed, changed, change, optimum):
+    bounds = lower_bounds(printed(changed(**change), "--iterations", 40))
+    assert bounds[-1] == pytest.approx(optimum, rel=1e-6)

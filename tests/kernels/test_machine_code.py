@@ -2,12 +2,14 @@
 
 import errno
 import json
+import pathlib
 import struct
 import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 from cobre_kernels.machine import build, code, made, target
 from cobre_kernels.machine.compiled import NOTHING_IS_COMPILED
@@ -51,6 +53,13 @@ def symbols_of(object_file):
             text = sections[b".strtab"][name:].partition(b"\0")[0].decode()
             (shown if section else asked).add(text)
     return shown, asked - {TABLE_OF_OFFSETS}
+
+
+def test_a_program_of_the_build_imports_as_here_though_a_path_is_no_text(monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path, pathlib.Path("lib"), np.str_("numpy's")])
+    *command, program = build._program()
+    shown = f"{program.partition('; from')[0]}; print(sys.path[-1])"
+    assert python(*command[1:], shown).stdout == "numpy's\n"
 
 
 @pytest.fixture(scope="module")

@@ -192,10 +192,10 @@ def _end(process):
 
 
 def _program():
-    program = (
-        f"import sys; sys.path[:] = {sys.path!r}; from {PACKAGE}.machine.build import main; main()"
-    )
-    return [sys.executable, "-P", "-c", program]
+    # Python passes over entries that are no text, and not every one has a repr that is code.
+    path = [str(entry) for entry in sys.path if isinstance(entry, str)]
+    call = f"from {PACKAGE}.machine.build import main; main()"
+    return [sys.executable, "-P", "-c", f"import sys; sys.path[:] = {path!r}; {call}"]
 
 
 def _environment():

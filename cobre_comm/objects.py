@@ -22,6 +22,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import pickle
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +36,7 @@ from cobre_comm.reports.tracebacks import tells_callers
 
 Bytes = NDArray[np.uint8]
 
+LARGE_BYTES = 2**23  # of the objects of all ranks, for those that arrive in turn
 ALIGNMENT = 64  # arrays inside an object begin at such addresses
 
 
@@ -174,6 +176,41 @@ def gather(comm: Communicator, obj: Any, root: int = 0) -> list[Any] | None:
     return _unpack_all("gather", everyone) if comm.rank == root else None
 
 
+def in_turn(comm: Communicator, obj: Any) -> Iterator[tuple[int, Any]]:
+    """Yield each rank and a copy of its object, as :func:`allgather`, on every rank.
+
+    Large objects arrive one by one. All ranks take all of them.
+    """
+    _check_proven("allgather", comm)
+    packed = _pack(obj)
+    with _together(comm, "objects.allgather"):
+        problems, lengths = _exchange_lengths(comm, packed, None)
+        total = sum(map(sum, lengths))
+        if total <= LARGE_BYTES or any(problems):
+            parts = _gather_parts(comm, packed, lengths, None)
+    if total <= LARGE_BYTES or any(problems):
+        _check_packed("allgather", problems, parts, first=0)
+        yield from enumerate(_unpack_all("allgather", parts))
+        return
+    for rank, sizes in enumerate(lengths):
+        yield rank, _unpack("allgather", rank, _broadcast_parts(comm, packed.parts, sizes, rank))
+
+
+def _broadcast_parts(
+    comm: Communicator, own: list[Bytes], sizes: list[int], root: int
+) -> list[Bytes]:
+    """Return a copy of the root's parts."""
+    with _together(comm, "objects.allgather"):
+        parts = [p.copy() for p in own] if comm.rank == root else list(map(_room, sizes))
+        for part in parts:
+            comm.broadcast(part, root)
+    return parts
+
+
+def _room(size: int) -> Bytes:
+    return np.empty(size, dtype=np.uint8)
+
+
 def _exchange(
     operation: str, comm: Communicator, obj: Any, root: int | None = None
 ) -> list[list[Bytes]]:
@@ -181,7 +218,9 @@ def _exchange(
     _check_proven(operation, comm)
     packed = _pack(obj)
     with _together(comm, f"objects.{operation}"):
-        problems, parts = _exchange_parts(comm, packed, root)
+        problems, lengths = _exchange_lengths(comm, packed, root)
+        # If one has no bytes, all ranks hear why.
+        parts = _gather_parts(comm, packed, lengths, None if any(problems) else root)
     _check_packed(operation, problems, parts, first=0)
     return parts
 
@@ -193,10 +232,10 @@ def _together(comm: Communicator, name: str) -> contextlib.AbstractContextManage
     return marked
 
 
-def _exchange_parts(
+def _exchange_lengths(
     comm: Communicator, packed: _Packed, root: int | None
-) -> tuple[list[bool], list[list[Bytes]]]:
-    """Return, by rank, whether its object has no bytes, and the parts of its object."""
+) -> tuple[list[bool], list[list[int]]]:
+    """Return, by rank, whether its object has no bytes, and the lengths of its object's parts."""
     size = comm.size
     headers = np.zeros((size, 2), dtype=np.int64)
     comm.allgather(np.array([len(packed.parts), packed.problem]), headers)
@@ -206,17 +245,24 @@ def _exchange_parts(
         root = None  # all ranks hear why
     lengths = np.zeros(int(counts.sum()), dtype=np.int64)
     own_lengths = np.array([part.size for part in packed.parts])
-    first = _begins(counts)
-    _gather(comm, own_lengths, (lengths, counts, first), root)
-    parts: list[list[Bytes]] = [[] for _ in range(size)]
-    for number in range(int(counts.max())):
-        sizes = [int(lengths[first[r] + number]) if number < counts[r] else 0 for r in range(size)]
+    begins = _begins(counts)
+    _gather(comm, own_lengths, (lengths, counts, begins), root)
+    return problems, [lengths[b : b + n].tolist() for b, n in zip(begins, counts, strict=True)]
+
+
+def _gather_parts(
+    comm: Communicator, packed: _Packed, lengths: list[list[int]], root: int | None
+) -> list[list[Bytes]]:
+    """Return, by rank, the parts of its object."""
+    parts: list[list[Bytes]] = [[] for _ in lengths]
+    for number in range(max(map(len, lengths))):
+        sizes = [own[number] if number < len(own) else 0 for own in lengths]
         send = packed.parts[number] if number < len(packed.parts) else np.empty(0, dtype=np.uint8)
         received = _gather_part(comm, send, np.array(sizes, dtype=np.int64), root)
-        for rank in range(size):
-            if number < counts[rank]:
+        for rank, own in enumerate(lengths):
+            if number < len(own):
                 parts[rank].append(received[rank])
-    return problems, parts
+    return parts
 
 
 def _begins(counts: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -26,6 +26,7 @@ from cobre_comm.mpi4py.specifications import (
     Op,
     Partial,
     blocks,
+    check_fills,
     elements,
     fill,
     kind_of,
@@ -35,6 +36,7 @@ from cobre_comm.mpi4py.specifications import (
 
 PROC_NULL, ROOT, UNDEFINED, COMM_TYPE_SHARED, BOTTOM = -1, -3, -32766, 0, 0
 THREAD_SINGLE, THREAD_FUNNELED, THREAD_SERIALIZED, THREAD_MULTIPLE = range(4)
+PIECE_BYTES = 2**20  # of a rank; pairs and quadruples of numbers stay together
 IN_PLACE = INFO_NULL = OP_NULL = None  # as mpi4py takes None for IN_PLACE
 DATATYPE_NULL = Datatype("DATATYPE_NULL", "V")
 Win, LOCK_EXCLUSIVE, LOCK_SHARED = windows.Win, windows.LOCK_EXCLUSIVE, windows.LOCK_SHARED
@@ -141,14 +143,16 @@ class Comm(Partial):
             fill(recv[:count], packed[displ : displ + count])
 
     def Alltoallv(self, sendbuf: Any, recvbuf: Any) -> None:
+        """Gather the blocks of one rank after the other."""
         recv, counts, displs = blocks(recvbuf, self.size)
-        send, *parts = blocks(
-            [recv, counts, displs, None] if sendbuf is None else sendbuf, self.size
-        )
+        in_place = [recv.copy() if sendbuf is None else None, counts, displs, None]
+        send, *parts = blocks(in_place if sendbuf is None else sendbuf, self.size)
+        sent = [send[d : d + n] for n, d in zip(*parts, strict=True)]
+        check_fills(recv[displs[self.rank] :][: counts[self.rank]], sent[self.rank])
         with self._serves("Alltoall"):
-            got = self.alltoall([send[d : d + n] for n, d in zip(*parts, strict=True)])
-        for n, d, block in zip(counts, displs, got, strict=True):
-            fill(recv[d : d + n], block)
+            for root, block in enumerate(sent):
+                room: Any = (recv, counts, displs) if self.rank == root else (None, None, None)
+                self._comm.gatherv(block, room[0], room[1], room[2], root)
 
     Gather, Allgather, Scatter, Alltoall = Gatherv, Allgatherv, Scatterv, Alltoallv
 
@@ -161,8 +165,7 @@ class Comm(Partial):
                 self._comm.barrier()
         elif ours is None:
             with self._serves("Allreduce", op):
-                everyone = self._everyone(send)
-            fill(recv, op.fold(everyone, kind_of(recvbuf)))
+                self._fold(sendbuf, recvbuf, op, self.size)
         else:
             self._comm.allreduce(send, recv, ours)
 
@@ -194,17 +197,27 @@ class Comm(Partial):
 
     def Scan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
         with self._serves("Scan", op):
-            self._scan(sendbuf, recvbuf, op, self.rank + 1)
+            self._fold(sendbuf, recvbuf, op, self.rank + 1)
 
     def Exscan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
         with self._serves("Exscan", op):
-            self._scan(sendbuf, recvbuf, op, self.rank)
+            self._fold(sendbuf, recvbuf, op, self.rank)
 
-    def _scan(self, sendbuf: Any, recvbuf: Any, op: Op, ranks: int) -> None:
-        recv = elements(recvbuf).reshape(-1)
-        everyone = self._everyone(recv if sendbuf is IN_PLACE else elements(sendbuf))
+    def _fold(self, sendbuf: Any, recvbuf: Any, op: Op, ranks: int) -> None:
+        """Fold the elements of the first ranks, piece by piece: few are in memory at a time."""
+        recv, kind = elements(recvbuf).reshape(-1), kind_of(recvbuf)
+        send = recv if sendbuf is IN_PLACE else elements(sendbuf).reshape(-1)
         if ranks:
-            fill(recv, op.fold(everyone[:ranks], kind_of(recvbuf)))
+            check_fills(recv, send)
+        count = max(1, PIECE_BYTES // send.itemsize)
+        if send.size > count:  # a rank that has fewer makes another call
+            sizes = self._everyone(np.array([send.size]))[:, 0].tolist()
+            if min(sizes) != max(sizes):
+                raise ValueError(f"the ranks reduce different numbers of elements: {sizes}")
+        for begin in range(0, max(send.size, 1), count):
+            everyone = self._everyone(send[begin : begin + count])
+            if ranks:
+                fill(recv[begin : begin + count], op.fold(everyone[:ranks], kind))
 
     def _sent(self, send: Any, recv: Any, counts: Any, displs: Any) -> Any:
         if send is IN_PLACE:
@@ -257,17 +270,22 @@ class Comm(Partial):
         return _folded(op, everyone)
 
     def allreduce(self, sendobj: Any, op: Op = SUM) -> Any:
-        return _folded(op, self._objects_of_all("allreduce", sendobj, op))
+        return self._fold_objects("allreduce", sendobj, op, self.size)
 
     def scan(self, sendobj: Any, op: Op = SUM) -> Any:
-        return _folded(op, self._objects_of_all("scan", sendobj, op)[: self.rank + 1])
+        return self._fold_objects("scan", sendobj, op, self.rank + 1)
 
     def exscan(self, sendobj: Any, op: Op = SUM) -> Any:
-        return _folded(op, self._objects_of_all("exscan", sendobj, op)[: self.rank])
+        return self._fold_objects("exscan", sendobj, op, self.rank)
 
-    def _objects_of_all(self, call: str, sendobj: Any, op: Op) -> list[Any]:
+    def _fold_objects(self, call: str, sendobj: Any, op: Op, ranks: int) -> Any:
+        """Fold the objects of the first ranks as they arrive; all ranks receive all."""
+        folded = None
         with self._serves(call, op):
-            return self.allgather(sendobj)
+            for rank, received in objects.in_turn(self._comm, pickle.sent(sendobj)):
+                if rank < ranks:
+                    folded = received if rank == 0 else _folded(op, [folded, received])
+        return folded
 
 
 class Intracomm(Comm):

@@ -215,10 +215,14 @@ def blocks(spec: Any, size: int) -> tuple[Array, list[int], list[int]]:
     return array, counts, displs
 
 
-def fill(recv: Array, values: Array) -> None:
-    """Copy values into a buffer. NumPy alone would repeat a single value, or convert values."""
+def check_fills(recv: Array, values: Array) -> None:
     if (recv.size, recv.dtype) != (values.size, values.dtype):
         raise ValueError(f"{values.size} {values.dtype} do not fill {recv.size} {recv.dtype}")
+
+
+def fill(recv: Array, values: Array) -> None:
+    """Copy values into a buffer. NumPy alone would repeat a single value, or convert values."""
+    check_fills(recv, values)
     recv.reshape(-1)[:] = values.reshape(-1)
 
 

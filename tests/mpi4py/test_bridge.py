@@ -5,6 +5,7 @@ import copy
 import pathlib
 import pickle
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -134,7 +135,7 @@ def test_elements_that_do_not_lie_together_are_refused(spec):
 
 def test_nothing_that_has_no_buffer_is_taken():
     for nothing in (object(), [object(), MPI.DOUBLE], 3):
-        with pytest.raises(TypeError, match=r"buffer protocol, got .*; pass an array of its memory"):
+        with pytest.raises(TypeError, match=r"buffer protocol, got .*; pass an array"):
             MPI.COMM_SELF.Bcast(nothing)
 
 
@@ -329,6 +330,56 @@ def test_what_the_bridge_folds_has_the_usual_floating_point_mode(comm):
         largest = world.allreduce(tiny, MPI.MAX)
     assert found.tolist() == [0.0, 0.0, 1.0]
     assert largest == 1e-323
+
+
+@on_forks(4, "shm")
+def test_large_blocks_need_little_memory(comm):
+    world, own = MPI.Intracomm(comm), MPI.Op.Create(decimal)
+    send, recv = np.full(2**20, 1.0 + comm.rank), np.zeros(2**20)  # 8 MiB of a rank
+    tracemalloc.start()
+    for call, most_mib, expected in (
+        (lambda: world.Allreduce(send, recv, own), 13, 1234),
+        (lambda: world.Scan(send, recv, own), 13, 1234 // 10 ** (3 - comm.rank)),
+        (lambda: world.Alltoall(send, recv), 1, np.repeat([1.0, 2.0, 3.0, 4.0], 2**18)),
+        (lambda: world.allreduce(send, own), 28, 1234),
+    ):
+        got = None
+        tracemalloc.reset_peak()
+        before, _ = tracemalloc.get_traced_memory()
+        got = call()
+        assert tracemalloc.get_traced_memory()[1] - before < most_mib * 2**20
+        assert np.all((recv if got is None else got) == expected)
+        assert np.all(send == 1 + comm.rank)
+
+
+def decimal(x, y, datatype):
+    """Return the digits of both: the order of ranks is seen, and how they are grouped."""
+    if datatype is None:
+        return 10 * x + y
+    into = np.frombuffer(y)
+    into += 10 * np.frombuffer(x)
+    return None
+
+
+@on_forks(2, "shm")
+def test_ranks_that_fold_different_numbers_of_pieces_are_told_so(comm):
+    world, piece = MPI.Intracomm(comm), MPI.PIECE_BYTES // 8
+    for counts in ((piece, 2 * piece), (2 * piece, 3 * piece), (2, 2 * piece)):
+        send = np.ones(counts[comm.rank])
+        part = world.Dup()
+        error = raises((CollectiveFailed, ValueError), part.Allreduce, send, send.copy(), OWN)
+        assert "ranks disagree" in str(error) or f"elements: {[*counts]}" in str(error)
+
+
+@on_forks(2, "shm")
+def test_blocks_of_alltoall_may_be_empty_and_in_place(comm):
+    world, rank = MPI.Intracomm(comm), comm.rank
+    recv = np.array([10.0, 11.0]) + 10 * rank
+    world.Alltoall(MPI.IN_PLACE, recv)
+    assert recv.tolist() == [10 + rank, 20 + rank]
+    send, recv = np.full(3, rank + 1.0), np.zeros(6)
+    world.Alltoallv([send, [0, 3]], [recv, [0, 0] if rank == 0 else [3, 3]])
+    assert recv.tolist() == ([0] * 6 if rank == 0 else [1, 1, 1, 2, 2, 2])
 
 
 @pytest.mark.parametrize(

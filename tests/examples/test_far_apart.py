@@ -1,6 +1,7 @@
 """Cases whose numbers span many orders of magnitude: volumes, and costs of spill."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from highs_reference import extensive_form
 from simplex.dual import INFEASIBLE, OPTIMAL
 from simplex.state import allocate
 from simplex_from_python import cold_start, rebuild, reoptimise, solve_dense
-from stage.units import choose_units
+from stage.units import choose_units, refuse_sizes
 from training.plan import Options
 from training.run import run_case
 from training.share import UsageError
@@ -134,3 +135,17 @@ def test_the_numbers_of_wild_cases_are_far_apart():
     oddities = [odd for number in range(40) for odd in draw(number).oddities]
     assert "spill_costs_more_than_all" in oddities
     assert "cascades_in_other_units" in oddities
+
+
+@pytest.mark.parametrize(
+    ("discount", "said"),
+    [
+        ([1e-9, 1.0, 1e9, 1.0], "stage 1 count 1e[+]09 times as much as those of stage 0"),
+        ([1.0, 1e-5, 1e-2, 2e3], "stage 3 count 2e[+]08 times as much as those of stage 1"),
+        ([0.0, 1e-4, 1e4, 1.0], "^$"),
+        ([1.0, 1e-10, 1e-20, 0.0], "^$"),  # they fall
+    ],
+)
+def test_discounts_that_rise_too_far_are_refused(discount, said):
+    data = generate(Shape(1, 1, 4, 1), 0) | {"discount": discount}
+    assert re.search(said, refuse_sizes(parse(data)))

@@ -9,6 +9,7 @@ a unit of water of its own. All reservoirs of a cascade have the same unit, as w
 from one to the next.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,9 @@ APART = 10
 
 MOST_APART = 1e11
 """Sizes in a cascade may differ by this factor: with more, a stage's tolerances show in bounds."""
+
+MOST_RISE = 1e8
+"""A later stage's discount may be larger by this factor: rounding there is then 1e-6 of costs."""
 
 
 class Units(NamedTuple):
@@ -68,7 +72,7 @@ def water_units(case: Case) -> tuple[float, np.ndarray]:
 
 
 def refuse_sizes(case: Case) -> str:
-    """Return why no unit fits the sizes in a cascade of `case`; an empty text if one does."""
+    """Return why sizes or discounts of `case` are too far apart; an empty text if they are not."""
     for members in cascades_of(case):
         sizes = [(size_of([case.hydros[h]]), case.hydros[h].name) for h in members]
         sizes = [size for size in sizes if size[0] > 0.0]
@@ -78,6 +82,25 @@ def refuse_sizes(case: Case) -> str:
                 f"are in one cascade, differ by a factor of {factor:.3g}; stage problems are "
                 f"accurate up to {MOST_APART:.0e}"
             )
+    return refuse_discounts(case)
+
+
+def refuse_discounts(case: Case) -> str:
+    """Return why costs of the stages of `case` cannot be added; an empty text if they can.
+
+    What a stage costs would drown in the rounding of later costs that count far more. Costs that
+    count far less drown too, and do not matter; those that do not count need no accuracy.
+    """
+    least, first = math.inf, 0
+    for stage, factor in enumerate(case.discount):
+        if factor > MOST_RISE * least:
+            return (
+                f"{case.name}: by `discount`, costs of stage {stage} count {factor / least:.3g} "
+                f"times as much as those of stage {first}, before it; bounds are accurate up to "
+                f"{MOST_RISE:.0e}: bring the two closer"
+            )
+        if 0.0 < factor < least:
+            least, first = factor, stage
     return ""
 
 

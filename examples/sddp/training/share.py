@@ -119,7 +119,7 @@ def shared_setting(comm: Any, case: Case) -> Iterator[Setting]:
     Raises
     ------
     UsageError
-        On every rank the same, if sizes differ so much that stage problems would not be accurate.
+        On every rank the same, if sizes or discounts are so far apart that bounds would be wrong.
     """
     if refused := refuse_sizes(case):
         raise UsageError(refused)

@@ -58,7 +58,7 @@ def train(
         command = [sys.executable, *calling("cobre_comm.cli"), "run", "-n", str(ranks)]
         command += ["--backend", name.kind, str(folder / "train.py"), str(path)]
         command += ["--quiet", "--out", str(out), *options]
-        environment = {**inherited_environment(), **name.environment(), **(env or {})}
+        environment = {**inherited_environment(), **name.environment(ranks), **(env or {})}
         limit_s = None if timeout_s is None else scaled_limit(timeout_s)
         text = _run(command, environment, limit_s)
         if not out.exists():

@@ -116,8 +116,18 @@ class BackendName:
         """
         return self.kind == "mpi"
 
-    def environment(self) -> dict[str, str]:
+    def environment(self, size: int = 0) -> dict[str, str]:
         """Return the variables by which a rank takes this backend.
+
+        Parameters
+        ----------
+        size : int
+            The number of ranks, for a launcher, which wants the node of each; 0 leaves the list.
+
+        Returns
+        -------
+        dict of str to str
+            Values by name.
 
         Examples
         --------
@@ -131,7 +141,9 @@ class BackendName:
         if self.is_flat:
             chosen["COBRE_TCP_SHARE"] = "0"
         elif self.nodes:
-            chosen[NODES_VARIABLES[self.kind]] = ",".join(map(str, self.nodes))
+            each = range(size or len(self.nodes))
+            nodes = [self.nodes[rank % len(self.nodes)] for rank in each]
+            chosen[NODES_VARIABLES[self.kind]] = ",".join(map(str, nodes))
         if self.leaders > 1:
             chosen["COBRE_LEADERS"] = str(self.leaders)
         return chosen | (self._sockets() if self.network else {})

@@ -30,7 +30,7 @@ def a_library(request):
 def test_a_job_whose_ranks_are_on_several_nodes_ends(library):
     """Goodbyes come over the network, in the order and at the time that MPI chooses."""
     name = BackendName.parse(f"mpi-{library['MPI4PY_MPIABI']}-net")
-    done = cobre(*RUN, 2, MEET, **{**library, **name.environment()})
+    done = cobre(*RUN, 2, MEET, **{**library, **name.environment(2)})
     assert (done.returncode, done.stderr) == (0, "")
 
 

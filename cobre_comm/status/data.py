@@ -9,12 +9,13 @@ from statistics import fmean
 from typing import Any
 
 import cobre_comm
-from cobre_comm.journal.copied import PastCall
+from cobre_comm.journal.copied import OUTSIDE_ROW, OWN_ROW, PastCall
 from cobre_comm.journal.stats import stats_of
 from cobre_comm.journal.tables import imbalance, phases_of
 from cobre_comm.status.find import SeenRank
 from cobre_comm.status.jobs import SeenJob, age_s, doing, state_of, waits
 
+_OUTSIDE = (OUTSIDE_ROW, OWN_ROW)  # the phases of the program
 _CALLS = 5  # of a rank; the page has no room for 64
 
 
@@ -57,15 +58,21 @@ def _rank(seen: SeenRank) -> dict[str, Any]:
 
 
 def _time(seen: SeenRank) -> dict[str, float]:
-    """Return the seconds of a rank since its communicator was made; a call under way is waiting."""
+    """Return the seconds of a rank in the phases of its program; a call under way is waiting.
+
+    Without phases, they are those since its communicator was made.
+    """
     own = seen.journal
-    each = stats_of(own.copied).operations.values()
+    stats = stats_of(own.copied)
+    inside = [p for name, p in stats.phases.items() if name not in _OUTSIDE]
+    each = [p.collectives for p in inside] or stats.operations.values()
     waiting, moving = (sum(getattr(s, n) for s in each) for n in ("waiting_s", "transferring_s"))
-    if own.calls and own.calls[-1].left_ns is None and own.ended is None:
+    is_counted = own.phase not in _OUTSIDE or not inside
+    if is_counted and own.calls and own.calls[-1].left_ns is None and own.ended is None:
         waiting += age_s(own.read_ns, own.calls[-1].entered_ns)
-    total = age_s(own.read_ns, own.born_ns)
+    computing = age_s(own.read_ns, own.born_ns) - waiting - moving
     return {
-        "computing_s": max(0.0, total - waiting - moving),
+        "computing_s": max(0.0, sum(p.computing_s for p in inside) if inside else computing),
         "waiting_s": waiting,
         "transferring_s": moving,
     }

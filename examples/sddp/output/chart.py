@@ -1,6 +1,6 @@
-"""The convergence plot: both bounds, and the gap between them, over iterations and over time.
+"""The convergence plot: bound, simulated cost and gap, over iterations and over time.
 
-One iteration simulates few trajectories. So the upper bound is drawn as the mean over the last
+One iteration simulates few trajectories. So the simulated cost is drawn as the mean over the last
 iterations: at most `WINDOW` of them, and none of the first half.
 """
 
@@ -13,7 +13,7 @@ from training.run import Training
 from output.style import BLUE, GREY, ORANGE, figure_of
 
 WINDOW = 20
-"""Largest number of iterations whose mean is an upper bound."""
+"""Largest number of iterations over which simulated costs are averaged."""
 
 FLOOR = 1e-9
 """Gaps below this are rounding."""
@@ -60,11 +60,11 @@ def upper_bound(trace: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _draw_bounds(
     axes: Any, x: np.ndarray, training: Training, upper: tuple[np.ndarray, np.ndarray]
 ) -> None:
-    """Draw the lower bound, the upper bound with its band, and the mean of each iteration."""
+    """Draw the lower bound, the simulated cost with its interval, and that of each iteration."""
     trace, (mean, half) = training.trace, upper
     axes.plot(x, trace["mean"], color=ORANGE, alpha=0.4, linewidth=0.6, label="one iteration")
     axes.fill_between(x, mean - half, mean + half, color=ORANGE, alpha=0.25, linewidth=0)
-    axes.plot(x, mean, color=ORANGE, label="simulated, ± 95 %")
+    axes.plot(x, mean, color=ORANGE, label="simulated cost, ± 95 %")
     axes.plot(x, trace["lower_bound"], color=BLUE, label="lower bound")
     if training.case.known is not None:
         known = training.case.known
@@ -82,7 +82,7 @@ def _draw_bounds(
 def _draw_gaps(
     axes: Any, x: np.ndarray, training: Training, upper: tuple[np.ndarray, np.ndarray]
 ) -> None:
-    """Draw the relative gaps from the lower bound to the upper one and to the known optimum.
+    """Draw the relative gaps from the lower bound to the simulated cost and to the known optimum.
 
     A gap of zero, or one that is negative by chance, leaves the plot at the bottom.
     """

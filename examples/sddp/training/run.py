@@ -35,6 +35,14 @@ Watch = Callable[[int, np.void], None]
 MONEY = "lower_bound", "mean", "half_width", "gain", "fresh_mean", "fresh_half_width"
 """Fields of a record of the trace that are money."""
 
+REPORTED = {
+    "lower_bound": "lower bound of the cost",
+    "mean": "simulated cost",
+    "half_width": "± 95 %",
+    "cuts": "cuts",
+}
+"""What cobre-comm status shows of an iteration; names that end alike share a chart."""
+
 SAMPLE = "simulate"
 """The phase of fresh paths."""
 
@@ -185,8 +193,7 @@ class Run:
         self.note(line[0], watch)
         if self.setting.comm.rank == 0:  # for cobre-comm status; the numbers of all ranks are equal
             done = in_case_units(line, self.setting.units)[0]
-            bounds = {"lower bound": done["lower_bound"], "simulated upper bound": done["mean"]}
-            report_progress({**bounds, "cuts": done["cuts"]})
+            report_progress({said: done[name] for name, said in REPORTED.items()})
 
     def state(self) -> State:
         """Return the data of the training, as compiled code takes it."""

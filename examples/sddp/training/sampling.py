@@ -6,7 +6,7 @@ shows in the draws.
 A small scenario tree (at most `LISTED` paths) is not sampled but walked: path number i of a fixed
 permutation is visited by the i-th trajectory, so every pass over the tree walks rare paths too. In
 a large one, if openings are not equally likely, every second trajectory explores: it draws openings
-uniformly, so that rare ones get cuts too; it does not enter the simulated upper bound.
+uniformly, so that rare ones get cuts too; it does not enter the simulated cost.
 """
 
 import math

@@ -74,6 +74,8 @@ def test_it_shows_what_the_ranks_of_a_job_do_and_report():
     assert re.match(r"rank 1, by (rank 0|rank 2|ranks 0, 2), for", job["waits"][0])
     [phase] = [phase for phase in job["phases"] if phase["phase"] == "training"]
     assert phase["computing_s"] > 0
+    of_ranks = sum(rank["computing_s"] for rank in job["ranks"])  # none of it outside
+    assert of_ranks == pytest.approx(3 * phase["computing_s"])
     [reported] = job["reports"]
     assert (reported["rank"], reported["names"]) == (0, ["lower bound", "upper bound"])
     assert reported["values"] == [[70 - 1 / n, 71 + 1 / n] for n in range(1, REPORTS + 1)]

@@ -10,8 +10,6 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
-from cobre_comm.sources import check_halves
-
 if TYPE_CHECKING:
     from cobre_comm.backends.local.backend import LocalBackend as LocalBackend
     from cobre_comm.backends.mpi.backend import MpiBackend as MpiBackend
@@ -98,6 +96,8 @@ __all__ = sorted(_HOME_OF)  # names are loaded on first use
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES or name in _HOME_OF:
+        importlib.import_module("cobre_comm.sources").check_halves()
     if name in _MODULES:
         return importlib.import_module(f"{__name__}.{name}")
     if name not in _HOME_OF:
@@ -113,6 +113,5 @@ def __dir__() -> list[str]:
     return [*__all__, *_MODULES, "__doc__", "__version__"]
 
 
-check_halves()
 if "COBRE_REPORT_HOLDS" in os.environ:  # report_pipe.HOLDS_VARIABLE: cobre-comm run started this
     importlib.import_module("cobre_comm.reports.report_pipe").listen()

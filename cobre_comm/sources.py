@@ -19,6 +19,7 @@ _PLACE = _PACKAGE.parent
 _OF_RANKS = ("arguments", "backends", "contract", "journal", "mpi4py", "system")
 
 
+@functools.cache
 def check_halves() -> None:
     """Raise ``ImportError`` if ``cobre_kernels`` is of another version than this package.
 

@@ -2,19 +2,23 @@
 
 import errno
 import json
+import os
 import pathlib
+import shutil
 import struct
 import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import cobre_kernels
 import numpy as np
 import pytest
 from cobre_kernels.machine import build, code, made, target
 from cobre_kernels.machine.compiled import NOTHING_IS_COMPILED
 from llvmlite import binding
 
+import cobre_comm
 from tests.command import python
 
 pytestmark = pytest.mark.skipif(NOTHING_IS_COMPILED, reason="NUMBA_DISABLE_JIT=1")
@@ -145,8 +149,11 @@ def test_a_copy_of_the_file_is_taken(tmp_path):
     assert made.fitting(tmp_path / "absent") is None
 
 
-@pytest.mark.parametrize("changed", [{"sources": "0" * 16}, {"system": "x86_64-plan9"}])
-def test_code_of_other_sources_or_of_another_system_is_not_taken(
+@pytest.mark.parametrize(
+    "changed",
+    [{"sources": "0" * 16}, {"system": "x86_64-plan9"}, {"level": "x86-64-v9"}, {"code": "0" * 64}],
+)
+def test_code_of_other_sources_or_for_another_machine_is_not_taken(
     tmp_path, table_and_codes, changed
 ):
     table, codes = table_and_codes
@@ -161,6 +168,62 @@ def test_garbage_is_not_taken(tmp_path, content):
 @pytest.mark.parametrize("bytes_kept", [100, -1])
 def test_a_file_that_ends_early_is_not_taken(tmp_path, bytes_kept):
     assert not found(tmp_path, made.file_of_this_machine().read_bytes()[:bytes_kept])
+
+
+def test_a_flipped_bit_is_noticed(tmp_path, table_and_codes):
+    table, codes = table_and_codes
+    flipped = codes[:5000] + bytes([codes[5000] ^ 4]) + codes[5001:]
+    assert not found(tmp_path, json.dumps(table).encode() + b"\n" + flipped)
+
+
+def test_the_level_is_what_the_processor_tells_this_process(monkeypatch):
+    """Under an emulator it tells less than /proc/cpuinfo has of the machine below."""
+    known = target.LEVELS[target.machine()]
+    monkeypatch.setattr(
+        target, "_flags", lambda: {flag for needed in known.values() for flag in needed}
+    )
+    monkeypatch.setattr(target, "_flags_of_llvm", set)
+    assert target.levels() == tuple(name for name, needed in known.items() if not needed)
+
+
+REPLACED = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import cobre_comm
+from cobre_kernels.machine import made
+with open(f"{sys.argv[1]}/cobre_kernels/local.py", "a") as source:
+    source.write("# of another version")
+made.SHIPPED = made.pathlib.Path("/nowhere")
+cobre_comm.LocalBackend().barrier()
+"""
+
+
+def test_kernels_that_were_replaced_under_a_process_are_refused(tmp_path):
+    for package in (cobre_comm, cobre_kernels):
+        folder = pathlib.Path(package.__file__).parent
+        shutil.copytree(
+            folder, tmp_path / folder.name, ignore=shutil.ignore_patterns("__pycache__")
+        )
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    done = python("-P", "-c", REPLACED, tmp_path, code=1, env=environment)
+    assert f"cobre_kernels in {tmp_path}/cobre_kernels has been replaced since" in done.stderr
+
+
+NO_EXECUTABLE = """
+import ctypes
+if ctypes.CDLL(None).prctl(65, 1, 0, 0, 0):  # PR_SET_MDWE, since Linux 6.3
+    raise SystemExit(3)
+import cobre_comm
+cobre_comm.LocalBackend().barrier()
+"""
+
+
+def test_where_no_memory_may_become_executable_an_error_says_so():
+    done = python("-c", NO_EXECUTABLE, code=None)
+    if done.returncode == 3:
+        pytest.skip("this Linux has no PR_SET_MDWE")
+    assert done.returncode == 1
+    assert "this process may not make memory executable (Permission denied)" in done.stderr
 
 
 @pytest.mark.parametrize("refused", ["the file", "the lock"])
@@ -187,14 +250,11 @@ def test_where_no_file_can_be_locked_each_process_makes_its_own(tmp_path, monkey
 
 def test_without_proc_the_same_levels_are_found(monkeypatch):
     """Else a job there would compile the kernels for the plainest processor."""
+    monkeypatch.delitem(sys.modules, "llvmlite.binding")  # which would be asked, loaded as it is
     known = target.levels()
 
     def refuse(path, *words):
         raise FileNotFoundError(path)
 
     monkeypatch.setattr(target.pathlib.Path, "open", refuse)
-    target.levels.cache_clear()
-    try:
-        assert target.levels() == known
-    finally:
-        target.levels.cache_clear()
+    assert target.levels() == known

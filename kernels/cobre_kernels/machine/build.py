@@ -13,6 +13,7 @@ undefined, and a kernel that could raise, stop the build.
 
 import argparse
 import contextlib
+import hashlib
 import importlib
 import json
 import os
@@ -149,6 +150,7 @@ def write_files(wanted, parts, folder, *, keeps_text):
         codes = [(parts / f"{level}.{part}.o").read_bytes() for part in PARTS]
         table = {
             "sources": source_hash(), "system": system(), "level": level, "made by": made_by,
+            "code": hashlib.sha256(b"".join(codes)).hexdigest(),
             "objects": list(zip(map(len, codes), names, strict=True)),
         }  # fmt: skip
         draft = folder / f".{level}.{secrets.token_hex(4)}"  # machines may share the folder

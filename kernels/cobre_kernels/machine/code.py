@@ -2,11 +2,16 @@
 
 import ctypes
 import functools
+import importlib
 import json
+import mmap
+import os
+import sys
 import threading
 
 from cobre_kernels.machine.made import code_of_another_package, file_of_this_machine
 
+PROT_EXEC = 4
 METH_FASTCALL = 0x80  # of CPython's methodobject.h
 PACKAGE = __name__.partition(".")[0]
 _LOADING, _LIBRARIES = threading.RLock(), {}  # by their names
@@ -39,6 +44,7 @@ class LoadedCode:
     def __init__(self, objects):
         from llvmlite import binding
 
+        _refuse_memory_that_cannot_run()
         name_functions()
         binding.initialize_native_target()
         binding.initialize_native_asmprinter()
@@ -59,9 +65,36 @@ class LoadedCode:
         )
 
 
+def _refuse_memory_that_cannot_run():
+    """Raise where the system lets no memory become executable, as some services are started.
+
+    LLVM writes code into memory, and makes the memory executable then. It does not look whether
+    that has succeeded.
+    """
+    if sys.platform != "linux":
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    with mmap.mmap(-1, mmap.PAGESIZE) as page:
+        address = ctypes.addressof(ctypes.c_char.from_buffer(page))
+        refused = libc.mprotect(ctypes.c_void_p(address), mmap.PAGESIZE, mmap.PROT_READ | PROT_EXEC)
+        reason = os.strerror(ctypes.get_errno())
+        libc.mprotect(ctypes.c_void_p(address), mmap.PAGESIZE, mmap.PROT_READ | mmap.PROT_WRITE)
+    if refused:
+        raise ImportError(
+            f"this process may not make memory executable ({reason}), and the kernels of "
+            "cobre_comm are machine code; allow it, by MemoryDenyWriteExecute=no in a service of "
+            "systemd or by the permission execmem of SELinux"
+        )
+
+
 def library():
     """Return the library of this package's kernels, loaded when a process first needs it."""
-    return _loaded(PACKAGE, lambda: read(file_of_this_machine()))
+    return _loaded(PACKAGE, _objects_of_this_package)
+
+
+def _objects_of_this_package():
+    importlib.import_module("llvmlite.binding")  # which tells what processor this process has
+    return read(file_of_this_machine())
 
 
 def _loaded(name, objects):

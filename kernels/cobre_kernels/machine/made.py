@@ -10,6 +10,7 @@ lock lets one of them make it, and ends with the process that holds the lock.
 import contextlib
 import fcntl
 import functools
+import hashlib
 import importlib
 import importlib.util
 import json
@@ -23,7 +24,7 @@ import time
 from cobre_kernels.machine.compiled import NOTHING_IS_COMPILED
 from cobre_kernels.machine.places import danger, own_folder
 from cobre_kernels.machine.target import file_name, levels, system
-from cobre_kernels.machine.version import hash_of, source_hash
+from cobre_kernels.machine.version import hash_of, is_replaced, source_hash
 
 SHIPPED = pathlib.Path(__file__).parents[1] / "code"
 CHOSEN = "COBRE_COMM_KERNELS"  # a folder to look in first, for tests and benchmarks of a level
@@ -35,12 +36,12 @@ def fitting(folder):
     """Return the best file of a folder that serves here, or None."""
     for level in levels():
         path = folder / file_name(level)
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError), path.open("rb") as file:
-            table = json.loads(file.readline())
-            # A full disk, or a copy that has ended early, leaves less than the whole file.
-            size = file.tell() + sum(length for length, _ in table["objects"])
-            found = table["sources"], table["system"], size
-            if found == (source_hash(), system(), path.stat().st_size):
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            head, _, codes = path.read_bytes().partition(b"\n")
+            table = json.loads(head)
+            found = table["sources"], table["system"], table["level"], table["code"]
+            # A full disk, a copy that has ended early, or a bad disk leaves other code.
+            if found == (source_hash(), system(), level, hashlib.sha256(codes).hexdigest()):
                 return path
     return None
 
@@ -54,6 +55,10 @@ def file_of_this_machine():
     ImportError
         If it cannot be made; the error says what to do.
     """
+    return _found()
+
+
+def _found():
     return _chosen() or fitting(SHIPPED) or _own()
 
 
@@ -66,7 +71,7 @@ def _chosen():
 def prepare():
     """Have the file made, if need be, before ranks start; raise as its maker does."""
     if not NOTHING_IS_COMPILED:
-        file_of_this_machine()
+        _found()  # each rank asks its own processor
 
 
 def _own_folder():
@@ -84,6 +89,11 @@ def _own():
 
 
 def _made_in(folder):
+    if is_replaced():
+        raise ImportError(
+            f"cobre_kernels in {pathlib.Path(__file__).parents[1]} has been replaced since this "
+            "process has imported it; start the program again"
+        )
     if importlib.util.find_spec("numba") is None:
         raise ImportError(
             f"cobre_comm has no machine code for this processor ({levels()[0]}, {system()}) and "

@@ -29,10 +29,13 @@ def system():
     return f"{machine()}-{sys.platform}"
 
 
-@functools.cache
 def levels():
-    """Return the levels that this processor has, the best one first."""
-    flags = _flags()
+    """Return the levels that this processor has, the best one first.
+
+    A process that is about to run machine code has LLVM, which asks the processor. Emulators and
+    Valgrind answer with less than what Linux knows. Launchers, which only prepare, ask Linux.
+    """
+    flags = _flags_of_llvm() if "llvmlite.binding" in sys.modules else _flags()
     known = LEVELS.get(machine(), {"generic": ()})
     return tuple(name for name, needed in known.items() if flags.issuperset(needed))
 
@@ -47,8 +50,9 @@ def _flags():
         return _flags_of_llvm()
 
 
+@functools.cache
 def _flags_of_llvm():
-    """Return the flags without /proc; LLVM asks the processor, but takes long to load."""
+    """Return the flags that the processor tells this process; LLVM takes long to load."""
     from llvmlite import binding
 
     names = {"bmi": "bmi1", "lzcnt": "abm"}

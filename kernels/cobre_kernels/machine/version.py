@@ -6,7 +6,6 @@ sources is never run. The types of users' functions carry it too, because numba'
 the source file of the function that it stores.
 """
 
-import functools
 import hashlib
 import os
 import pathlib
@@ -43,7 +42,15 @@ def hash_of(sources):
     return digest.hexdigest()[:16]
 
 
-@functools.cache
+_AT_IMPORT = hash_of(kernel_sources())  # of what the modules of this process were made of
+
+
 def source_hash():
-    """Return the hash of this package."""
-    return hash_of(kernel_sources())
+    """Return the hash of this package, as this process has imported it."""
+    return _AT_IMPORT
+
+
+def is_replaced():
+    """Tell whether this package was replaced since: another version is there, or none."""
+    sources = kernel_sources()
+    return bool(sources) and hash_of(sources) != _AT_IMPORT

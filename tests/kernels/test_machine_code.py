@@ -253,7 +253,7 @@ def test_without_proc_the_same_levels_are_found(monkeypatch):
     monkeypatch.delitem(sys.modules, "llvmlite.binding")  # which would be asked, loaded as it is
     known = target.levels()
 
-    def refuse(path, *words):
+    def refuse(path, *words, **named):
         raise FileNotFoundError(path)
 
     monkeypatch.setattr(target.pathlib.Path, "open", refuse)

@@ -119,3 +119,10 @@ def test_compiled_modules_without_sources_have_a_hash(clone):
     for path in package.rglob("*.py"):
         path.unlink()
     assert hash_of(sources_of(package)) == hash_of(sources_of(package))
+
+
+def test_ranks_from_a_zip_have_the_hash_of_their_version(clone):
+    shutil.make_archive(clone / "both", "zip", clone)
+    ask = "from cobre_comm.sources import own_sources; print(own_sources().hash)"
+    found = {python("-c", ask, **elsewhere(clone / "both.zip")).stdout for _ in range(2)}
+    assert len(found) == 1

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from case.data import Case
 from case.read import parse_case
 from compiled import compiled_by_one
 from numba import typeof
@@ -94,9 +95,9 @@ class AloneOnLocal(Alone, LocalBackend):
     """Has the type of the communicator of `local`."""
 
 
-def types_of_training(comm: Communicator) -> tuple[Any, ...]:
+def types_of_training(comm: Communicator, case: Case | None = None) -> tuple[Any, ...]:
     """Return the types of the arguments of `train`, in every training on such a communicator."""
-    case = parse_case(CASE.read_bytes(), CASE.name)
+    case = case or parse_case(CASE.read_bytes(), CASE.name)
     units, openings = choose_units(case), sum(len(p) for p in case.probabilities)
     noise = NoRegion(comm, (openings, rows_of_case(case).limits)).as_slice()
     problem = build_problem(case, units, noise)

@@ -1,7 +1,11 @@
 """What `ahead.py` compiles is what a training calls."""
 
+import json
+
 import ahead
 import pytest
+from case.random_case import Shape, generate
+from case.read import parse_case
 from numba import typeof
 from training.plan import Options
 from training.run import Run
@@ -16,3 +20,14 @@ def test_a_training_has_the_types_that_were_compiled_ahead(comm):
         types = tuple(typeof(each) for each in run.arguments(run.trace))
         run.close()
     assert types == ahead.types_of_training(alone)
+
+
+@pytest.mark.parametrize("stages", [1, 2])
+@pytest.mark.parametrize("without", [{}, {"hydros": [], "inflows": [[[]], [[]]]}])
+def test_the_smallest_cases_have_the_same_types(stages, without):
+    """Else all is compiled anew for them: numba has types of its own for arrays of one entry."""
+    data = generate(Shape(1, 1, stages, 1), 0)
+    data |= {name: value[:stages] for name, value in without.items()}
+    alone = ahead.AloneOnLocal()
+    smallest = parse_case(json.dumps(data).encode(), "smallest.json")
+    assert ahead.types_of_training(alone, smallest) == ahead.types_of_training(alone)

@@ -98,21 +98,17 @@ def test_spill_that_never_comes_may_cost_anything(comm):
 
 
 def column_of_small_numbers(entry=1e-10):
-    """Return a program that only the second variable, with this entry, makes feasible.
-
-    The third one is fixed, so that there is more than one entry in any case: the arrays of a
-    program with a single entry have another layout, for which all is compiled once more.
-    """
-    cost, a = np.array([0.0, 1.0, 0.0]), np.array([[1.0, entry, 1.0]])
+    """Return a program that only the second variable, with this entry, makes feasible."""
+    cost, a = np.array([0.0, 1.0]), np.array([[1.0, entry]])
     rows = np.array([5.0]), np.array([np.inf])
-    return cost, a, rows, (np.zeros(3), np.array([1.0, np.inf, 0.0]))
+    return cost, a, rows, (np.zeros(2), np.array([1.0, np.inf]))
 
 
 @pytest.mark.slow
 def test_a_column_of_small_numbers_makes_a_program_feasible():
     outcome, lp = solve_dense(*column_of_small_numbers())
     assert outcome == OPTIMAL
-    assert lp.x[:2].tolist() == pytest.approx([1.0, 4e10])
+    assert lp.x.tolist()[:2] == pytest.approx([1.0, 4e10])
 
 
 @pytest.mark.slow

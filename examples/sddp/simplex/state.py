@@ -37,7 +37,8 @@ def sparse(matrix: np.ndarray) -> Sparse:
     """Return the nonzero entries of `matrix` by its rows."""
     line, index = np.nonzero(matrix)
     first = np.searchsorted(line, np.arange(matrix.shape[0] + 1))
-    return Sparse(first, index, matrix[line, index])
+    # A column of what NumPy has found. For one entry numba would take it for another type.
+    return Sparse(first, np.ascontiguousarray(index), matrix[line, index])
 
 
 class Lp(NamedTuple):

@@ -42,7 +42,7 @@ class Items:
         shapes = (
             (rows, stages * hydros + TAIL),
             (rows, hydros + CUT_TAIL),
-            (stages, basis_words(lp)),
+            (max(stages, 2), basis_words(lp)),  # numba has another type for a stack of one
             (stages,),
         )
         ends = np.cumsum([math.prod(shape) for shape in shapes])

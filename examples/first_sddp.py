@@ -78,8 +78,8 @@ def refuse_unknown(fields: dict[str, Any], part: str = "case", path: str = "") -
             raise ValueError(f"this program has no {what}: train the case by sddp/train.py")
         if name in KNOWN:
             for number, each in enumerate(value or ()):
-                each = each if isinstance(each, dict) else {each: None}  # a feature
-                refuse_unknown(each, name, f"{path}{name}[{number}].")
+                inner: dict[str, Any] = each if isinstance(each, dict) else {str(each): None}
+                refuse_unknown(inner, name, f"{path}{name}[{number}].")
 
 
 def read(path: pathlib.Path) -> System:

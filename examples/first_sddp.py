@@ -77,7 +77,7 @@ def refuse_unknown(fields: dict[str, Any], part: str = "case", path: str = "") -
             what = f"{path}{name}{' by stage' if by_stage else ''}"
             raise ValueError(f"this program has no {what}: train the case by sddp/train.py")
         if name in KNOWN:
-            for number, each in enumerate(value or ()):
+            for number, each in enumerate(value or ()):  # a feature is a name alone
                 inner: dict[str, Any] = each if isinstance(each, dict) else {str(each): None}
                 refuse_unknown(inner, name, f"{path}{name}[{number}].")
 

@@ -71,8 +71,7 @@ def own_sources() -> Sources:
     from cobre_kernels.machine.version import hash_of, source_hash, sources_of
     from cobre_kernels.shm.control import PLACE_BYTES
 
-    parts = (each for name in _OF_RANKS for each in sources_of(_PACKAGE / name))
-    ours = [*_PACKAGE.glob("*.py"), *parts]
+    ours = sources_of(_PACKAGE, _OF_RANKS)
     told = (
         f"{source_hash()} {hash_of(ours)}" if ours else sys.modules[__package__].__version__
     )  # a zip

@@ -24,7 +24,7 @@ from cobre_kernels.collective.regions import REGION_STATE
 from cobre_kernels.collective.work import WORK
 from cobre_kernels.machine.code import name_functions
 from cobre_kernels.machine.record_types import RecordType
-from cobre_kernels.machine.version import hash_of, kernel_sources
+from cobre_kernels.machine.version import hash_of, kernel_sources, sources_of
 from numba import types
 
 from cobre_comm.arguments import mistakes
@@ -46,11 +46,8 @@ name_functions()  # a pickle of compiled code imports this file before its code 
 def version_tag() -> str:
     """Return a hash of all sources that become code of a user's compiled function."""
     package = pathlib.Path(__file__).parents[1]
-    folders = [
-        package / name for name in ("arguments", "contract", "jit", "journal", "reports", "system")
-    ]
-    ours = [*package.glob("*.py"), *(path for folder in folders for path in folder.rglob("*.py"))]
-    tag: str = hash_of([*kernel_sources(), *ours])
+    parts = "arguments", "contract", "jit", "journal", "reports", "system"
+    tag: str = hash_of([*kernel_sources(), *sources_of(package, parts)])
     return tag
 
 

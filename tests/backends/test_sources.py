@@ -112,6 +112,13 @@ def test_what_editors_and_archives_leave_is_no_source(clone):
     (package / "local copy.py").write_text("")
     (package / "folder.py").mkdir()
     assert hash_of(sources_of(package)) == usual
+    (clone / "cobre_comm" / ".#errors.py").symlink_to("user@machine.4711:1")
+    (clone / "cobre_comm" / "jit" / ".#types.py").symlink_to("user@machine.4711:1")
+    ask = (
+        "from cobre_comm import sources; from cobre_comm.jit import types; "
+        "print(sources.own_sources().hash, types.version_tag())"
+    )
+    assert python("-c", ask, **elsewhere(clone)).stdout == python("-c", ask).stdout
 
 
 def test_compiled_modules_without_sources_have_a_hash(clone):

@@ -12,14 +12,16 @@ import pathlib
 import uuid
 
 
-def sources_of(folder):
-    """Return the source files of a package, or of a part of one.
+def sources_of(folder, parts=None):
+    """Return the source files of a package; with ``parts``, of its top and these folders of it.
 
     Editors, archives and file systems leave other files beside them, whose names no module can
     have. Where there are no sources, the compiled modules in their places stand for them.
     """
     found = {".py": [], ".pyc": []}
-    for place, _, names in os.walk(folder):
+    for place, folders, names in os.walk(folder):
+        if parts is not None and place == str(folder):
+            folders[:] = [each for each in folders if each in parts]
         for name in names:
             stem, point, suffix = name.rpartition(".")
             if point + suffix in found and stem.isidentifier():

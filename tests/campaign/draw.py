@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from cobre_comm.testing.backend_name import node_of_ranks
 from cobre_comm.testing.cases.faults.fault import CLOSE, LAST, START, STEP, Fault
-from cobre_comm.testing.cases.faults.judge import promise_of
+from cobre_comm.testing.cases.faults.judge import SAYS_GOODBYE, promise_of
 from cobre_comm.testing.cases.faults.kinds import KINDS, LATE, LOST
 from tests.campaign.kinds import ASTRAY, ENDED, FAILED, UNSAID, WHEN
 
@@ -40,7 +40,6 @@ NOT_WITH_MPI = {"exec", "descriptors", "memory", "suspended", "tiny_memory", "fu
                 "no_descriptor", "killed_early", "threads_first"}  # fmt: skip
 # What may strike a rank that calls MPI between nodes: its launcher, or MPI itself, ends the job.
 INSIDE_MPI = {"killed", "terminated", "crashed", "orphan", "orphan_of_libc"}
-SAYS_GOODBYE = {"closed", "exit_0", "exit_code", "raised", "raised_oddly"}
 BY_RUN = {"full_stdout", "killed_early", "threads_first"}
 BY_HAND = {
     "descriptors",

@@ -7,6 +7,8 @@ from cobre_comm.testing.cases.calls import OPERATIONS
 from cobre_comm.testing.cases.faults.calling import are_refused
 from cobre_comm.testing.cases.faults.kinds import KINDS, LATE, LOST
 
+# Kinds of faults whose victim itself tells the others that it ends.
+SAYS_GOODBYE = {"closed", "exit_0", "exit_code", "raised", "raised_oddly"}
 PROMISED_S = 1.0  # from the fault to the error, on a machine that has nothing else to do
 
 
@@ -37,9 +39,8 @@ def promise_of(fault):
     promise, nodes = KINDS[fault.kind].promise, []
     if BackendName.parse(fault.backend).is_mpi:
         nodes = node_of_ranks(fault.backend, fault.size)
-    says_goodbye = fault.kind in ("exit_0", "exit_code", "raised", "closed")
     is_alone = nodes and nodes.count(nodes[fault.victim]) == 1
-    return LATE if promise == LOST and is_alone and not says_goodbye else promise
+    return LATE if promise == LOST and is_alone and fault.kind not in SAYS_GOODBYE else promise
 
 
 class Judge:

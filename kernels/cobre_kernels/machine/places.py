@@ -10,7 +10,6 @@ import functools
 import os
 import pathlib
 import stat
-import tempfile
 
 if os.name == "posix":
     import grp
@@ -39,6 +38,8 @@ def own_folder(environ, name):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not (danger(place) or danger(folder)) and os.access(folder, os.W_OK):
                 return folder
+    import tempfile  # only where it is needed: ranks start faster
+
     alone = pathlib.Path(tempfile.mkdtemp(prefix="cobre_comm-")) / name  # of this process
     alone.mkdir(mode=0o700)
     return alone
@@ -47,6 +48,8 @@ def own_folder(environ, name):
 def _places(environ):
     with contextlib.suppress(OSError):
         yield cache_folder(environ)
+    import tempfile
+
     yield pathlib.Path(tempfile.gettempdir()).resolve() / f"cobre_comm-{os.geteuid()}"
 
 
@@ -62,12 +65,12 @@ def danger(folder):
             return f"{folder} is not a folder"
         if status.st_uid not in owners:
             return f"{folder} belongs to user {status.st_uid}"
-        if _others_write(status):
+        if _others_write(folder, status):
             return f"others may write to {folder}"
     below = status
     for parent in folder.parents:
         status = _status(parent)
-        if status is not None and _others_write(status):
+        if status is not None and _others_write(parent, status):
             if not status.st_mode & stat.S_ISVTX:
                 return f"others may write to {parent}"
             # Where only owners may rename: what another user has made there is still his.
@@ -84,11 +87,26 @@ def _status(path):
         return None
 
 
-def _others_write(status):
-    """Tell whether any user but the owner and root may write."""
+def _others_write(path, status):
+    """Tell whether any user but the owner and root may write.
+
+    With an access list the bits of the group are the most that the list allows to anybody.
+    """
     if status.st_mode & stat.S_IWOTH:
         return True
-    return bool(status.st_mode & stat.S_IWGRP) and not _is_of_one_user(status.st_gid)
+    if not status.st_mode & stat.S_IWGRP:
+        return False
+    return _has_access_list(path) or not _is_of_one_user(status.st_gid)
+
+
+def _has_access_list(path):
+    """Tell whether a list says more than the bits of owner, group and others; acl(5)."""
+    if not hasattr(os, "getxattr"):
+        return False
+    try:
+        return bool(os.getxattr(path, "system.posix_acl_access", follow_symlinks=False))
+    except OSError:
+        return False
 
 
 @functools.cache

@@ -6,8 +6,9 @@ addresses of the project. Where it is not set, a relative link becomes its text 
 because PyPI could not follow either.
 
 A wheel for Linux carries the machine code of the kernels, for each level of this machine's
-processors (``cobre_kernels/machine/build.py``). The same wheel serves every Python. An editable
-install carries none, because its sources change.
+processors (``cobre_kernels/machine/build.py``): shared libraries, or object files where there is no
+linker. The same wheel serves every Python. An editable install carries none, because its sources
+change.
 """
 
 import importlib.util
@@ -16,7 +17,9 @@ import platform
 import re
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
+from typing import TextIO
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
@@ -68,8 +71,16 @@ class MachineCode(BuildHookInterface):
         from cobre_kernels.machine import build, target
 
         self.folder = tempfile.TemporaryDirectory()
-        build.build(list(target.LEVELS[target.machine()]), self.folder.name)
-        for path in sorted(Path(self.folder.name).iterdir()):
+        with _terminal() as terminal:
+            wanted = list(target.LEVELS[target.machine()])
+            build.build(wanted, self.folder.name, tell=partial(print, file=terminal, flush=True))
+        files = sorted(Path(self.folder.name).iterdir())
+        libraries = [path for path in files if path.suffix == target.LIBRARY]
+        if not libraries:
+            self.app.display_warning(
+                "a wheel with object files: no linker has made libraries of them"
+            )
+        for path in libraries or files:
             build_data["force_include"][str(path)] = f"cobre_kernels/code/{path.name}"
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{GLIBC}_{target.machine()}"
@@ -78,6 +89,14 @@ class MachineCode(BuildHookInterface):
         """Delete the files, which the wheel has now."""
         if hasattr(self, "folder"):
             self.folder.cleanup()
+
+
+def _terminal() -> TextIO:
+    """Return the terminal: pip shows nothing of what a build writes, and this one takes long."""
+    try:
+        return open("/dev/tty", "w")  # noqa: PTH123
+    except OSError:
+        return os.fdopen(os.dup(2), "w")
 
 
 def _missing() -> str:

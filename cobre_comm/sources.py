@@ -7,7 +7,6 @@ let two commits of a checkout meet.
 from __future__ import annotations
 
 import functools
-import hashlib
 import pathlib
 import sys
 from typing import NamedTuple
@@ -68,13 +67,13 @@ class Sources(NamedTuple):
 @functools.cache
 def own_sources() -> Sources:
     """Return what this process compares."""
-    from cobre_kernels.machine.version import hash_of, source_hash, sources_of
+    from cobre_kernels.machine.version import blake2b, hash_of, source_hash, sources_of
     from cobre_kernels.shm.control import PLACE_BYTES
 
     ours = sources_of(_PACKAGE, _OF_RANKS)
     told = (
         f"{source_hash()} {hash_of(ours)}" if ours else sys.modules[__package__].__version__
     )  # a zip
-    whole = hashlib.sha256(told.encode()).digest()
+    whole = blake2b(told.encode(), digest_size=32).digest()
     place = f"{_PLACE} (sources {whole.hex()[:8]})".encode()[-PLACE_BYTES:]
     return Sources(int.from_bytes(whole[:8]) >> 1, place.ljust(PLACE_BYTES, b"\0"))

@@ -71,7 +71,7 @@ def check_metadata() -> None:
 def _check_machine_code(wheel: zipfile.ZipFile) -> None:
     """The wheel has a file for each level of this machine's instruction set, and no other one."""
     machine = platform.machine()
-    wanted = {f"cobre_kernels/code/{level}.{machine}-linux.kernels" for level in LEVELS[machine]}
+    wanted = {f"cobre_kernels/code/{level}.{machine}-linux.so" for level in LEVELS[machine]}
     files = {
         file.filename: file.file_size for file in wheel.infolist() if "/code/" in file.filename
     }

@@ -5,7 +5,6 @@ A *form* is a call as a user writes it, such as ``comm.broadcast(buf, root=0)``.
 
 from __future__ import annotations
 
-import difflib
 import enum
 import functools
 import inspect
@@ -48,6 +47,8 @@ def form_problem(
 
 
 def _unknown(name: str, free: Sequence[str]) -> str:
+    import difflib  # only where something is wrong
+
     close = difflib.get_close_matches(name, free, 1)
     return f"it has no argument {name!r}" + (f" (did you mean {close[0]}?)" if close else "")
 

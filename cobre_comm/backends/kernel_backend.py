@@ -45,7 +45,7 @@ from cobre_kernels.collective.calls import (
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.reduction import exact_sum, fold
 from cobre_kernels.collective.seeing import journal
-from cobre_kernels.machine import libc
+from cobre_kernels.machine import code, libc
 from cobre_kernels.machine.record import WORD_BYTES, peek_now, poke_now
 from numpy.typing import DTypeLike, NDArray
 
@@ -513,7 +513,7 @@ class KernelBackend(Communicator):
         of_rank = {r: p for each in nodes for r, p in zip(each.ranks, each.places, strict=True)}
         cpus, numa = zip(*(of_rank[rank] for rank in range(self._size)), strict=True)
         launcher = launcher_name(os.environ)
-        return Topology(hosts, ranks, node, launcher, self._library, cpus, numa)
+        return Topology(hosts, ranks, node, launcher, self._library, cpus, numa, code.description())
 
     @property
     def _library(self) -> str:

@@ -6,7 +6,6 @@ import collections
 import functools
 import operator
 import os
-import secrets
 import threading
 from collections.abc import Callable
 
@@ -16,7 +15,7 @@ from cobre_kernels.machine import access
 
 def draw_number() -> int:
     """Draw a random number for a new region; of 2**62, so that no two regions have the same."""
-    return 1 + secrets.randbits(62)
+    return 1 + (int.from_bytes(os.urandom(8)) >> 2)
 
 
 class RegionTable:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import secrets
 import socket
 import time
 from pathlib import Path
@@ -134,7 +133,7 @@ def _name_in(folder: Path, rank: int) -> str:
         try:
             (folder / f"{name}.json").touch(exist_ok=False)
         except FileExistsError:  # containers may share a host name and process ids
-            name = f"{name}-{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+            name = f"{name}-{socket.gethostname()}-{os.getpid()}-{os.urandom(4).hex()}"
             (folder / f"{name}.json").touch(exist_ok=False)
         _names[key] = name
     return _names[key]

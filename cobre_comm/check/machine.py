@@ -8,6 +8,8 @@ import shutil
 import sys
 from pathlib import Path
 
+from cobre_kernels.machine import code
+
 import cobre_comm
 from cobre_comm.check.backends import SHM_FOLDER
 from cobre_comm.errors import BackendError
@@ -33,6 +35,7 @@ def describe(backends: list[str]) -> dict[str, str]:
             said[name] = _mpi(parsed)
     said["system"] = f"{platform.system()} {platform.release()} {platform.machine()}"
     said["processor"] = f"{processor()}, {usable_cores()} usable cores"
+    said["kernels"] = code.description()
     if SHM_FOLDER.is_dir():
         usage = shutil.disk_usage(SHM_FOLDER)
         said[str(SHM_FOLDER)] = f"{_size(usage.total)}, {_size(usage.free)} free"

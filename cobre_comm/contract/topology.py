@@ -35,6 +35,9 @@ class Topology:
         Empty where the CPUs of a rank are not known, as on macOS.
     numa : tuple of tuple of int
         The NUMA nodes of the CPUs of each rank.
+    kernels : str
+        The level of the machine code that this rank runs, and how it is loaded, as in
+        ``"x86-64-v3, a shared library"``.
 
     Examples
     --------
@@ -51,6 +54,7 @@ class Topology:
     library: str
     cpus: tuple[tuple[int, ...], ...] = ()
     numa: tuple[tuple[int, ...], ...] = ()
+    kernels: str = ""
 
     def __repr__(self) -> str:
         rows = [("node", "host", "ranks", "cpus", "numa")]
@@ -64,7 +68,8 @@ class Topology:
                 rows.append((f"{number}{mark}", host, ",".join(runs(alike)), *place))
         launcher = f"launcher: {self.launcher or 'unknown'}"
         library = [f"library: {self.library}"] if self.library else []
-        return "\n".join([*aligned(rows), launcher, *library])
+        kernels = [f"kernels: {self.kernels}"] if self.kernels else []
+        return "\n".join([*aligned(rows), launcher, *library, *kernels])
 
 
 def _listed(of_ranks: tuple[tuple[int, ...], ...], rank: int) -> str:

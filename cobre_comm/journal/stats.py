@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -219,6 +218,8 @@ class Stats:
         >>> columns[:20], row[:16]
         ('rank,size,kind,name,', '0,1,operation,ba')
         """
+        import csv  # not at the start of each rank
+
         with Path(path).open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
             writer.writeheader()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import fmean
 
 from cobre_comm.journal.copied import OUTSIDE_ROW, OWN_ROW
 from cobre_comm.journal.stats import (
@@ -15,7 +14,14 @@ from cobre_comm.journal.stats import (
     Stats,
     sentence,
 )
-from cobre_comm.journal.texts import aligned, bytes_text, runs_of, seconds_text, spread_text
+from cobre_comm.journal.texts import (
+    aligned,
+    bytes_text,
+    mean,
+    runs_of,
+    seconds_text,
+    spread_text,
+)
 
 _NOT_ENTERED = PhaseStats(0, 0.0, NO_CALLS)
 
@@ -44,9 +50,9 @@ def _table_of_operations(ranks: Sequence[Stats]) -> list[str]:
                 str(max(s.calls for s in each)),
                 bytes_text(sum(s.nbytes for s in each)),
                 seconds_text(min(waits)),
-                seconds_text(fmean(waits)),
+                seconds_text(mean(waits)),
                 seconds_text(max(waits)),
-                seconds_text(fmean(s.transferring_s for s in each)),
+                seconds_text(mean([s.transferring_s for s in each])),
             )
         )
         sentences += _straggler(each, [s.total_s for s in each], operation=name)
@@ -97,7 +103,7 @@ def imbalance(computing: Sequence[float]) -> float:
     Performance Computing 2017, Springer (2019).
     """
     most = max(computing)
-    return 1.0 - fmean(computing) / most if most > 0.0 else 0.0
+    return 1.0 - mean(computing) / most if most > 0.0 else 0.0
 
 
 def _of(ranks: Sequence[Stats]) -> str:

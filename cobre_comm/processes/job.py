@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import numbers
 import os
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -14,7 +13,7 @@ from cobre_comm.config import MAX_RANKS, BackendKind
 
 
 def _new_identity() -> str:
-    return f"cobre-{os.getuid()}-{secrets.token_hex(5)}"
+    return f"cobre-{os.getuid()}-{os.urandom(5).hex()}"
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,7 @@ class Job:
     # Short enough for macOS, where names of shared memory may have 30 characters.
     identity: str = field(default_factory=_new_identity)
     # For backends that meet over a network; random unless several launchers share it; never shown.
-    token: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
+    token: str = field(default_factory=lambda: os.urandom(32).hex(), repr=False)
     survive: bool = False  # whether the other ranks continue once one is lost
     restart: int = 0  # how often the job has been started again before
     nodes: int = 1  # the number of launchers, of which each starts an equal share of the ranks

@@ -1,11 +1,13 @@
 """The file of machine code: what it holds, what it refers to, and which files are not taken."""
 
+import ctypes
 import errno
 import json
 import os
 import pathlib
 import shutil
 import struct
+import subprocess
 import sys
 import threading
 import time
@@ -14,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 import cobre_kernels
 import numpy as np
 import pytest
-from cobre_kernels.machine import build, code, made, target
+from cobre_kernels.machine import build, code, made, shared_library, target
 from cobre_kernels.machine.compiled import NOTHING_IS_COMPILED
 from llvmlite import binding
 
@@ -22,6 +24,10 @@ import cobre_comm
 from tests.command import python
 
 pytestmark = pytest.mark.skipif(NOTHING_IS_COMPILED, reason="NUMBA_DISABLE_JIT=1")
+needs_library = pytest.mark.skipif(
+    shared_library.linker() is None,
+    reason="this machine has no linker, so kernels are object files",
+)
 elf = pytest.mark.skipif(sys.platform != "linux", reason="object files of ELF")
 SYMBOL = struct.Struct("<IBBHQQ")  # of ELF: name, kind and binding, -, section, value, size
 # A wall of 8 GiB, and above it one hole, too small for the code of an object: its parts would lie
@@ -66,29 +72,37 @@ def test_a_program_of_the_build_imports_as_here_though_a_path_is_no_text(monkeyp
     assert python(*command[1:], shown).stdout == "numpy's\n"
 
 
+def file_of_objects():
+    """Return the file with object files, which lies beside the library where there is a linker."""
+    return made.file_of_this_machine().with_suffix(target.OBJECTS)
+
+
 @pytest.fixture(scope="module")
 def objects():
     binding.initialize_native_target()
-    codes = code.read(made.file_of_this_machine())
+    codes = code.read(file_of_objects())
     return [symbols_of(binding.ObjectFileRef.from_data(each)) for each in codes]
 
 
 @pytest.fixture
 def table_and_codes():
-    table, _, codes = made.file_of_this_machine().read_bytes().partition(b"\n")
+    codes, _, table = made.file_of_this_machine().read_bytes().rpartition(b"\n")
     return json.loads(table), codes
 
 
 @elf
 def test_machine_code_refers_to_nothing_but_c_and_python(objects):
     for _, asked in objects:
-        unknown = {n for n in asked - build.FROM_C if not build.FROM_PYTHON.fullmatch(n)}
+        unknown = {
+            n for n in asked - {*build.FROM_C, build.OWN} if not build.FROM_PYTHON.fullmatch(n)
+        }
         assert not unknown
 
 
 @elf
-def test_parts_of_an_object_lie_beside_each_other():
-    assert python("-c", FAR).stdout == "True\n"
+def test_parts_of_an_object_lie_beside_each_other(tmp_path):
+    shutil.copy(file_of_objects(), tmp_path)
+    assert python("-c", FAR, env={**os.environ, made.CHOSEN: str(tmp_path)}).stdout == "True\n"
 
 
 @elf
@@ -104,7 +118,7 @@ def test_of_threads_that_need_kernels_at_once_one_loads_them(monkeypatch):
     loaded, both = [], threading.Barrier(2)
 
     class Engine:
-        def __init__(self, objects):
+        def __init__(self, *file):
             loaded.append(self)
             time.sleep(0.05)  # the other thread comes meanwhile
 
@@ -113,6 +127,7 @@ def test_of_threads_that_need_kernels_at_once_one_loads_them(monkeypatch):
         return code.library()
 
     monkeypatch.setattr(code, "LoadedCode", Engine)
+    monkeypatch.setattr(code, "MappedCode", Engine)
     monkeypatch.setattr(code, "_LIBRARIES", {})
     with ThreadPoolExecutor(2) as pool:
         found = [pool.submit(load) for _ in range(2)]
@@ -121,13 +136,14 @@ def test_of_threads_that_need_kernels_at_once_one_loads_them(monkeypatch):
 
 def test_a_signal_handler_may_need_kernels_while_its_thread_loads_them(monkeypatch):
     class Engine:
-        def __init__(self, objects):
+        def __init__(self, *file):
             if not handled:
                 handled.append(None)
                 handled[0] = code.library()
 
     handled = []
     monkeypatch.setattr(code, "LoadedCode", Engine)
+    monkeypatch.setattr(code, "MappedCode", Engine)
     monkeypatch.setattr(code, "_LIBRARIES", {})
     assert code.library() is handled[0] is code.library()
 
@@ -157,10 +173,10 @@ def test_code_of_other_sources_or_for_another_machine_is_not_taken(
     tmp_path, table_and_codes, changed
 ):
     table, codes = table_and_codes
-    assert not found(tmp_path, json.dumps(table | changed).encode() + b"\n" + codes)
+    assert not found(tmp_path, codes + b"\n" + json.dumps(table | changed).encode())
 
 
-@pytest.mark.parametrize("content", [b"", b"\n", b"7\n", b"[]\n", b"{}\n", b"\x7fELF\xff\n", b"x"])
+@pytest.mark.parametrize("content", [b"", b"\n", b"\n7", b"\n[]", b"\n{}", b"\x7fELF\xff\n", b"x"])
 def test_garbage_is_not_taken(tmp_path, content):
     assert not found(tmp_path, content)
 
@@ -173,7 +189,7 @@ def test_a_file_that_ends_early_is_not_taken(tmp_path, bytes_kept):
 def test_a_flipped_bit_is_noticed(tmp_path, table_and_codes):
     table, codes = table_and_codes
     flipped = codes[:5000] + bytes([codes[5000] ^ 4]) + codes[5001:]
-    assert not found(tmp_path, json.dumps(table).encode() + b"\n" + flipped)
+    assert not found(tmp_path, flipped + b"\n" + json.dumps(table).encode())
 
 
 def test_the_level_is_what_the_processor_tells_this_process(monkeypatch):
@@ -218,12 +234,77 @@ cobre_comm.LocalBackend().barrier()
 """
 
 
-def test_where_no_memory_may_become_executable_an_error_says_so():
-    done = python("-c", NO_EXECUTABLE, code=None)
+@pytest.mark.parametrize("kind", [target.LIBRARY, target.OBJECTS])
+def test_where_no_memory_may_become_executable_a_library_serves(tmp_path, kind):
+    file = made.file_of_this_machine().with_suffix(kind)
+    if not file.exists():
+        pytest.skip("this machine has no linker")
+    shutil.copy(file, tmp_path)
+    done = python("-c", NO_EXECUTABLE, code=None, env={**os.environ, made.CHOSEN: str(tmp_path)})
     if done.returncode == 3:
         pytest.skip("this Linux has no PR_SET_MDWE")
-    assert done.returncode == 1
-    assert "this process may not make memory executable (Permission denied)" in done.stderr
+    assert done.returncode == (kind == target.OBJECTS), done.stderr
+    refused = "this process may not make memory executable (Permission denied)"
+    assert (refused in done.stderr) == (kind == target.OBJECTS)
+
+
+WITHOUT_LLVM = """
+import sys
+from cobre_comm import LocalBackend
+comm = LocalBackend()
+comm.barrier()
+print(comm.topology().kernels, "llvmlite" in sys.modules)
+"""
+
+
+@needs_library
+def test_a_process_that_calls_from_python_maps_the_library_and_loads_no_llvm():
+    assert python("-c", WITHOUT_LLVM).stdout == f"{target.levels()[0]}, a shared library False\n"
+
+
+@needs_library
+@pytest.mark.parametrize("refusal", [OSError("noexec"), code.UnfitCode("of a better processor")])
+def test_a_library_that_cannot_be_mapped_leaves_the_object_files(monkeypatch, refusal):
+    def refuse(path):
+        raise refusal
+
+    monkeypatch.setattr(code, "MappedCode", refuse)
+    loaded = code._code_of_this_package()
+    assert loaded.path == file_of_objects()
+    assert loaded.address_of("cobre_kernels.local.barrier_body")
+
+
+@needs_library
+def test_a_library_of_other_sources_is_not_taken(monkeypatch):
+    file = made.file_of_this_machine()
+    assert code.MappedCode(file).address_of("cobre_kernels.local.barrier_body")
+    monkeypatch.setattr(code.version, "source_hash", lambda: "0" * 16)
+    with pytest.raises(code.UnfitCode):
+        code.MappedCode(file)
+
+
+def test_a_library_asks_the_processor_as_llvm_does():
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    binding.initialize_native_asmparser()
+    for level in target.LEVELS[target.machine()]:
+        text = shared_library.texts_of(level, "none")[1]
+        machine = binding.Target.from_default_triple().create_target_machine()
+        engine = binding.create_mcjit_compiler(binding.parse_assembly(text), machine)
+        engine.finalize_object()
+        runs_here = ctypes.CFUNCTYPE(ctypes.c_int)(engine.get_function_address(code.RUNS_HERE))
+        assert runs_here() == (level in target.levels()), level
+
+
+def test_without_a_linker_there_are_object_files_alone(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(shared_library.importlib.util, "find_spec", lambda name: None)
+    assert shared_library.linker() is None
+
+
+def test_a_linker_that_fails_is_told(tmp_path):
+    with pytest.raises(subprocess.CalledProcessError):
+        shared_library.link([sys.executable, "-c", "raise SystemExit(1)"], [], tmp_path / "none.so")
 
 
 @pytest.mark.parametrize("refused", ["the file", "the lock"])
@@ -234,8 +315,7 @@ def test_where_no_file_can_be_locked_each_process_makes_its_own(tmp_path, monkey
         @staticmethod
         def build(levels, folder):
             made_there.append(folder)
-            path = folder / made.file_of_this_machine().name
-            path.write_bytes(made.file_of_this_machine().read_bytes())
+            shutil.copy(made.file_of_this_machine(), folder)
 
     def refuse(file, how):
         raise OSError(errno.ENOLCK, "No locks available")

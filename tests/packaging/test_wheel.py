@@ -7,7 +7,7 @@ import sys
 import zipfile
 
 import pytest
-from cobre_kernels.machine import target
+from cobre_kernels.machine import shared_library, target
 
 from tests.command import python
 
@@ -17,6 +17,7 @@ pytestmark = [
 ]
 ROOT = pathlib.Path(__file__).parents[2]
 RANKS = 4
+LINKED = target.LIBRARY if shared_library.linker() else target.OBJECTS
 FROM_PYTHON = """
 import sys
 import cobre_comm
@@ -25,7 +26,8 @@ import numpy as np
 with cobre_comm.create_communicator() as comm:
     total = np.empty(1)
     comm.allreduce(np.full(1, comm.rank + 1.0), total)
-print(total[0], bool(sys.modules.get("numba")), cobre_comm.__file__)
+heavy = [name for name in ("numba", "llvmlite") if sys.modules.get(name)]
+print(total[0], heavy, cobre_comm.__file__)
 """
 COMPILED = """
 import cobre_comm
@@ -38,7 +40,7 @@ def total(comm, send, recv):
     return recv[0]
 
 with cobre_comm.create_communicator() as comm:
-    print(total(comm, np.full(1, comm.rank + 1.0), np.empty(1)), True, cobre_comm.__file__)
+    print(total(comm, np.full(1, comm.rank + 1.0), np.empty(1)), [], cobre_comm.__file__)
 """
 HIDES_NUMBA = "import sys; sys.modules['numba'] = None\n"
 
@@ -77,13 +79,14 @@ def run(site, tmp_path):
     home = tmp_path / "home"
     home.mkdir(mode=0o500)
 
-    def run_program(program, backend, *path, numba=False):
+    def run_program(program, backend, *path):
         words = "-m", "cobre_comm", "run", "--no-prefix", "-n", str(RANKS), "--backend", backend
         own = {"HOME": str(home), "XDG_CACHE_HOME": str(home / "cache")}
         own["PYTHONPATH"] = os.pathsep.join(map(str, [*path, site]))
         done = python(*words, program, cwd=tmp_path, env={**os.environ, **own})
         assert done.stderr == ""
-        assert done.stdout.splitlines() == [f"10.0 {numba} {site}/cobre_comm/__init__.py"] * RANKS
+        heavy = [] if LINKED == target.LIBRARY or program == "compiled.py" else ["llvmlite"]
+        assert done.stdout.splitlines() == [f"10.0 {heavy} {site}/cobre_comm/__init__.py"] * RANKS
         assert not [*home.iterdir()], "root may write there"
 
     return run_program
@@ -96,11 +99,11 @@ def test_a_wheel_has_the_machine_code_of_each_level_of_one_instruction_set(wheel
         files = {pathlib.Path(n).name for n in archive.namelist() if "/code/" in n}
         [entries] = [n for n in archive.namelist() if n.endswith("entry_points.txt")]
         assert "[numba_extensions]\ninit = " in archive.read(entries).decode()
-    assert files == {f"{level}.{target.system()}.kernels" for level in target.LEVELS[machine]}
+    assert files == {target.file_name(level, LINKED) for level in target.LEVELS[machine]}
 
 
 @pytest.mark.parametrize("backend", ["shm", "tcp"])
-def test_ranks_that_call_from_python_load_no_numba_and_say_nothing(run, backend):
+def test_ranks_that_call_from_python_load_no_numba_no_llvm_and_say_nothing(run, backend):
     for _ in range(2):
         run("program.py", backend)
 
@@ -114,14 +117,14 @@ def test_ranks_without_numba_call_from_python(run, hiding, backend):
 def test_code_of_each_level_of_this_processor(run, site, tmp_path, monkeypatch, level):
     chosen = tmp_path / "chosen"
     chosen.mkdir()
-    name = f"{level}.{target.system()}.kernels"
+    name = target.file_name(level, LINKED)
     (chosen / name).symlink_to(site / "cobre_kernels" / "code" / name)
     monkeypatch.setenv("COBRE_COMM_KERNELS", str(chosen))
     run("program.py", "shm")
 
 
 def test_compiled_functions_call_the_same_code(run):
-    run("compiled.py", "shm", numba=True)
+    run("compiled.py", "shm")
 
 
 def test_without_numba_a_wheel_is_built_that_has_no_machine_code(hiding, tmp_path):

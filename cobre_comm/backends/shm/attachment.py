@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Callable
 from typing import Any
 
@@ -51,7 +50,7 @@ class Attachment:
         node.chunk_bytes = control.chunk_bytes(self.buffer_bytes)
         node.cast_bytes = load(header.words(segment).cast_bytes)
         node.liveness_fd = segment.fd
-        node.reading.pid, node.reading.token = os.getpid(), secrets.randbits(63)
+        node.reading.pid, node.reading.token = os.getpid(), int.from_bytes(os.urandom(8)) >> 1
         wait_for_ranks(comm, config.size, config.timeout_s, config.spin_us)
 
     def first_journal(self) -> int:

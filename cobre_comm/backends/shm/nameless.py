@@ -38,7 +38,6 @@ import contextlib
 import functools
 import os
 import pathlib
-import secrets
 import stat
 import sys
 from collections.abc import Callable
@@ -175,6 +174,8 @@ def is_file(file: Descriptor, device: int, inode: int) -> bool:
 
 def _share_by_name(group: Group, leader: int) -> tuple[Descriptor | None, str]:
     """Share a file BY NAME. Return the file, and the first problem that any rank has, or ""."""
+    import secrets  # most ranks share without a name, and start faster
+
     drawn = f"/cobre.{secrets.token_urlsafe(NAME_RANDOM_BYTES)}".encode()  # as long as macOS allows
     letters = group.gather_rows(np.array(list(drawn), dtype=np.uint8))[leader]
     name = letters.tobytes().decode()

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 import re
-import secrets
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -126,7 +126,7 @@ def configured(environ: Mapping[str, str]) -> Iterator[TcpConfig]:
         return
     folder = environ.get("COBRE_TCP_TOKEN_DIR") or job.folder
     name = f"{PREFIX}{job.name}.{next(_made)}{SUFFIX}"
-    words = f"{config.coordinator} {secrets.token_hex(32)}"
+    words = f"{config.coordinator} {os.urandom(32).hex()}"
     timeout_s = config.connect_timeout_ms / 1000
     with told_by_file(folder, name, config.rank, words, timeout_s) as told:
         coordinator, _, token = told.partition(" ")

@@ -10,7 +10,6 @@ Sources: pidfd_open(2), since Linux 5.3; proc_pid_stat(5) on ``starttime``; pid_
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 import pathlib
 import socket
@@ -30,7 +29,10 @@ def this_machine() -> bytes:
         identity = _BOOT_ID.read_text()
     except OSError:
         identity = socket.gethostname()
-    return hashlib.sha256(identity.encode()).digest()
+    from cobre_kernels.machine.version import blake2b
+
+    digest: bytes = blake2b(identity.encode(), digest_size=MACHINE_BYTES).digest()
+    return digest
 
 
 def this_process() -> bytes:

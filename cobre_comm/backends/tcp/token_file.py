@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import secrets
 import stat
 import time
 from collections.abc import Iterator
@@ -64,7 +63,7 @@ def told_by_file(folder: str, name: str, rank: int, words: str, timeout_s: float
 
 def _write(path: Path, words: str, stack: contextlib.ExitStack) -> None:
     """Write the file, so that it appears complete, and lock it until the stack ends."""
-    draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+    draft = path.with_name(f"{path.name}.{os.urandom(4).hex()}")
     try:
         try:
             descriptor = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
@@ -92,7 +91,7 @@ def _remove_left(folder: Path) -> None:
             if may_hold:
                 continue
             # Another rank 0 may have put its own there meanwhile, under the same name.
-            aside = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+            aside = path.with_name(f"{path.name}.{os.urandom(4).hex()}")
             path.rename(aside)
             if aside.stat().st_ino == os.fstat(descriptor).st_ino:
                 aside.unlink()

@@ -10,7 +10,6 @@ import contextlib
 import ctypes
 import json
 import os
-import secrets
 import signal
 import socket
 import struct
@@ -62,7 +61,7 @@ class MpiStart:
         self._watch = watch
         self._links: dict[socket.socket, MpiRank | None] = {}
         # An abstract name, in no file system, leaves nothing behind; both ends check their peer.
-        self._name = f"cobre-comm-{secrets.token_hex(16)}"
+        self._name = f"cobre-comm-{os.urandom(16).hex()}"
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(f"\0{self._name}")
         self._listener.listen(len(ranks))

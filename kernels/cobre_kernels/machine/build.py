@@ -1,11 +1,12 @@
 """The build: machine code of every kernel, for one or more levels of processors.
 
 ``python -m cobre_kernels.machine.build FOLDER`` compiles every kernel of this package by numba,
-from its ``@njit`` functions, and writes a file for each level. A file is a line of JSON, the
-*table*, and object files one after the other. The table has the hash of the sources, the system and
-the level, the versions that made it, and the length of each object with its symbols.
+from its ``@njit`` functions, and writes files for each level: a shared library where there is a
+linker (``shared_library.py``), and the object files that the library is made of. After the code, a
+file has a line of JSON, the *table*: the hash of the sources, the system and the level, the
+versions that made it, a hash of the code, and the length of each object with its symbols.
 
-A file has two parts: what ranks of one node need, and what leaders of several nodes need besides.
+The code has two parts: what ranks of one node need, and what leaders of several nodes need besides.
 Each is made by a process of its own. So the same sources and versions give the same bytes, on any
 number of cores. Machine code refers to nothing but the C library and CPython: what else is left
 undefined, and a kernel that could raise, stop the build.
@@ -13,7 +14,6 @@ undefined, and a kernel that could raise, stop the build.
 
 import argparse
 import contextlib
-import hashlib
 import importlib
 import json
 import os
@@ -24,19 +24,31 @@ import secrets
 import subprocess
 import sys
 import tempfile
+import time
 
-from cobre_kernels.machine.target import LEVELS, file_name, levels, machine, system
-from cobre_kernels.machine.version import source_hash
+from cobre_kernels.machine import shared_library
+from cobre_kernels.machine.target import (
+    LEVELS,
+    LIBRARY,
+    OBJECTS,
+    file_name,
+    levels,
+    machine,
+    system,
+)
+from cobre_kernels.machine.version import digest_of, source_hash
 
 PARTS = ("node", "nodes")
 BETWEEN_NODES = ("mpi", "nodes", "tcp")  # the packages of the second part
 PACKAGE = "cobre_kernels"
+LOOK_S = 0.02
 FROM_C = {
     "__errno_location", "__error", "calloc", "clock_gettime", "fcntl", "free", "memcpy",
     "nanosleep", "poll", "process_vm_readv", "recv", "recvmsg", "sched_yield", "sendmsg",
     "syscall", "write",
 }  # fmt: skip
 FROM_PYTHON = re.compile(r"Py(Dict|Err|Eval|GILState|Long|Object|ThreadState|Tuple)?_\w+")
+OWN = shared_library.CURRENT_STATE
 # Functions of C and CPython are called by addresses in a table, which the loader makes beside the
 # code of each object. The flag is for calls that LLVM makes by itself, such as those of memcpy.
 DECLARED = re.compile(r'^declare (?![^@]*@"?llvm\.).*$', re.MULTILINE)
@@ -103,29 +115,52 @@ def machine_code(text, level):
     return target.emit_object(module), str(module)
 
 
+def _own_code(level):
+    """Return the object file of what a library has besides the kernels."""
+    from llvmlite import binding
+
+    binding.initialize_native_asmparser()  # for what asks the processor
+    first, *others = map(binding.parse_assembly, shared_library.texts_of(level, source_hash()))
+    for module in others:
+        first.link_in(module)
+    target = binding.Target.from_triple(binding.get_process_triple()).create_target_machine(
+        reloc="pic", codemodel="small"
+    )
+    return target.emit_object(first)
+
+
 def _refuse_foreign_names(text):
     """Stop at what neither C nor CPython has: numba's runtime, and what stands for an exception."""
     for name in re.findall(r'^declare [^@]*@"?([^"(]+)"?\(', text, re.MULTILINE):
-        known = name.startswith("llvm.") or name in FROM_C or FROM_PYTHON.fullmatch(name)
+        known = name.startswith("llvm.") or name in {*FROM_C, OWN} or FROM_PYTHON.fullmatch(name)
         if not known:
             bodies = re.split(r"\n(?=define )", text)[1:]
             users = [body.partition("(")[0].split("@")[1] for body in bodies if f"@{name}(" in body]
             raise SystemExit(f"kernels refer to {name}, of neither C nor CPython: {users}")
 
 
-def make_part(part, wanted, folder):
-    """Write the object file and the LLVM text of one part, for each level; and its symbols.
+def write_text(part, folder):
+    """Write the LLVM text of one part, its symbols, and the versions of what has made the text.
 
-    Versions are written here too, because the process that puts the parts together may be a rank or
-    a launcher, which imports no numba.
+    The process that puts the parts together may be a rank or a launcher, which imports no numba.
     """
     kernels = kernels_of_this_package()
     module, symbols = llvm_of([kernels[name] for name in sorted(kernels) if part_of(name) == part])
-    for level in wanted:
-        code, text = machine_code(str(module), level)
-        (folder / f"{level}.{part}.o").write_bytes(code)
-        (folder / f"{level}.{part}.ll").write_text(text)
+    (folder / f"{part}.ll").write_text(str(module))
     (folder / f"{part}.json").write_text(json.dumps([symbols, versions()]))
+
+
+def write_object(part, level, folder):
+    """Write the object file of a part for one level, of the text that is there."""
+    from llvmlite import binding
+
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    code, text = machine_code((folder / f"{part}.ll").read_text(), level)
+    (folder / f"{level}.{part}.o").write_bytes(code)
+    (folder / f"{level}.{part}.ll").write_text(text)
+    if part == PARTS[0]:
+        (folder / f"{level}.o").write_bytes(_own_code(level))
 
 
 def versions():
@@ -143,48 +178,78 @@ def versions():
 
 
 def write_files(wanted, parts, folder, *, keeps_text):
-    """Put the parts together: one file for each level, written beside and then renamed."""
+    """Put the parts together: the files of each level, written beside and then renamed."""
     told = [json.loads((parts / f"{part}.json").read_text()) for part in PARTS]
     names, made_by = [symbols for symbols, _ in told], told[0][1]
     for level in wanted:
         codes = [(parts / f"{level}.{part}.o").read_bytes() for part in PARTS]
         table = {
             "sources": source_hash(), "system": system(), "level": level, "made by": made_by,
-            "code": hashlib.sha256(b"".join(codes)).hexdigest(),
             "objects": list(zip(map(len, codes), names, strict=True)),
         }  # fmt: skip
-        draft = folder / f".{level}.{secrets.token_hex(4)}"  # machines may share the folder
-        draft.write_bytes(b"".join([json.dumps(table).encode(), b"\n", *codes]))
-        draft.replace(folder / file_name(level))
+        _write(folder / file_name(level, OBJECTS), b"".join(codes), table)
+        with contextlib.suppress(FileNotFoundError):  # where there is no linker
+            _write(folder / file_name(level, LIBRARY), (parts / f"{level}.so").read_bytes(), table)
         if keeps_text:
             text = "".join((parts / f"{level}.{part}.ll").read_text() for part in PARTS)
             (folder / f"{level}.ll").write_text(text)
 
 
-def build(wanted, folder, *, keeps_text=False):
+def _write(path, code, table):
+    told = json.dumps({**table, "code": digest_of(code)}).encode()
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")  # machines may share the folder
+    draft.write_bytes(b"".join([code, b"\n", told]))
+    draft.replace(path)
+
+
+def build(wanted, folder, *, keeps_text=False, tell=lambda line: None):
     """Make the files for these levels in a folder, with as many processes as there are cores.
+
+    ``tell`` gets a line when a step begins, and one when it has ended.
 
     Raises
     ------
     RuntimeError
         If a process fails; it has written why.
     """
-    with tempfile.TemporaryDirectory() as parts:
+    with tempfile.TemporaryDirectory() as parts, contextlib.ExitStack() as ended:
         free = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-        waiting, running = list(PARTS), []
-        with contextlib.ExitStack() as ended:
-            while waiting or running:
-                while waiting and len(running) < max(free, 1):
-                    part = waiting.pop(0)
-                    command = [*_program(), "--part", part, "--levels", ",".join(wanted), parts]
-                    process = subprocess.Popen(
-                        command, env=_environment(), stdin=subprocess.DEVNULL
-                    )
-                    ended.callback(_end, process)
-                    running.append(process)
-                if running.pop(0).wait() != 0:
+        waiting, running = [(part, "") for part in PARTS], {}
+        while waiting or running:
+            while waiting and len(running) < max(free, 1):
+                step = part, level = waiting.pop(0)
+                process = subprocess.Popen(
+                    [*_program(), "--part", part, *(["--levels", level] if level else []), parts],
+                    env=_environment(), stdin=subprocess.DEVNULL,
+                )  # fmt: skip
+                ended.callback(_end, process)
+                running[step] = process, time.monotonic()
+                tell(f"{_words(*step)} ...")
+            time.sleep(LOOK_S)
+            for step, (process, began) in tuple(running.items()):
+                if process.poll() is None:
+                    continue
+                if process.returncode != 0:
                     raise RuntimeError("the kernels could not be compiled")
-        write_files(wanted, pathlib.Path(parts), pathlib.Path(folder), keeps_text=keeps_text)
+                part, level = step
+                del running[step]
+                tell(f"{_words(*step)}: {time.monotonic() - began:.1f} s")
+                waiting += [] if level else [(part, each) for each in wanted]
+        parts = pathlib.Path(parts)
+        linker = shared_library.linker()
+        try:
+            for level in wanted if linker else ():
+                objects = [parts / f"{level}.{part}.o" for part in PARTS]
+                shared_library.link(linker, [*objects, parts / f"{level}.o"], parts / f"{level}.so")
+        except (OSError, subprocess.CalledProcessError) as error:
+            tell(f"no shared library of the kernels, but object files: {error}")
+        write_files(wanted, parts, pathlib.Path(folder), keeps_text=keeps_text)
+
+
+def _words(part, level):
+    """Return a step of the build in words."""
+    whose = "ranks of one node" if part == PARTS[0] else "leaders of nodes"
+    return f"kernels for {whose}, {f'machine code for {level}' if level else 'types by numba'}"
 
 
 def _end(process):
@@ -218,10 +283,12 @@ def main():
     options = parser.parse_args()
     wanted = options.levels.split(",") if options.levels else list(LEVELS.get(machine(), levels()))
     options.folder.mkdir(parents=True, exist_ok=True)
-    if options.part is not None:
-        make_part(options.part, wanted, options.folder)
+    if options.part is None:
+        build(wanted, options.folder, keeps_text=options.keep_llvm, tell=print)
+    elif options.levels is None:
+        write_text(options.part, options.folder)
     else:
-        build(wanted, options.folder, keeps_text=options.keep_llvm)
+        write_object(options.part, options.levels, options.folder)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""The machine code of the kernels, from the file that ``made.py`` chooses: loaded without numba."""
+"""The machine code of the kernels, from the file that ``made.py`` chooses: loaded without numba.
+
+A shared library is mapped from its file. Object files, where there is no library, need LLVM.
+"""
 
 import ctypes
 import functools
@@ -9,10 +12,16 @@ import os
 import sys
 import threading
 
-from cobre_kernels.machine.made import code_of_another_package, file_of_this_machine
+from cobre_kernels.machine import made, version
+from cobre_kernels.machine.compiled import NOTHING_IS_COMPILED
+from cobre_kernels.machine.target import LIBRARY, level_of
 
 PROT_EXEC = 4
 METH_FASTCALL = 0x80  # of CPython's methodobject.h
+RUNS_HERE = "cobre_runs_here"  # a library's function: 1 if the processor has the library's level
+SOURCES = "cobre_sources_"  # a library's word: its name ends in the hash of the sources
+CURRENT_STATE = "cobre_current_state"  # the function of CPython, which has two names:
+CURRENT_STATE_NAMES = "PyThreadState_GetUnchecked", "_PyThreadState_UncheckedGet"  # 3.13, 3.12
 PACKAGE = __name__.partition(".")[0]
 _LOADING, _LIBRARIES = threading.RLock(), {}  # by their names
 
@@ -29,21 +38,50 @@ class MethodDef(ctypes.Structure):
 
 
 def name_functions():
-    """Let machine code find a function of Python 3.13 in older ones, which name it otherwise."""
+    """Let LLVM's code find the function of CPython that has another name in each version."""
     from llvmlite import binding
 
-    name, older = "PyThreadState_GetUnchecked", "_PyThreadState_UncheckedGet"
-    if not hasattr(ctypes.pythonapi, name):
-        function = getattr(ctypes.pythonapi, older)
-        binding.add_symbol(name, ctypes.cast(function, ctypes.c_void_p).value)
+    known = (getattr(ctypes.pythonapi, name, None) for name in CURRENT_STATE_NAMES)
+    function = next(filter(None, known))
+    binding.add_symbol(CURRENT_STATE, ctypes.cast(function, ctypes.c_void_p).value)
+
+
+class MappedCode:
+    """A shared library, which is never given back: addresses of it are kept.
+
+    Raises
+    ------
+    OSError
+        If it cannot be mapped: its file may lie where nothing is executed.
+    UnfitCode
+        If the processor lacks its level, or another file has replaced it.
+    """
+
+    def __init__(self, path):
+        self.path = path
+        self._library = ctypes.PyDLL(str(path), mode=os.RTLD_NOW | os.RTLD_LOCAL)
+        if not self.address_of(SOURCES + version.source_hash()) or not self._library[RUNS_HERE]():
+            raise UnfitCode(path)
+
+    def address_of(self, symbol):
+        """Return the address of a function or a word; 0 if there is none of that name."""
+        try:
+            return ctypes.addressof(ctypes.c_char.in_dll(self._library, symbol))
+        except ValueError:
+            return 0
+
+
+class UnfitCode(Exception):
+    """A file that does not serve this process."""
 
 
 class LoadedCode:
     """Object files in an engine of LLVM, which lives as long as the process."""
 
-    def __init__(self, objects):
+    def __init__(self, objects, path=None):
         from llvmlite import binding
 
+        self.path = path
         _refuse_memory_that_cannot_run()
         name_functions()
         binding.initialize_native_target()
@@ -87,17 +125,36 @@ def _refuse_memory_that_cannot_run():
         )
 
 
+def description():
+    """Return the level of the machine code that this process runs, and how the code is loaded."""
+    if NOTHING_IS_COMPILED:
+        return "none: NUMBA_DISABLE_JIT is set"
+    path = library().path
+    loaded = "a shared library" if path.suffix == LIBRARY else "object files"
+    return f"{level_of(path)}, {loaded}"
+
+
 def library():
     """Return the library of this package's kernels, loaded when a process first needs it."""
-    return _loaded(PACKAGE, _objects_of_this_package)
+    return _loaded(PACKAGE, _code_of_this_package)
 
 
-def _objects_of_this_package():
-    importlib.import_module("llvmlite.binding")  # which tells what processor this process has
-    return read(file_of_this_machine())
+def _code_of_this_package():
+    """Return the code of the best file that this process can load."""
+    refused = frozenset()
+    while True:
+        path = made.file_of_this_machine(refused)
+        if path.suffix == LIBRARY:
+            try:
+                return MappedCode(path)
+            except (OSError, UnfitCode):
+                refused |= {path}
+        elif "llvmlite.binding" in sys.modules:
+            return LoadedCode(read(path), path)
+        importlib.import_module("llvmlite.binding")  # which tells what processor this process has
 
 
-def _loaded(name, objects):
+def _loaded(name, load):
     """Return the library of that name; of threads that need it at once, one loads it.
 
     A library that is freed takes its addresses with it. The lock lets its own thread in: a handler
@@ -105,13 +162,13 @@ def _loaded(name, objects):
     """
     with _LOADING:
         if name not in _LIBRARIES:
-            _LIBRARIES.setdefault(name, LoadedCode(objects()))
+            _LIBRARIES.setdefault(name, load())
         return _LIBRARIES[name]
 
 
 def read(path):
     """Return the object files of a file."""
-    table, _, codes = path.read_bytes().partition(b"\n")
+    codes, _, table = path.read_bytes().rpartition(b"\n")
     objects, at = [], 0
     for length, _ in json.loads(table)["objects"]:
         objects.append(codes[at : at + length])
@@ -123,13 +180,13 @@ def _library_of(kernel):
     """Return the library of a kernel; that of another package is compiled when it is needed."""
     if kernel.symbol.partition(".")[0] == PACKAGE:
         return library()
-    made = _objects_of(kernel)  # before the lock is taken: numba, which compiles, has its own
-    return _loaded(kernel.symbol, lambda: made)
+    objects = _objects_of(kernel)  # before the lock is taken: numba, which compiles, has its own
+    return _loaded(kernel.symbol, lambda: LoadedCode(objects))
 
 
 @functools.cache
 def _objects_of(kernel):
-    return [code_of_another_package(kernel)]
+    return [made.code_of_another_package(kernel)]
 
 
 def address_of(kernel):

@@ -111,7 +111,8 @@ class CFunction:
 
     @functools.cached_property
     def _function(self):
-        if self.name.startswith("Py"):  # the interpreter itself looks after the GIL and the signals
+        # The interpreter itself looks after the GIL and the signals.
+        if self.name.startswith(("Py", "cobre_")):
             return lambda *arguments: 0
         function = getattr(ctypes.CDLL(None, use_errno=True), self.name)
         function.restype, function.argtypes = self.result, self.arguments

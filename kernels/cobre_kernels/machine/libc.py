@@ -18,6 +18,7 @@ import time
 import numpy as np
 
 from cobre_kernels.machine.atomics import WORD_BYTES, peek, poke
+from cobre_kernels.machine.code import CURRENT_STATE
 from cobre_kernels.machine.compiled import NOTHING_IS_COMPILED, CFunction, instruction, routine
 from cobre_kernels.machine.elements import element_access
 
@@ -61,7 +62,7 @@ nanosleep = CFunction("nanosleep", _INT, _LONG, _LONG)
 gil_ensure = CFunction("PyGILState_Ensure", _INT)
 gil_release = CFunction("PyGILState_Release", None, _INT)
 _thread_state = CFunction("PyGILState_GetThisThreadState", _LONG)
-_current_state = CFunction("PyThreadState_GetUnchecked", _LONG)  # see `code.name_functions`
+_current_state = CFunction(CURRENT_STATE, _LONG)
 save_thread = CFunction("PyEval_SaveThread", _LONG)
 restore_thread = CFunction("PyEval_RestoreThread", None, _LONG)
 check_signals = CFunction("PyErr_CheckSignals", _INT)

@@ -9,22 +9,18 @@ lock lets one of them make it, and ends with the process that holds the lock.
 
 import contextlib
 import fcntl
-import functools
-import hashlib
 import importlib
 import importlib.util
 import json
 import os
 import pathlib
-import secrets
-import shutil
 import sys
 import time
 
 from cobre_kernels.machine.compiled import NOTHING_IS_COMPILED
 from cobre_kernels.machine.places import danger, own_folder
-from cobre_kernels.machine.target import file_name, levels, system
-from cobre_kernels.machine.version import hash_of, is_replaced, source_hash
+from cobre_kernels.machine.target import LIBRARY, OBJECTS, file_name, levels, system
+from cobre_kernels.machine.version import digest_of, hash_of, is_replaced, source_hash
 
 SHIPPED = pathlib.Path(__file__).parents[1] / "code"
 CHOSEN = "COBRE_COMM_KERNELS"  # a folder to look in first, for tests and benchmarks of a level
@@ -32,63 +28,65 @@ MESSAGE = "cobre-comm: compiling kernels (once per machine and version)..."
 VERSIONS_KEPT = 8  # several clones of one user
 
 
-def fitting(folder):
-    """Return the best file of a folder that serves here, or None."""
+def fitting(folder, refused=frozenset()):
+    """Return the best file of a folder that serves here, or None; no file that is refused."""
     for level in levels():
-        path = folder / file_name(level)
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            head, _, codes = path.read_bytes().partition(b"\n")
-            table = json.loads(head)
-            found = table["sources"], table["system"], table["level"], table["code"]
-            # A full disk, a copy that has ended early, or a bad disk leaves other code.
-            if found == (source_hash(), system(), level, hashlib.sha256(codes).hexdigest()):
-                return path
+        for kind in (LIBRARY, OBJECTS):
+            path = folder / file_name(level, kind)
+            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+                if path not in refused and _is_right(path.read_bytes(), level):
+                    return path
     return None
 
 
-@functools.cache
-def file_of_this_machine():
-    """Return the file, which is made if need be.
+def _is_right(content, level):
+    """Tell whether a file was made of these sources for this level, and is as it was made."""
+    code, _, last = content.rpartition(b"\n")
+    table = json.loads(last)
+    found = table["sources"], table["system"], table["level"], table["code"]
+    # A full disk, a copy that has ended early, or a bad disk leaves other code.
+    wanted = source_hash(), system(), level, digest_of(code)
+    return found == wanted
+
+
+def file_of_this_machine(refused=frozenset()):
+    """Return the file, which is made if need be; none of those that this process refuses.
 
     Raises
     ------
     ImportError
         If it cannot be made; the error says what to do.
     """
-    return _found()
+    return _chosen(refused) or fitting(SHIPPED, refused) or _own(refused)
 
 
-def _found():
-    return _chosen() or fitting(SHIPPED) or _own()
-
-
-def _chosen():
+def _chosen(refused):
     """Return the file in the folder that the user has named, unless others may write there."""
     folder = os.environ.get(CHOSEN) and pathlib.Path(os.environ[CHOSEN]).resolve()
-    return fitting(folder) if folder and not danger(folder) else None
+    return fitting(folder, refused) if folder and not danger(folder) else None
 
 
 def prepare():
     """Have the file made, if need be, before ranks start; raise as its maker does."""
     if not NOTHING_IS_COMPILED:
-        _found()  # each rank asks its own processor
+        file_of_this_machine()
 
 
 def _own_folder():
     return own_folder(os.environ, f"kernels-{source_hash()}")
 
 
-def _own():
+def _own(refused=frozenset()):
     folder = _own_folder()
-    found = fitting(folder)
+    found = fitting(folder, refused)
     if found is None:
-        return _made_in(folder)
+        return _made_in(folder, refused)
     with contextlib.suppress(OSError):
         os.utime(folder)  # the versions that are used last are kept
     return found
 
 
-def _made_in(folder):
+def _made_in(folder, refused=frozenset()):
     if is_replaced():
         raise ImportError(
             f"cobre_kernels in {pathlib.Path(__file__).parents[1]} has been replaced since this "
@@ -104,7 +102,7 @@ def _made_in(folder):
         with contextlib.suppress(OSError):  # where it cannot be locked, each process makes its own
             lock = stack.enter_context((folder / "lock").open("w"))
             fcntl.flock(lock, fcntl.LOCK_EX)
-        found = fitting(folder)  # another process has made it meanwhile
+        found = fitting(folder, refused)  # another process has made it meanwhile
         if found is None:
             began = time.monotonic()
             _tell(MESSAGE)
@@ -116,7 +114,9 @@ def _made_in(folder):
                 ) from error
             _tell(f"cobre-comm: kernels compiled in {time.monotonic() - began:.1f} s")
             _forget_old_versions(folder)
-            found = fitting(folder)
+            found = fitting(folder, refused)
+    if found is None:
+        raise ImportError(f"this process cannot load the kernels of cobre_comm from {folder}")
     return found
 
 
@@ -138,7 +138,7 @@ def code_of_another_package(kernel):
     made = _builder().machine_code(str(module), levels()[0])[0]
     with contextlib.suppress(OSError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft = folder / f".{kept.name}.{secrets.token_hex(4)}"
+        draft = folder / f".{kept.name}.{os.urandom(4).hex()}"
         draft.write_bytes(made)
         draft.replace(kept)
     return made
@@ -157,6 +157,8 @@ def _tell(line):
 
 def _forget_old_versions(folder):
     """Delete the machine code of other versions, except for the few that were used last."""
+    import shutil
+
     found = [path for path in folder.parent.glob("kernels-*") if path != folder]
     with contextlib.suppress(OSError):
         found.sort(key=lambda path: path.stat().st_mtime)

@@ -16,6 +16,7 @@ LEVELS = {
     "x86_64": {"x86-64-v4": _V3 + _V4, "x86-64-v3": _V3, "x86-64": ()},
     "aarch64": {"generic": ()},
 }
+LIBRARY, OBJECTS = ".so", ".kernels"  # files of machine code, by how they are loaded
 OTHER_NAMES = {"AMD64": "x86_64", "arm64": "aarch64"}
 
 
@@ -32,8 +33,8 @@ def system():
 def levels():
     """Return the levels that this processor has, the best one first.
 
-    A process that is about to run machine code has LLVM, which asks the processor. Emulators and
-    Valgrind answer with less than what Linux knows. Launchers, which only prepare, ask Linux.
+    Emulators and Valgrind tell a process less than what Linux knows. So a library of a level asks
+    the processor itself, and a process that loads object files has LLVM, which asks too.
     """
     flags = _flags_of_llvm() if "llvmlite.binding" in sys.modules else _flags()
     known = LEVELS.get(machine(), {"generic": ()})
@@ -59,6 +60,11 @@ def _flags_of_llvm():
     return {names.get(name, name) for name, has in binding.get_host_cpu_features().items() if has}
 
 
-def file_name(level):
-    """Return the name of the file with the code for a level."""
-    return f"{level}.{system()}.kernels"
+def level_of(path):
+    """Return the level in the name of a file."""
+    return path.name.removesuffix(f".{system()}{path.suffix}")
+
+
+def file_name(level, kind):
+    """Return the name of the file with the code for a level: a shared library, or objects."""
+    return f"{level}.{system()}{kind}"

@@ -6,10 +6,13 @@ sources is never run. The types of users' functions carry it too, because numba'
 the source file of the function that it stores.
 """
 
-import hashlib
 import os
 import pathlib
-import uuid
+
+try:
+    from _blake2 import blake2b  # hashlib, which has the same, loads OpenSSL: 4 MB for each rank
+except ImportError:  # a Python that is built in another way
+    from hashlib import blake2b
 
 
 def sources_of(folder, parts=None):
@@ -34,9 +37,14 @@ def kernel_sources():
     return sources_of(pathlib.Path(__file__).parents[1])
 
 
+def digest_of(code):
+    """Return the hexadecimal hash of some bytes."""
+    return blake2b(code, digest_size=32).hexdigest()
+
+
 def hash_of(sources):
     """Return the hexadecimal hash of source files; without any (a zip), a new one in each call."""
-    digest = hashlib.sha256(b"" if sources else uuid.uuid4().bytes)
+    digest = blake2b(b"" if sources else os.urandom(16))
     for path in sorted(sources):
         # From the package on: a wheel has been built in another folder than it is installed in.
         name = path.as_posix().rpartition("/cobre_")[2]

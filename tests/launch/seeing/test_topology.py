@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from cobre_kernels.machine import code
 
 from cobre_comm import launch
 from cobre_comm.backends.nodes.node_order import LIST_BYTES, _listed, _numbers
@@ -32,10 +33,11 @@ def launcher(comm):
 def test_our_launchers(written):
     nodes = {"COBRE_TCP_PRETEND_NODES": "0,1,1"}
     done = cobre("run", "-n", 3, "--no-prefix", "--backend", "tcp", written(PRINTS), **nodes)
-    title, first, second, last = done.stdout.splitlines()
+    title, first, second, last, kernels = done.stdout.splitlines()
     assert title.split() == ["node", "host", "ranks", "cpus", "numa"]
     assert (first.split()[:3:2], second.split()[:3:2]) == (["0", "0"], ["1*", "1-2"])
     assert last == "launcher: cobre-comm run"
+    assert kernels == f"kernels: {code.description()}"
     assert launch(launcher, 2).values == ["launch"] * 2
 
 
@@ -46,7 +48,7 @@ def test_which_cpus_ranks_may_use(written, nodes):
     words = ["--bind", "core", "--no-prefix", "--backend", "tcp"]
     told = cobre("run", "-n", 2, *words, written(PRINTS), COBRE_TCP_PRETEND_NODES=nodes).stdout
     expected = [[",".join(runs(core.cpus)), f"{core.numa}"] for core in (first, second)]
-    assert [line.split()[3:] for line in told.splitlines()[1:-1]] == (
+    assert [line.split()[3:] for line in told.splitlines()[1:-2]] == (
         expected if first != second else [expected[0]] * len(set(nodes) - {","})
     )
 

@@ -14,7 +14,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 BUILD = ROOT / "build" / "release"
 DIST = ROOT / "dist"
-TOOLS = ("build", "check-wheel-contents", "twine")
+TOOLS = ("auditwheel", "build", "check-wheel-contents", "twine")
 TAG = f"py3-none-manylinux_2_17_{platform.machine()}"  # machine code for one instruction set
 # Variables on caches and backends come from the steps, not from the surroundings.
 DECIDED = ("COBRE_", "NUMBA_", "PYTHON", "PIP_CONSTRAINT", "XDG_CACHE_HOME")
@@ -76,7 +76,7 @@ def environment(name: str, *requirements: object) -> Path:
 def tools() -> Path:
     """Return the programs that build and check, in an environment that is kept."""
     programs = BUILD / "tools" / "bin"
-    if all((programs / name).exists() for name in ("hatchling", "numba", "twine")):
+    if all((programs / name).exists() for name in ("auditwheel", "hatchling", "numba", "twine")):
         return programs
     return environment("tools", *TOOLS, *build_requirements())
 

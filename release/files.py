@@ -58,6 +58,10 @@ def check_metadata() -> None:
     print(run(tools() / "twine", "check", "--strict", sdist, wheel).strip())
     # W009: two packages, cobre_comm and cobre_kernels, are meant.
     print(run(tools() / "check-wheel-contents", "--ignore", "W009", wheel).strip())
+    audited = " ".join(run(tools() / "auditwheel", "show", wheel).split())
+    print(f"   {audited}")
+    if "requires no external shared libraries" not in audited:
+        raise StepFailed("the library of kernels should need no other library")
     with zipfile.ZipFile(wheel) as archive:
         _check_machine_code(archive)
         [metadata] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]

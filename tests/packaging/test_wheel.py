@@ -127,6 +127,15 @@ def test_compiled_functions_call_the_same_code(run):
     run("compiled.py", "shm")
 
 
+@pytest.mark.timeout(900)
+def test_the_quick_check_passes_on_what_is_shipped(site, tmp_path):
+    """The table of cases, from Python and from compiled code, on the library of the wheel."""
+    words = "-m", "cobre_comm", "check", "--quick", "-n", "2", "--backends", "shm"
+    done = python(*words, cwd=tmp_path, within_s=600, env={**os.environ, "PYTHONPATH": str(site)})
+    assert f"kernels {target.levels()[0]}" in " ".join(done.stdout.split()), done.stdout
+    assert re.search(r"All \d+ checks passed", done.stdout), done.stdout
+
+
 def test_without_numba_a_wheel_is_built_that_has_no_machine_code(hiding, tmp_path):
     folder = tmp_path / "wheels"
     words = "-m", "hatchling", "build", "-t", "wheel", "-d", folder

@@ -62,15 +62,15 @@ SQUARE, CUBE = made(2), made(3)
 
 
 def judge(comm, modules):
-    """Call the functions of modules; return those that are wrong, and how many were compiled."""
-    wrong, compiled = [], 0
+    """Call the functions of modules; return what is wrong, and the modules that were compiled."""
+    wrong, compiled = [], []
     with comm.create_shared_region(4) as region, comm.create_work(4) as work:
         for name in modules:
             caller = importlib.import_module(name).caller
             found, right = (
                 call(comm, region, work, *given(comm)) for call in (caller, plain(caller))
             )
-            compiled += sum(caller.stats.cache_misses.values())
+            compiled += [name] if caller.stats.cache_misses else []
             if not same(found, right):
                 wrong.append(f"{name}: {found!r} instead of {right!r}")
     return wrong, compiled
@@ -99,9 +99,9 @@ def same(found, right):
 
 
 def told(outcomes):
-    """Return what is wrong on any rank, and how many functions were compiled on all of them."""
-    values = [each.value for each in outcomes]
-    return [text for wrong, _ in values for text in wrong], sum(count for _, count in values)
+    """Return what is wrong on any rank, and the modules that any rank has compiled."""
+    wrong, compiled = zip(*(each.value for each in outcomes), strict=True)
+    return list(itertools.chain(*wrong)), set(itertools.chain(*compiled))
 
 
 def main(folder):
@@ -112,11 +112,11 @@ def main(folder):
     alone = [told(ranks("shm", 2, judge, [name])) for name in names]
     together = [told(ranks("shm", 2, judge, order)) for order in (names, names[::-1])]
     wrong = list(itertools.chain.from_iterable(text for text, _ in [*alone, *together]))
+    compiled_anew = set().union(*(compiled for _, compiled in together))
+    kept = len(names) - len(compiled_anew)
     found = {
-        "functions": len(names), "pairs": len(names) * (len(names) - 1), "wrong": wrong,
-        "compiled alone": sum(count for _, count in alone),
-        "compiled together": sum(count for _, count in together),
-        "processes": 2 * len(alone) + 2 * len(together),
+        "functions": len(names), "pairs from caches": kept * (kept - 1), "wrong": wrong,
+        "compiled anew": sorted(compiled_anew), "processes": 2 * len(alone) + 2 * len(together),
     }  # fmt: skip
     print(json.dumps(found))
 

@@ -143,7 +143,12 @@ class Victim:
         signal.signal(number, later_if_compiling)
         # Python ignores what a handler raises while an object goes, and tells only this function.
         self.taken.callback(setattr, sys, "unraisablehook", sys.unraisablehook)
-        sys.unraisablehook = lambda ignored: self.ledger.tell(ignored_in=repr(ignored.object))
+
+        def again(ignored):
+            self.ledger.tell(ignored_in=repr(ignored.object))
+            self.send_later(number)
+
+        sys.unraisablehook = again
         self.send(number)
 
     def on_alarm(self, handler, every_s=0.0):

@@ -296,13 +296,13 @@ def test_a_library_asks_the_processor_as_llvm_does():
         assert runs_here() == (level in target.levels()), level
 
 
-def test_without_a_linker_there_are_object_files_alone(tmp_path, monkeypatch):
+def test_a_machine_may_have_no_linker(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(shared_library.importlib.util, "find_spec", lambda name: None)
     assert shared_library.linker() is None
 
 
-def test_a_linker_that_fails_is_told(tmp_path):
+def test_a_linker_that_fails_raises(tmp_path):
     with pytest.raises(subprocess.CalledProcessError):
         shared_library.link([sys.executable, "-c", "raise SystemExit(1)"], [], tmp_path / "none.so")
 

@@ -199,17 +199,23 @@ class Attempt(Closing):
             self._say(f"{describe_loss(losses[rank])}; {others}")
 
     def _show_lost(self) -> None:
-        """Ask lost ranks that still run to show where in their code they are."""
+        """Ask lost ranks that still run to show where in their code they are.
+
+        Once the launcher itself ends the ranks, one of them may see the end of another one.
+        """
+        if self.escalation.ended_by_us != NEVER:
+            return
         if self.lost_and_running:
             self.look()  # reports on a rank that has died may arrive before its SIGCHLD
         for rank in self.lost_and_running:
             if rank.rank not in self.shown:
                 self.shown.add(rank.rank)
-                if stack_signal.ask(rank.pid):
-                    self._say(
+                if stack_signal.is_answered_by(rank.pid):
+                    self._say(  # first, because the rank may write to the same file
                         f"rank {rank.rank} still runs; where in its Python code, or in "
                         "compiled code that the first line calls:"
                     )
+                    stack_signal.ask(rank.pid)
 
     @property
     def lost_and_running(self) -> list[Rank]:

@@ -27,14 +27,17 @@ def listen() -> None:
             faulthandler.register(NUMBER, file=_STDERR, all_threads=True)
 
 
-def ask(pid: int) -> bool:
-    """Send the signal to a process; return False if the process has no handler, and send none."""
+def is_answered_by(pid: int) -> bool:
+    """Tell whether a process has a handler for the signal; without one the signal would end it."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
         caught = next(line for line in lines if line.startswith("SigCgt:")).split()[1]
-        if not NUMBER or not int(caught, 16) >> (NUMBER - 1) & 1:
-            return False
-        os.kill(pid, NUMBER)
     except (OSError, StopIteration):
         return False
-    return True
+    return bool(NUMBER and int(caught, 16) >> (NUMBER - 1) & 1)
+
+
+def ask(pid: int) -> None:
+    """Send the signal to a process, which may have ended."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, NUMBER)

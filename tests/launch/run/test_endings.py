@@ -119,7 +119,7 @@ def test_a_rank_that_does_not_come_is_told_with_its_calls_and_its_line(what, cal
 
 def test_a_process_that_does_not_listen_is_not_asked_where_it_is():
     with subprocess.Popen(["sleep", "60"]) as process:
-        assert not stack_signal.ask(process.pid)
+        assert not stack_signal.is_answered_by(process.pid)
         assert process.poll() is None
         process.kill()
 

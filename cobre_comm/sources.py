@@ -39,8 +39,10 @@ def check_halves() -> None:
 
 def _is_the_same(folder: pathlib.Path) -> bool:
     """Whether a folder has the sources of the ``cobre_kernels`` that Python has found."""
-    from cobre_kernels.machine.version import hash_of, source_hash, sources_of
-
+    try:
+        from cobre_kernels.machine.version import hash_of, source_hash, sources_of
+    except ImportError:  # of a version that had these names elsewhere, or other ones
+        return False
     same: bool = folder.is_dir() and hash_of(sources_of(folder)) == source_hash()
     return same
 

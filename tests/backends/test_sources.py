@@ -59,6 +59,19 @@ def test_kernels_of_another_version_are_refused_at_import(clone):
     python("-c", "from cobre_comm import ReduceOp", **elsewhere(clone, KERNELS.parent), code=1)
 
 
+def test_kernels_that_have_no_hash_are_of_another_version(clone):
+    old = clone / "old" / "cobre_kernels"
+    shutil.copytree(clone / "cobre_kernels", old)
+    (old / "machine" / "version.py").write_text("VERSION = 7  # what somebody raised by hand\n")
+    done = python(
+        "-c",
+        "import cobre_comm.sources as s; s.check_halves()",
+        **elsewhere(old.parent, clone),
+        code=1,
+    )
+    assert f"cannot run with cobre_kernels of {old.parent}, which is of another" in done.stderr
+
+
 JOBS = {
     "shm": {"COBRE_SHM_NAME": "/{}", "COBRE_SHM_SIZE": "2"},
     "tcp": {

@@ -122,6 +122,15 @@ def test_local_has_one_rank():
         run_ranks("local", 2, identity)
 
 
+def test_a_function_of_the_program_that_was_started_is_refused():
+    def body(comm):
+        return comm.rank
+
+    body.__module__ = "__main__"
+    with pytest.raises(ValueError, match=r"cannot import .*body from the program .* in a module"):
+        run_ranks("local", 1, body)
+
+
 def test_failure_has_the_traceback_of_the_rank():
     with pytest.raises(RanksFailed, match="fails_on") as caught:
         run_ranks("shm", 2, fails_on, 1)

@@ -185,6 +185,12 @@ def pack_order(
     key: str, keep: bool, environment: Mapping[str, str], body: Callable[..., Any], args: Any
 ) -> bytes:
     """Pickle a body for a worker, together with the path to import it from."""
+    if getattr(body, "__module__", None) == "__main__":
+        name = getattr(body, "__qualname__", repr(body))
+        raise ValueError(
+            f"the ranks of tests import functions, and cannot import {name} from the program that "
+            "was started: define it in a module, or call launch of cobre_comm"
+        )
     payload = pickle.dumps((key, keep, dict(environment), body, args))
     return pickle.dumps((list(sys.path), payload))
 

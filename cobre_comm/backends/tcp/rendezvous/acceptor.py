@@ -152,7 +152,7 @@ class Acceptor:
             )
         differs = own_sources().against(rank, Sources(peer.sources, peer.place), peer.rank)
         if differs:
-            return differs
+            return f"has other sources: {differs}"
         if peer.byte_order != OWN_BYTE_ORDER:
             orders = [BYTE_ORDERS.get(one, str(one)) for one in (peer.byte_order, OWN_BYTE_ORDER)]
             return f"is rank {peer.rank} of a {orders[0]} machine, rank {rank}'s is {orders[1]}"

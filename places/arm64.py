@@ -9,6 +9,7 @@ import pathlib
 import re
 import shutil
 import sys
+import tomllib
 import zipfile
 
 from places.debian import Debian
@@ -114,8 +115,9 @@ def _train(place, start, factor, folder, extra):
 
 def _install(site):
     """Unpack wheels of aarch64 without running them: what our wheel is built with, and tests."""
-    packages = "hatchling", "numba", "psutil", "pytest", "pytest-timeout"
-    done = _unpack(site, *packages)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    builds = project["build-system"]["requires"]
+    done = _unpack(site, *builds, "numba", "psutil", "pytest", "pytest-timeout")
     if done.code:
         raise Missing(f"wheels of aarch64: {done.output.splitlines()[-1]}")
 

@@ -1,13 +1,17 @@
-"""The first program of a rank: it binds itself to its CPUs, so that the script begins there.
+"""What a rank does before it becomes the script: it binds itself to its CPUs, and so on.
 
-It also has the kernel kill the rank when the launcher ends, unblocks the signals that its starter
-has blocked, and then becomes the script.
+It also has the kernel kill the rank when the launcher ends, and unblocks the signals that its
+starter has blocked.
 
-It is run by path, isolated (``python -I -S exec_shim.py PARENT CPUS COMMAND...``), so it imports
-nothing of the script's world. ``exec`` then replaces it, and the script sees a plain interpreter.
+A launcher of one thread forks, and the child calls ``prepare``. A child of a process of several
+threads may run no Python before ``exec``, because another thread may have held a lock. There this
+file is a program that the rank runs first, isolated (``python -I -S exec_shim.py PARENT CPUS
+COMMAND...``). It imports nothing of the script's world. ``exec`` then replaces it, and the script
+sees a plain interpreter. That costs each rank a start of Python.
 
 PR_SET_PDEATHSIG survives ``exec``. It is sent when the *thread* that started the child ends. So
-only what the first thread of a process starts is tied to the process. Source: prctl(2).
+only what the first thread of a process starts is tied to the process. Sources: prctl(2), and the
+warning on ``preexec_fn`` in Python's page on subprocess.
 """
 
 from __future__ import annotations
@@ -31,27 +35,45 @@ def die_with_parent(parent: int) -> None:
         os._exit(128 + signal.SIGKILL)
 
 
-def let_signals_come() -> None:
+def let_signals_come(blocked: set[int]) -> None:
     """Unblock all signals, and ignore SIGCHLD no more, as a shell would start this program.
 
-    A thread that starts ranks may block signals that the launcher sends to ranks. SIGINT stays as
-    it is, because a worker of ``launch`` unblocks it once the worker can report it.
+    A thread that starts ranks may block signals that the launcher sends to ranks. SIGINT stays
+    blocked if it was, because a worker of ``launch`` unblocks it once the worker can report it.
     """
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-    signal.pthread_sigmask(signal.SIG_SETMASK, blocked & {signal.SIGINT})
+    for number in signal.valid_signals():
+        if callable(signal.getsignal(number)):  # Python's own, and those of a launcher that forked
+            signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, blocked & {signal.SIGINT})
+
+
+def prepare(parent: int | None, cpus: list[int], blocked: set[int]) -> None:
+    """Tie this process to its parent, if one is given, and bind it to CPUs, if any are."""
+    let_signals_come(blocked)
+    if parent is not None:
+        die_with_parent(parent)
+    if cpus:
+        os.sched_setaffinity(0, cpus)
+
+
+def prepare_or_exit(parent: int | None, cpus: list[int], blocked: set[int]) -> None:
+    """Prepare a child of a fork, which has nobody to raise to: its stderr gets the traceback."""
+    try:
+        signal.set_wakeup_fd(-1)  # it is the launcher's
+        prepare(parent, cpus, blocked)
+    except BaseException:
+        sys.__excepthook__(*sys.exc_info())
+        sys.stderr.flush()
+        os._exit(1)
 
 
 def main() -> None:
-    """Bind this process to its CPUs, tie it to its parent, and become the command."""
+    """Prepare this process, and become the command."""
     parent, cpus, *command = sys.argv[1:]
-    let_signals_come()
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback of the shim on Ctrl-C
-    if parent != UNTIED:
-        die_with_parent(int(parent))
-    if cpus != UNBOUND:
-        os.sched_setaffinity(0, map(int, cpus.split(",")))
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    bound = [] if cpus == UNBOUND else [int(cpu) for cpu in cpus.split(",")]
+    prepare(None if parent == UNTIED else int(parent), bound, blocked)
     os.execv(command[0], command)
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 from cobre_comm.processes import exec_shim
 
@@ -41,6 +44,24 @@ def calling(module: str) -> list[str]:
     path = [str(entry) for entry in sys.path if isinstance(entry, str)]
     code = f"import sys; sys.path[:] = {path!r}; from {module} import main; sys.exit(main())"
     return ["-c", code]
+
+
+def start(command: Sequence[str], cpus: Sequence[int], **options: Any) -> subprocess.Popen[bytes]:
+    """Start ``command``, tied to this process and bound to CPUs, with options of ``Popen``."""
+    if not _has_one_thread():
+        return subprocess.Popen(tied_command(command, cpus), **options)
+    # Until it has become the command, the child would answer signals as the launcher does.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        prepare = functools.partial(exec_shim.prepare_or_exit, os.getpid(), list(cpus), before)
+        return subprocess.Popen(command, preexec_fn=prepare, **options)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _has_one_thread() -> bool:
+    """Whether this process has no thread but this one, be it of Python or of a library."""
+    return sys.platform == "linux" and len(os.listdir("/proc/self/task")) == 1  # noqa: PTH208
 
 
 def tied_command(command: Sequence[str], cpus: Sequence[int]) -> list[str]:

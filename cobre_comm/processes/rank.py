@@ -6,14 +6,13 @@ import abc
 import contextlib
 import os
 import pickle
-import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from cobre_comm.processes.endings import Ending
 from cobre_comm.processes.guardian import kill_group
-from cobre_comm.processes.interpreter import tied_command
+from cobre_comm.processes.interpreter import start
 from cobre_comm.processes.loop import Inbox, LauncherLoop
 from cobre_comm.reports.report_pipe import Aborts, Met, Report
 
@@ -164,8 +163,9 @@ class RankProcess(Rank):
         variables = {} if self.inbox is None else self.inbox.variables
         self.is_in_session = _controls_us(standard.stdin)
         try:
-            self._process = subprocess.Popen(
-                tied_command(command, cpus),
+            self._process = start(
+                command,
+                cpus,
                 bufsize=0,
                 env={**environment, **variables},
                 stdin=standard.stdin,

@@ -9,6 +9,7 @@ from cobre_comm.processes.binding import Binding, auto_ranks, place
 from cobre_comm.processes.environment import THREAD_VARIABLES, rank_environment
 from cobre_comm.processes.job import Job
 from cobre_comm.system.cpus import Core, parse_cpus, read_cores
+from tests.command import python
 from tests.launch.command import PROGRAMS, cobre, lines_of
 from tests.sysfs import write_sysfs
 
@@ -150,3 +151,15 @@ def test_ranks_of_a_job_are_placed():
     done = cobre("run", "-n", many, "--threads", 1, "--bind", "socket", ACT, "affinity")
     assert done.returncode == 2
     assert f"-n {many} --threads 1 --bind socket needs {many} cores" in done.stderr
+
+
+@needs_binding
+def test_a_rank_that_cannot_be_bound_says_so_whoever_starts_it():
+    """A process of one thread forks; one of several starts Python for what comes before."""
+    there_is_none = 'start([sys.executable, "-c", "print(1)"], [4095]).wait()'
+    for threads in ("", "threading.Thread(target=time.sleep, args=[9], daemon=True).start(); "):
+        code = "import sys, threading, time; from cobre_comm.processes.interpreter import start; "
+        done = python("-c", f"{code}{threads}sys.exit({there_is_none})", code=1)
+        assert "in prepare\n" in done.stderr
+        assert "sched_setaffinity" in done.stderr
+        assert "1" not in done.stdout

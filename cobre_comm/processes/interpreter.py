@@ -61,7 +61,12 @@ def start(command: Sequence[str], cpus: Sequence[int], **options: Any) -> subpro
 
 def _has_one_thread() -> bool:
     """Whether this process has no thread but this one, be it of Python or of a library."""
-    return sys.platform == "linux" and len(os.listdir("/proc/self/task")) == 1  # noqa: PTH208
+    if sys.platform != "linux":
+        return False
+    try:
+        return len(os.listdir("/proc/self/task")) == 1  # noqa: PTH208  # the names alone
+    except OSError:  # /proc is not mounted
+        return False
 
 
 def tied_command(command: Sequence[str], cpus: Sequence[int]) -> list[str]:

@@ -101,7 +101,7 @@ def cpu_pause():
 
 @instruction
 def copy_bytes(destination, source, count):
-    """``memcpy``: the ranges do not overlap."""
+    """Copy ``count`` bytes; the ranges do not overlap."""
     ctypes.memmove(destination, source, count)
 
 

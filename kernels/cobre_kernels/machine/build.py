@@ -43,14 +43,14 @@ BETWEEN_NODES = ("mpi", "nodes", "tcp")  # the packages of the second part
 PACKAGE = "cobre_kernels"
 LOOK_S = 0.02
 FROM_C = {
-    "__errno_location", "__error", "calloc", "clock_gettime", "fcntl", "free", "memcpy",
+    "__errno_location", "__error", "calloc", "clock_gettime", "fcntl", "free", "memmove",
     "nanosleep", "poll", "process_vm_readv", "recv", "recvmsg", "sched_yield", "sendmsg",
     "syscall", "write",
 }  # fmt: skip
 FROM_PYTHON = re.compile(r"Py(Dict|Err|Eval|GILState|Long|Object|ThreadState|Tuple)?_\w+")
 OWN = shared_library.CURRENT_STATE
 # Functions of C and CPython are called by addresses in a table, which the loader makes beside the
-# code of each object. The flag is for calls that LLVM makes by itself, such as those of memcpy.
+# code of each object. The flag is for calls that LLVM makes by itself, such as those of memmove.
 DECLARED = re.compile(r'^declare (?![^@]*@"?llvm\.).*$', re.MULTILINE)
 BY_TABLE = '!llvm.module.flags = !{!0}\n!0 = !{i32 7, !"RtLibUseGOT", i32 1}'
 

@@ -1,6 +1,6 @@
 """Copies between private and shared memory.
 
-Larger copies are our own loop of vector loads and stores. glibc's ``memcpy`` turns to ``rep movsb``
+Larger copies are our own loop of vector loads and stores. glibc's ``memmove`` turns to ``rep movsb``
 from about two KiB. On recent AMD cores that collapses when the two addresses are a few bytes apart
 modulo the page size (glibc bug 30994), as those of a page-aligned slot and a NumPy array are.
 ``bench/cases/test_collectives.py`` shows up to a factor of five.
@@ -17,7 +17,7 @@ from cobre_kernels.machine.atomics import (
 )
 from cobre_kernels.machine.compiled import routine
 
-SHORT_BYTES = 1024  # memcpy is best below
+SHORT_BYTES = 1024  # memmove is best below
 FAR_BYTES = 98304  # below, data of another core are in its first-level cache, or nearly
 STREAM_BYTES = 16 * 2**20  # a rank's share of a last-level cache; see docs/design/copies.md
 

@@ -9,9 +9,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from cobre_comm.processes import exec_shim
+
+MOST_PAGES = 2**16  # of 4 KiB: a fork copies the table of all, and more may not be promised twice
 
 
 def interpreter_command() -> list[str]:
@@ -48,7 +51,7 @@ def calling(module: str) -> list[str]:
 
 def start(command: Sequence[str], cpus: Sequence[int], **options: Any) -> subprocess.Popen[bytes]:
     """Start ``command``, tied to this process and bound to CPUs, with options of ``Popen``."""
-    if not _has_one_thread():
+    if not _forks_well():
         return subprocess.Popen(tied_command(command, cpus), **options)
     # Until it has become the command, the child would answer signals as the launcher does.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
@@ -59,14 +62,16 @@ def start(command: Sequence[str], cpus: Sequence[int], **options: Any) -> subpro
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _has_one_thread() -> bool:
-    """Whether this process has no thread but this one, be it of Python or of a library."""
+def _forks_well() -> bool:
+    """Whether a fork is safe and cheap: no other thread, be it of a library, and little memory."""
     if sys.platform != "linux":
         return False
     try:
-        return len(os.listdir("/proc/self/task")) == 1  # noqa: PTH208  # the names alone
+        threads = os.listdir("/proc/self/task")  # noqa: PTH208  # the names alone
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:  # /proc is not mounted
         return False
+    return len(threads) == 1 and pages < MOST_PAGES
 
 
 def tied_command(command: Sequence[str], cpus: Sequence[int]) -> list[str]:

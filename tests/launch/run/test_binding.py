@@ -153,13 +153,19 @@ def test_ranks_of_a_job_are_placed():
     assert f"-n {many} --threads 1 --bind socket needs {many} cores" in done.stderr
 
 
+BEFORE = {
+    "": "prepare_or_exit",  # a fork
+    "threading.Thread(target=time.sleep, args=[9], daemon=True).start(); ": "main",  # the shim
+    "memory = b'1' * 2**29; ": "main",
+}
+
+
 @needs_binding
-def test_a_rank_that_cannot_be_bound_says_so_whoever_starts_it():
-    """A process of one thread forks; one of several starts Python for what comes before."""
-    there_is_none = 'start([sys.executable, "-c", "print(1)"], [4095]).wait()'
-    for threads in ("", "threading.Thread(target=time.sleep, args=[9], daemon=True).start(); "):
-        code = "import sys, threading, time; from cobre_comm.processes.interpreter import start; "
-        done = python("-c", f"{code}{threads}sys.exit({there_is_none})", code=1)
-        assert "in prepare\n" in done.stderr
-        assert "sched_setaffinity" in done.stderr
-        assert "1" not in done.stdout
+@pytest.mark.parametrize("before", BEFORE)
+def test_a_rank_that_cannot_be_bound_says_so_whoever_starts_it(before):
+    begin = 'start([sys.executable, "-c", "print(1)"], [4095])'
+    imports = "import sys, threading, time; from cobre_comm.processes.interpreter import start; "
+    done = python("-c", f"{imports}{before}sys.exit({begin}.wait())", code=1)
+    assert f"in {BEFORE[before]}\n" in done.stderr
+    assert "sched_setaffinity" in done.stderr
+    assert "1" not in done.stdout

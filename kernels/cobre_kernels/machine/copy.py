@@ -1,8 +1,9 @@
 """Copies between private and shared memory.
 
 Larger copies are our own loop of vector loads and stores. glibc's ``memmove`` turns to ``rep
-movsb`` from about two KiB. On recent AMD cores that collapses when the two addresses are a few bytes apart
-modulo the page size (glibc bug 30994), as those of a page-aligned slot and a NumPy array are.
+movsb`` from about two KiB. On recent AMD cores that collapses when the two addresses are a few
+bytes apart modulo the page size (glibc bug 30994), as those of a page-aligned slot and a NumPy
+array are.
 ``bench/cases/test_collectives.py`` shows up to a factor of five.
 """
 

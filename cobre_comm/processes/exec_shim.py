@@ -5,7 +5,7 @@ starter has blocked.
 
 A small launcher of one thread forks, and the child calls ``prepare``. A child of a process of
 several threads may run no Python before ``exec``, because another thread may have held a lock.
-There, and where a fork would be dear, this file is a program that the rank runs first, isolated
+There, and where a fork would be expensive, this file is a program that the rank runs first, isolated
 (``python -I -S exec_shim.py PARENT CPUS COMMAND...``). It imports nothing of the script's world.
 ``exec`` then replaces it, and the script sees a plain interpreter. That costs each rank a start of
 Python.

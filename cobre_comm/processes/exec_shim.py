@@ -5,10 +5,10 @@ starter has blocked.
 
 A small launcher of one thread forks, and the child calls ``prepare``. A child of a process of
 several threads may run no Python before ``exec``, because another thread may have held a lock.
-There, and where a fork would be expensive, this file is a program that the rank runs first, isolated
-(``python -I -S exec_shim.py PARENT CPUS COMMAND...``). It imports nothing of the script's world.
-``exec`` then replaces it, and the script sees a plain interpreter. That costs each rank a start of
-Python.
+There, and where a fork would be expensive, this file is a program that the rank runs first,
+isolated (``python -I -S exec_shim.py PARENT CPUS COMMAND...``). It imports nothing of the script's
+world. ``exec`` then replaces it, and the script sees a plain interpreter. That costs each rank a
+start of Python.
 
 PR_SET_PDEATHSIG survives ``exec``. It is sent when the *thread* that started the child ends. So
 only what the first thread of a process starts is tied to the process. Sources: prctl(2), and the

@@ -13,7 +13,7 @@ import numpy as np
 from cobre_kernels.collective import status
 from cobre_kernels.collective.calls import Refusal
 from cobre_kernels.machine.kernel import run
-from cobre_kernels.machine.numba_internals import as_dtype
+from cobre_kernels.machine.numba_internals import as_dtype, cgutils
 from cobre_kernels.machine.own_names import own_named
 from numba import types
 from numba.extending import intrinsic, register_jitable
@@ -84,15 +84,31 @@ def integer_reader(argument: Any) -> Any:
     A value that does not fit becomes the largest int64, which is no root and no ReduceOp.
     """
     if isinstance(argument, types.IntEnumMember):
-        return register_jitable(lambda value: np.int64(value.value))
-    if argument == types.uint64:
-        return register_jitable(lambda value: np.int64(min(value, LARGEST)))
-    return register_jitable(lambda value: np.int64(value))
+        return _of_member
+    return _of_uint64 if argument == types.uint64 else _of_integer
+
+
+# Functions of this module, and an intrinsic: numba compiles each once, and not for each overload.
 
 
 @register_jitable
-def _always(array):
-    return True
+def _of_member(value):
+    return np.int64(value.value)
+
+
+@register_jitable
+def _of_uint64(value):
+    return np.int64(min(value, LARGEST))
+
+
+@register_jitable
+def _of_integer(value):
+    return np.int64(value)
+
+
+@intrinsic
+def _always(typingctx: Any, array: Any) -> Any:
+    return types.boolean(array), lambda context, builder, signature, args: cgutils.true_bit
 
 
 @register_jitable

@@ -11,6 +11,7 @@ has ended before anything else runs, so numba may remove its count beside that o
 from __future__ import annotations
 
 import functools
+import inspect
 from typing import Any
 
 from cobre_kernels.machine.numba_internals import cgutils
@@ -61,11 +62,26 @@ class HeldMethod(types.BoundFunction):  # type: ignore[misc]  # numba is untyped
         problem = form_problem(kind.variable, method, len(args), kws)
         if problem:
             raise TypingError(problem)
-        return super().get_call_type(context, args, kws)
+        return super().get_call_type(context, *_by_position(self.template, args, kws))
 
     def get_impl_key(self, sig: Any) -> Any:
         """Return the key of the call that gives its count back where numba would not."""
         return (type(self), *self.typing_key)  # a tuple: class, name
+
+
+def _by_position(template: Any, args: Any, kws: Any) -> Any:
+    """Return the types of all arguments by position, with those that are left out, and no others.
+
+    numba asks an overload so once more when it lowers a call, and would compile an implementation
+    for each of two ways of asking.
+    """
+    signature = inspect.signature(template._overload_func)
+    try:
+        given = signature.bind(template.this, *args, **kws).arguments
+    except TypeError:  # which numba reports
+        return args, kws
+    _, *parameters = signature.parameters.values()
+    return tuple(given.get(p.name, types.Omitted(p.default)) for p in parameters), {}
 
 
 class QuickMethod(HeldMethod):

@@ -14,6 +14,7 @@ from cobre_kernels.machine import record_types, version
 from numba import TypingError, guvectorize, njit, prange, types, vectorize
 
 from cobre_comm import CollectiveFailed, InvalidCommunicator, InvalidRoot, LocalBackend
+from cobre_comm.jit import attributes
 from cobre_comm.jit import types as jit_types
 from cobre_comm.testing import run_ranks
 from cobre_comm.testing.cases.raised import raises
@@ -153,6 +154,23 @@ def name_a_phase(comm):
 @njit
 def begin_a_phase(comm):
     return comm.phase("a")
+
+
+@njit
+def broadcast_of_five_dimensions(comm, array):
+    comm.broadcast(array)
+    comm.broadcast(array, root=0)
+
+
+def test_an_implementation_is_made_once_whatever_a_call_leaves_out(monkeypatch):
+    made = []
+    name_of = attributes.own_named
+    monkeypatch.setattr(attributes, "own_named", lambda one: made.append(one) or name_of(one))
+    with LocalBackend() as comm:
+        broadcast_of_five_dimensions(comm, np.ones((1,) * 5, np.int16))
+    names = [one.__qualname__.partition(".")[0] for one in made]
+    # One for the root that is left out, one for the root that is given.
+    assert names.count("_broadcast") == 2, names
 
 
 def test_phases_in_compiled_code_are_of_one_thread_and_go_by_numbers():

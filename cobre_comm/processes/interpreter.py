@@ -1,4 +1,4 @@
-"""Command lines of new interpreters: like this one, and tied to this process."""
+"""New interpreters: their command lines, and how they start, tied to this process."""
 
 from __future__ import annotations
 

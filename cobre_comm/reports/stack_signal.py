@@ -38,6 +38,6 @@ def is_answered_by(pid: int) -> bool:
 
 
 def ask(pid: int) -> None:
-    """Send the signal to a process, which may have ended."""
-    with contextlib.suppress(ProcessLookupError):
+    """Send the signal to a process, which may have ended, or be of another user by now."""
+    with contextlib.suppress(OSError):
         os.kill(pid, NUMBER)

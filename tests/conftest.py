@@ -8,6 +8,7 @@ import signal
 import pytest
 from cobre_kernels.machine.made import prepare
 
+from cobre_comm.testing.ranks.compile_once import once_in_all_ranks
 from tests import rungs
 from tests.grid import OUR_GRID, skip_unless_here, usual_and_slow
 
@@ -78,7 +79,11 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish():
-    """Look for garbage less often, and not in what has been collected, which stays."""
+    """Look for garbage less often, and not in what has been collected, which stays.
+
+    The workers of pytest-xdist, and the ranks of tests, do not all compile the same function.
+    """
+    once_in_all_ranks()
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import faulthandler
+import functools
+import gc
 import os
 import pickle
 import signal
@@ -55,6 +57,7 @@ class BodyRunner:
         try:
             key, keep, environment, body, args = _unpack(order)
             once_in_all_ranks()
+            _pass_over_modules()
             comm = self._communicator(key, environment)
             try:
                 value = body(comm, *args)
@@ -91,6 +94,12 @@ class BodyRunner:
                 os.environ.clear()
                 os.environ.update(before)
         return self._communicators[key]
+
+
+@functools.cache
+def _pass_over_modules() -> None:
+    """Have Python's collections leave out what the first body has imported, which stays."""
+    gc.freeze()
 
 
 def _unpack(order: bytes) -> tuple[Any, ...]:

@@ -142,10 +142,11 @@ class Grid(Settings):
 
     def trials(self, case: Case) -> Iterator[Trial]:
         """Yield the full product of a case: every point with every cell."""
+        cells = [*case.cells(self.callers)]
         for point in self._points(case):
             is_slow = isinstance(point, Slow)
             backend, size = point.value if is_slow else point
-            for cell in case.cells(self.callers):
+            for cell in cells:
                 yield Trial(case, cell, backend, size, is_slow or cell.is_slow)
 
     def is_quick(self, trial: Trial) -> bool:

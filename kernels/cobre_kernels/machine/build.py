@@ -14,6 +14,7 @@ undefined, and a kernel that could raise, stop the build.
 
 import argparse
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -144,6 +145,7 @@ def write_text(part, folder):
 
     The process that puts the parts together may be a rank or a launcher, which imports no numba.
     """
+    gc.disable()  # numba makes little garbage, and much that would be looked through
     kernels = kernels_of_this_package()
     module, symbols = llvm_of([kernels[name] for name in sorted(kernels) if part_of(name) == part])
     (folder / f"{part}.ll").write_text(str(module))

@@ -148,6 +148,8 @@ class RankProcess(Rank):
     that of its report pipe. Without ``cpus`` the rank is not bound.
     """
 
+    begin = staticmethod(start)
+
     def __init__(
         self,
         rank: int,
@@ -163,7 +165,7 @@ class RankProcess(Rank):
         variables = {} if self.inbox is None else self.inbox.variables
         self.is_in_session = _controls_us(standard.stdin)
         try:
-            self._process = start(
+            self._process = self.begin(
                 command,
                 cpus,
                 bufsize=0,

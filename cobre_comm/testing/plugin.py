@@ -45,15 +45,19 @@ class Pools:
 
     def get(self, backend: str, size: int) -> RankPool:
         """Return the pool of that many ranks; skip the test if there can be none here."""
-        from cobre_comm.testing.ranks.pool import RankPool
         from cobre_comm.testing.suite.here import skip_unless_here
 
         skip_unless_here(backend)
-        pool = self._pools.pop((backend, size), None) or RankPool(backend, size)
+        pool = self._pools.pop((backend, size), None) or self._new(backend, size)
         self._pools[backend, size] = pool
         if len(self._pools) > MOST_POOLS:
             self._pools.pop(next(iter(self._pools))).close()
         return pool
+
+    def _new(self, backend: str, size: int) -> RankPool:
+        from cobre_comm.testing.ranks.pool import RankPool
+
+        return RankPool(backend, size)
 
     def close(self) -> None:
         """End all ranks."""

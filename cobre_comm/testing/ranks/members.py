@@ -104,6 +104,8 @@ class Member:
 class RankJob(Closing):
     """The ranks of one job."""
 
+    rank_process = RankProcess
+
     def __init__(self, backend: str, size: int) -> None:
         self.attempt = Attempt(Job(size, backend), lambda line: None)
         self.members: list[Member] = []
@@ -111,7 +113,7 @@ class RankJob(Closing):
     def start(self, rank: int, environment: Mapping[str, str]) -> None:
         """Start a rank as a child of this process."""
         environment = {**inherited_environment(), **SINGLE_THREADED, **environment}
-        start = partial(RankProcess, rank, command(), environment)
+        start = partial(self.rank_process, rank, command(), environment)
         self.members.append(Member(self.attempt, start))
 
     @property

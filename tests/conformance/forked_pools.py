@@ -1,0 +1,108 @@
+"""Pools of forked ranks: what their first body would import is there when they begin.
+
+A rank of a pool takes half a second of CPU to import numba and the cases. The table of cases needs
+some sixty such ranks over shared memory and sockets, and is not about how a rank starts. The ranks
+of an MPI are started by its mpiexec, as ever.
+"""
+
+import atexit
+import os
+import signal
+import sys
+import traceback
+import warnings
+
+from cobre_comm.processes.rank import RankProcess
+from cobre_comm.reports import raised
+from cobre_comm.testing.backend_name import BackendName
+from cobre_comm.testing.plugin import Pools
+from cobre_comm.testing.ranks import bodies, compile_once
+from cobre_comm.testing.ranks.members import RankJob
+from cobre_comm.testing.ranks.pool import RankPool
+from tests.forked import load, start
+
+
+class Forked:
+    """A process as `subprocess.Popen` has it, which serves bodies and becomes no other program."""
+
+    def __init__(self, command, cpus, *, env, stdin, stdout, stderr, pass_fds, **options):
+        self.returncode = None
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self.pid = start(lambda: be_rank(env, *pass_fds, stdin, stdout, stderr))
+
+    def poll(self):
+        return self._wait(os.WNOHANG)
+
+    def wait(self):
+        return self._wait(0)
+
+    def _wait(self, options):
+        if self.returncode is None:
+            try:
+                ended, status = os.waitpid(self.pid, options)
+            except ChildProcessError:  # its code is taken
+                ended, status = self.pid, 0
+            self.returncode = os.waitstatus_to_exitcode(status) if ended else None
+        return self.returncode
+
+
+def be_rank(env, pipe, *standard):
+    """Leave behind what belongs to pytest, and be a rank; return the exit code."""
+    os.setsid()
+    for number in signal.valid_signals():
+        if callable(signal.getsignal(number)):
+            signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ.clear()
+    os.environ.update(env)
+    for number, descriptor in enumerate(standard):
+        os.dup2(descriptor, number)
+    os.closerange(3, pipe)
+    os.closerange(pipe + 1, os.sysconf("SC_OPEN_MAX"))
+    sys.stdin, sys.stdout, sys.stderr = (
+        open(number, mode, closefd=False)  # noqa: SIM115  # as long as the process
+        for number, mode in enumerate(("r", "w", "w"))
+    )
+    sys.excepthook = sys.__excepthook__
+    warnings.resetwarnings()
+    compile_once._lock_file.cache_clear()  # of descriptors
+    atexit._clear()
+    atexit.register(raised.end_all_at_exit)
+    code = 0
+    try:
+        bodies.main()
+    except SystemExit as error:
+        code = bodies.exit_code_of(error)
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return code
+
+
+class ForkedRank(RankProcess):
+    begin = Forked
+
+
+class ForkedJob(RankJob):
+    rank_process = ForkedRank
+
+
+class ForkedPool(RankPool):
+    def _start(self):
+        load()
+        job = ForkedJob(BackendName.parse(self.backend).kind, self.size)
+        for rank in range(self.size):
+            job.start(rank, self._env)
+        return job
+
+
+class ForkedPools(Pools):
+    """Pools of forked ranks, but for those of an MPI."""
+
+    def _new(self, backend, size):
+        is_mpi = BackendName.parse(backend).is_mpi
+        return super()._new(backend, size) if is_mpi else ForkedPool(backend, size)

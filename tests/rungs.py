@@ -8,8 +8,8 @@ usual      `make test`     it costs at most `USUAL_S`, and no other test has the
                            other combinations; or it keeps a promise of docs/guarantees.md, and
                            costs at most `PROMISE_S`
 slow       CI              it is neither, or has the mark
-slowest    `make test-all` it has the mark quiet; or it has the mark slow, and is of `SLOWEST` or
-                           costs more than `CI_S`
+slowest    `make test-all` it has the mark quiet; or it has the mark slow, and is of `SLOWEST`, or
+                           costs more than `CI_S` and is not of `SHIPPED`
 ========== =============== =======================================================================
 
 The seconds are those that `make test-costs` has recorded (`tests/costs/recorded.json`), of all
@@ -43,6 +43,7 @@ SLOWEST = re.compile(
     r"|(fault_is_found|the_others_pass).(?!reverse-fold|no-fence|one-sided-error)"
     r"|\[.*mpi-"
 )
+SHIPPED = ("tests/packaging/", "tests/documents/")  # tried in CI, whatever it costs
 ROOT = Path(__file__).parents[1]
 RECORDED = ROOT / "tests" / "costs" / "recorded.json"
 PAGE = ROOT / "docs" / "guarantees.md"
@@ -69,7 +70,8 @@ def mark(items):
             was_slow, is_quiet = map(item.get_closest_marker, ("slow", "quiet"))
             if item not in usual:
                 item.add_marker(pytest.mark.slow)
-            is_long = cost(item) > CI_S or SLOWEST.search(item.nodeid)
+            is_costly = cost(item) > CI_S and not item.nodeid.startswith(SHIPPED)
+            is_long = is_costly or SLOWEST.search(item.nodeid)
             if is_quiet or (was_slow and is_long):
                 item.add_marker(pytest.mark.slowest)
 

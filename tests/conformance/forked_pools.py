@@ -12,6 +12,8 @@ import sys
 import traceback
 import warnings
 
+import numba
+
 from cobre_comm.processes.rank import RankProcess
 from cobre_comm.reports import raised
 from cobre_comm.testing.backend_name import BackendName
@@ -56,6 +58,8 @@ def be_rank(env, pipe, *standard):
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
     os.environ.update(env)
+    # Another test may have started numba's threads, and their number cannot change after that.
+    os.environ["NUMBA_NUM_THREADS"] = str(numba.config.NUMBA_NUM_THREADS)
     for number, descriptor in enumerate(standard):
         os.dup2(descriptor, number)
     os.closerange(3, pipe)

@@ -17,6 +17,7 @@ QUICK, USUAL, PAIRS, TRIPLES = range(4)  # runs, each with all tests of the one 
 # The run that `-m` asks for. To collect more costs seconds.
 RUNS = {"quick": QUICK, "not slow": USUAL, "not slowest": PAIRS, "slow and not slowest": PAIRS}
 USUAL_S = 60.0  # what a case may take without saying so
+LONG_S = 600.0  # a case that may take longer is one of the slowest
 # What a backend may declare that it cannot do; the rest is part of being a communicator.
 FEATURES = {
     "njit": "be an argument of compiled code",
@@ -159,7 +160,7 @@ def _marks(trial: Trial, number: int, chosen: Sequence[set[int]]) -> Iterable[py
         yield pytest.mark.quick
     if first > USUAL:
         yield pytest.mark.slow
-    if first > PAIRS:
+    if first > PAIRS or trial.case.timeout_s > LONG_S:
         yield pytest.mark.slowest
     if trial.case.timeout_s > USUAL_S:
         yield pytest.mark.timeout(trial.case.timeout_s + USUAL_S)

@@ -19,9 +19,10 @@ KERNELS, PACKAGE = ROOT / "kernels" / "cobre_kernels", ROOT / "cobre_comm"
 # only unchanged, on a processor that has it, in memory that may be executed; by 174 so that kernels
 # are a shared library: its linker, its question to the processor, access lists of its folder; by 35
 # so that a rank starts without a Python before it, and tests' ranks and halves name their cure; by
-# 15 so that numba compiles an implementation once where it compiled it twice; by 2 so that the
-# build of kernels looks for no garbage, and the table of cases forks its ranks.
-MOST_LINES = 21_333
+# 15 so that numba compiles an implementation once where it compiled it twice; by 3 so that the
+# build of kernels looks for no garbage, the table of cases forks its ranks, and a port that closes
+# hides no error.
+MOST_LINES = 21_334
 MOST_MODULES = 12  # beside the packages
 CODE = {tokenize.NAME, tokenize.NUMBER, tokenize.OP, tokenize.STRING} | {
     getattr(tokenize, f"FSTRING_{part}", tokenize.STRING) for part in ("START", "MIDDLE", "END")

@@ -9,7 +9,8 @@ import pytest
 from cobre_kernels.tcp import tags
 
 from cobre_comm.backends.spec import Rendezvous
-from cobre_comm.backends.tcp.rendezvous.handshake import OWN_BYTE_ORDER
+from cobre_comm.backends.tcp.rendezvous.connector import Attempts
+from cobre_comm.backends.tcp.rendezvous.handshake import OWN_BYTE_ORDER, AuthenticationFailed
 from cobre_comm.processes.job import Job
 from cobre_comm.processes.port import ReservedPort
 from cobre_comm.run.assembly import await_launchers, join
@@ -30,6 +31,17 @@ def test_other_token(new_job, caplog, ours, theirs):
     assert "another" not in caplog.text
     assert caplog.text.count("could not prove that it knows the token") == 1
     assert "dropped" in caplog.text
+
+
+@pytest.mark.parametrize("error", [ConnectionRefusedError, ConnectionResetError])
+def test_a_port_that_closes_hides_no_earlier_error(error):
+    attempts = Attempts(0)
+    attempts.note("here", error(1, "no rank"))
+    assert "no rank" in str(attempts)
+    attempts.note("here", AuthenticationFailed("the token"))
+    attempts.note("here", error(1, "no rank"))
+    assert "here: the token" in str(attempts)
+    assert "3 failed attempts" in str(attempts)
 
 
 def test_other_size(new_job, caplog):

@@ -22,6 +22,7 @@ from cobre_comm.system.running_time import running_s
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 0.5
 GROWTH = 1.5
+NOBODY = ConnectionRefusedError, ConnectionResetError
 
 
 class Attempts:
@@ -36,10 +37,11 @@ class Attempts:
     def note(self, where: str, error: Exception) -> None:
         """Count a failed attempt, and keep the last error of each address.
 
-        Where no rank listens any more, the error of an earlier attempt is kept.
+        Where no rank listens any more, or its port closes before it has accepted this attempt, the
+        error of an earlier attempt is kept.
         """
         self._count += 1
-        if isinstance(error, ConnectionRefusedError) and where in self._last:
+        if where in self._last and isinstance(error, NOBODY):
             return
         text = error.strerror if isinstance(error, OSError) else None
         self._last[where] = text or str(error)

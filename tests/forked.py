@@ -3,6 +3,7 @@
 A job of forked ranks takes milliseconds, because the kernels are loaded already.
 """
 
+import atexit
 import contextlib
 import ctypes
 import functools
@@ -25,6 +26,7 @@ from cobre_kernels.collective.calls import OPERATIONS
 from cobre_kernels.collective.entry import ENTRIES
 
 from cobre_comm import create_communicator
+from cobre_comm.reports.report_pipe import exit_code_of
 from cobre_comm.testing import Outcome, run_ranks_outcomes
 from cobre_comm.testing.backend_name import BackendName
 from cobre_comm.testing.ranks.compile_once import once_in_all_ranks
@@ -66,6 +68,24 @@ def start(act):
         finally:
             os._exit(code)
     return pid
+
+
+def exit_code(act):
+    """Call a function and Python's exit functions; return the exit code, as of an interpreter."""
+    code = 0
+    try:
+        act()
+    except SystemExit as error:
+        code = exit_code_of(error)
+    except KeyboardInterrupt:
+        code = 130
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return code
 
 
 def fork(act, *args):

@@ -1,6 +1,5 @@
 """One job that a fault strikes: started, struck, awaited, searched for remains, judged."""
 
-import atexit
 import contextlib
 import faulthandler
 import os
@@ -12,7 +11,6 @@ import sys
 import tempfile
 import threading
 import time
-import traceback
 from typing import NamedTuple
 
 import psutil
@@ -167,7 +165,7 @@ class Job:
         def be():
             _become_alone(self.folder / f"out.{name}")
             os.environ.update({**self.env, **environment})
-            return _exit_code(do)
+            return forked.exit_code(do)
 
         return forked.start(be)
 
@@ -228,21 +226,3 @@ def _become_alone(path):
     signal.signal(signal.SIGINT, signal.default_int_handler)
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     os.chdir(ROOT)
-
-
-def _exit_code(do):
-    """Run the task of a process and Python's exit functions; return the exit code."""
-    try:
-        do()
-        code = 0
-    except SystemExit as error:
-        code = error.code or 0
-    except KeyboardInterrupt:
-        code = 130
-    except BaseException:
-        traceback.print_exc()
-        code = 1
-    atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    return code

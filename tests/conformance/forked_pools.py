@@ -9,11 +9,11 @@ import atexit
 import os
 import signal
 import sys
-import traceback
 import warnings
 
 import numba
 
+from cobre_comm.processes.exec_shim import let_signals_come
 from cobre_comm.processes.rank import RankProcess
 from cobre_comm.reports import raised
 from cobre_comm.testing.backend_name import BackendName
@@ -21,7 +21,7 @@ from cobre_comm.testing.plugin import Pools
 from cobre_comm.testing.ranks import bodies, compile_once
 from cobre_comm.testing.ranks.members import RankJob
 from cobre_comm.testing.ranks.pool import RankPool
-from tests.forked import load, start
+from tests.forked import exit_code, load, start
 
 
 class Forked:
@@ -52,9 +52,7 @@ class Forked:
 def be_rank(env, pipe, *standard):
     """Leave behind what belongs to pytest, and be a rank; return the exit code."""
     os.setsid()
-    for number in signal.valid_signals():
-        if callable(signal.getsignal(number)):
-            signal.signal(number, signal.SIG_DFL)
+    let_signals_come(set())
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
     os.environ.update(env)
@@ -73,18 +71,7 @@ def be_rank(env, pipe, *standard):
     compile_once._lock_file.cache_clear()  # of descriptors
     atexit._clear()
     atexit.register(raised.end_all_at_exit)
-    code = 0
-    try:
-        bodies.main()
-    except SystemExit as error:
-        code = bodies.exit_code_of(error)
-    except BaseException:
-        traceback.print_exc()
-        code = 1
-    atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    return code
+    return exit_code(bodies.main)
 
 
 class ForkedRank(RankProcess):

@@ -7,7 +7,7 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from cobre_comm.arguments.call_forms import tells_form
+from cobre_comm.reports.tracebacks import tells_callers
 from cobre_comm.backends import BY_NAME, SPECS
 from cobre_comm.backends.announced import announced
 from cobre_comm.backends.tcp.foreign import foreign_job
@@ -57,7 +57,7 @@ def _plugins() -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in group}
 
 
-@tells_form
+@tells_callers
 def create_communicator(
     kind: BackendKind | Config | str | None = None,
     *,

@@ -18,6 +18,7 @@ from places.frame import (
 )
 from tests.network.hosts import CannotMakeHosts, Network
 
+SECRET = {"COBRE_TCP_TOKEN": "of this job"}
 # PyTorch 1.13 cannot read its own defaults of these on Python 3.11; no worker has number 9.
 WORKAROUND = "--redirects", "9:1", "--tee", "9:1"
 ONE = *WORKAROUND, "--nnodes", 1, "--master_port", 29511
@@ -33,7 +34,8 @@ def run_place(place, folder, stack):
     start = torchrun, *ONE, "--nproc_per_node", 4
 
     def job(*words):
-        return run(*start, "--no_python", sys.executable, *words, within_s=400, cwd=folder)
+        program = "--no_python", sys.executable, *words
+        return run(*start, *program, within_s=400, cwd=folder, **SECRET)
 
     with place.row("4 ranks", "torchrun --nproc_per_node 4 hello_ranks.py") as seen:
         seen.append(all_met(job(HELLO), 4, "tcp"))
@@ -41,11 +43,10 @@ def run_place(place, folder, stack):
         seen.append(trained(job, folder / "result.json"))
     with place.row("a worker fails, and is started again", "torchrun --max_restarts 1") as seen:
         done = run(torchrun, *ONE, "--max_restarts", 1, "--nproc_per_node", 4, "--no_python",
-                   sys.executable, "-c", RESTARTS, HELLO, cwd=folder)  # fmt: skip
-        seen.append(f"{all_met(done, 4, 'tcp')} at the second try; {_nothing_left(folder)}")
+                   sys.executable, "-c", RESTARTS, HELLO, cwd=folder, **SECRET)  # fmt: skip
+        seen.append(f"{all_met(done, 4, 'tcp')} at the second try")
     with place.row("a rank is killed", "kill -9 of one rank of 4") as seen:
-        seen.append(kill_one([*start, "--no_python", sys.executable], 4))
-        _nothing_left(folder)
+        seen.append(kill_one([*start, "--no_python", sys.executable], 4, **SECRET))
     try:
         tool("ip", "iproute2")
         _on_hosts(place, folder, torchrun, stack.enter_context(Network(2)).hosts)
@@ -55,12 +56,6 @@ def run_place(place, folder, stack):
         "import torch, platform; print(torch.__version__, 'of Python', platform.python_version())"
     )
     return f"PyTorch {run('/usr/bin/python3', '-c', code).output.strip()}"
-
-
-def _nothing_left(folder):
-    if left := list(folder.glob(".cobre*")):
-        raise Failed(f"left: {left}")
-    return "no file left"
 
 
 def _on_hosts(place, folder, torchrun, hosts):
@@ -73,7 +68,7 @@ def _on_hosts(place, folder, torchrun, hosts):
             with host.inside():
                 agents.append(subprocess.Popen(
                     [str(word) for word in (*words, sys.executable, STEPS, 2)], cwd=folder,
-                    text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment(),
+                    text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment(**SECRET),
                 ))  # fmt: skip
         said = "".join(agent.communicate(timeout=120)[0] for agent in agents)
         found = re.findall(r"rank \d of 4 on tcp, \d of 2", said)

@@ -51,7 +51,6 @@ from numpy.typing import DTypeLike, NDArray
 
 from cobre_comm import failure
 from cobre_comm.arguments import slow_path
-from cobre_comm.arguments.call_forms import tells_forms
 from cobre_comm.arguments.numbers import as_integer
 from cobre_comm.backends import fast_methods
 from cobre_comm.backends.agreement import Group, agree_on_memory, attempt
@@ -88,7 +87,7 @@ from cobre_comm.journal.stats import Stats
 from cobre_comm.reduce_op import ReduceOp
 from cobre_comm.reports import raised, report_pipe
 from cobre_comm.reports.launcher import given, launcher_name
-from cobre_comm.reports.tracebacks import tells_callers
+from cobre_comm.reports.tracebacks import methods_tell_callers, tells_callers
 from cobre_comm.system.cpus import place_of
 
 if TYPE_CHECKING:
@@ -102,7 +101,7 @@ _ENTRIES = {**entry.ENTRIES, EXACT_SUM: exact_sum.exact_sum_entry}
 _FOR_ERRORS = (guard.give_up_kernel, journal.copy_journal_kernel, phases.resume_kernel)
 
 
-@tells_forms("comm")
+@methods_tell_callers()
 class KernelBackend(Communicator):
     """A communicator with collectives that are kernels on a record of private memory.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -61,8 +60,8 @@ class BackendSpec:
     config : type or None
         The configuration that implies this backend; None where there is nothing to configure.
     configured : callable or None
-        Returns a context that gives the configuration which an environment tells, while ranks meet;
-        None: the class itself reads the environment.
+        Returns the configuration that an environment tells; None: the class of the configuration
+        reads the environment itself.
     timeout_variable : str
         The variable that raises the longest wait of a collective.
     auto_variables : tuple of str
@@ -80,7 +79,7 @@ class BackendSpec:
     module: str
     class_name: str
     config: type | None = None
-    configured: Callable[[Mapping[str, str]], AbstractContextManager[Any]] | None = None
+    configured: Callable[[Mapping[str, str]], Any] | None = None
     timeout_variable: str = ""
     auto_variables: tuple[str, ...] = ()
     rank_variables: Mapping[str, Callable[[JobFacts, int], str]] = field(default_factory=dict)
@@ -100,8 +99,7 @@ class BackendSpec:
         if self.config is None:
             return cast("Communicator", cls())
         if config is None and self.configured is not None:
-            with self.configured(os.environ) as told:
-                return cast("Communicator", cls(config=told))
+            config = self.configured(os.environ)
         chosen = self.config.from_env() if config is None else config  # type: ignore[attr-defined]
         return cast("Communicator", cls(config=chosen))
 

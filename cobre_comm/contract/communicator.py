@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, overload
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from cobre_comm.arguments.call_forms import tells_forms
+from cobre_comm.reports.tracebacks import methods_tell_callers
 from cobre_comm.arguments.numbers import as_integer
 from cobre_comm.arguments.other_names import SAID, OtherName
 from cobre_comm.contract import derived
@@ -141,7 +141,7 @@ class SharedMemoryProvider(abc.ABC):
         """
 
 
-@tells_forms("comm")
+@methods_tell_callers()
 class Communicator(Closing, SharedMemoryProvider):
     """A fixed group of ranks and the collectives among them.
 

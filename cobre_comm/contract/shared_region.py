@@ -13,7 +13,7 @@ from cobre_kernels.machine.access import store_word_kernel
 from numpy.typing import NDArray
 
 from cobre_comm.arguments.arrays import REGION_IS_NO_ARRAY
-from cobre_comm.arguments.call_forms import tells_forms
+from cobre_comm.reports.tracebacks import methods_tell_callers
 from cobre_comm.arguments.mistakes import DTYPE, OBJECTS, REGION, explained
 from cobre_comm.arguments.numbers import as_integer, describe
 from cobre_comm.contract.closing import Closing
@@ -42,7 +42,7 @@ class RegionOwner(Protocol):
         """Wait for the ranks of the node at a fence, which makes all writes before it visible."""
 
 
-@tells_forms("region", quick=["as_slice"])
+@methods_tell_callers(quick=["as_slice"])
 class SharedRegion(Closing):
     """One array shared by the ranks of a node.
 
@@ -259,7 +259,7 @@ class SharedRegion(Closing):
         return f"{type(self).__name__}(shape={self.shape}, dtype={self.dtype}{closed})"
 
 
-@tells_forms("region")
+@methods_tell_callers()
 class HeapRegion(SharedRegion):
     """A region on the heap of one process: each rank has its own copy.
 
@@ -278,7 +278,7 @@ class HeapRegion(SharedRegion):
         self._comm._check_usable()
 
 
-@tells_forms("region")
+@methods_tell_callers()
 class ShmRegion(SharedRegion):
     """A region in memory that all ranks of a node have mapped: they share one copy."""
 

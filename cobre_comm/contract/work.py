@@ -19,7 +19,7 @@ from cobre_kernels.machine.record import WORD_BYTES, peek_now, poke_now
 from numpy.typing import NDArray
 
 from cobre_comm.arguments.arrays import as_numbers
-from cobre_comm.arguments.call_forms import tells_forms
+from cobre_comm.reports.tracebacks import methods_tell_callers
 from cobre_comm.arguments.mistakes import WORK as WORK_WORD
 from cobre_comm.arguments.mistakes import explained
 from cobre_comm.contract.closing import Closing
@@ -76,7 +76,7 @@ class WorkOwner(Protocol):
         """Return how long so many ticks are."""
 
 
-@tells_forms("work", quick=["claim"])
+@methods_tell_callers(quick=["claim"])
 class Work(Closing):
     """Items 0 to n - 1, which ranks claim one by one; made by ``create_work``.
 

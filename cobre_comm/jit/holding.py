@@ -16,7 +16,7 @@ from typing import Any
 
 from cobre_kernels.machine.numba_internals import cgutils
 from llvmlite import ir
-from numba import TypingError, types
+from numba import types
 from numba.extending import (
     lower_builtin,
     lower_cast,
@@ -25,7 +25,6 @@ from numba.extending import (
     register_model,
 )
 
-from cobre_comm.arguments.call_forms import form_problem
 from cobre_comm.jit.types import OBJECT_TYPES, Borrowed, ObjectType, carry_version
 
 
@@ -56,12 +55,7 @@ class HeldMethod(types.BoundFunction):  # type: ignore[misc]  # numba is untyped
     """A bound method that may wait: the count on its object is never removed."""
 
     def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
-        """Return the signature; say how the method is called, where these arguments do not fit."""
-        kind = self.this.this
-        method = getattr(kind.python, self.template.key[1])
-        problem = form_problem(kind.variable, method, len(args), kws)
-        if problem:
-            raise TypingError(problem)
+        """Return the signature, for all arguments by position."""
         return super().get_call_type(context, *_by_position(self.template, args, kws))
 
     def get_impl_key(self, sig: Any) -> Any:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, TypeVarTuple
 
-from cobre_comm.arguments.call_forms import tells_form
+from cobre_comm.reports.tracebacks import tells_callers
 from cobre_comm.config import BackendKind
 from cobre_comm.errors import WorkerError
 from cobre_comm.launching import reporting
@@ -156,7 +156,7 @@ def report_progress(payload: Any) -> None:
     reporting.report(payload)
 
 
-@tells_form
+@tells_callers
 def launch(
     fn: Callable[[Communicator, *Args], Value],
     size: int,

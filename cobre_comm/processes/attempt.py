@@ -137,7 +137,6 @@ class Attempt(Closing):
             killed=sum(end.code == -signal.SIGKILL and end.at <= ours for end in self.endings),
             why_final=why_final,
             cause=cause,
-            is_lost=self.have_met and all(ending.is_loss for ending in self.endings),
         )
 
     def until_all_ended(self, step: Callable[[float], object]) -> None:
@@ -168,15 +167,10 @@ class Attempt(Closing):
 
     def _look_at(self, starter: MpiStart) -> None:
         """Note that ``mpiexec`` has ended the job, and the files that MPI may then leave."""
-        if starter.ending is not None:
-            self.end_because(starter.ending)
+        if starter.ending is not None and self.escalation.began == NEVER:
+            self._escalate(starter.ending)
         if self.escalation.began != NEVER:
             starter.find_leftovers()
-
-    def end_because(self, ending: Ending) -> None:
-        """Plan the end of all ranks, for an ending elsewhere: that of ``mpiexec``, for example."""
-        if self.escalation.began == NEVER:
-            self._escalate(ending)
 
     def _escalate(self, *others: Ending) -> None:
         """Give the escalation all endings, and those announced for the loss of a running rank."""

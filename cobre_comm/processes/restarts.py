@@ -31,7 +31,6 @@ class AttemptEnding(NamedTuple):
     killed: int = 0  # ranks that SIGKILL has ended, which the kernel sends when memory is short
     why_final: str = ""  # why no further attempt is wanted
     cause: str = ""  # a sentence on the first failure, where nobody has said it yet
-    is_lost: bool = False  # whether its ranks had met, and each is lost by a cause of its own
 
 
 class Restarts:
@@ -70,11 +69,11 @@ class Restarts:
         """
         return max(min(self.least, size), size - killed)
 
-    def plan(self, size: int | None = None) -> str:
-        """Say, in one sentence, that the job is started again; None: the size is not known yet."""
+    def plan(self, size: int) -> str:
+        """Say, in one sentence, that the job is started again."""
         which = f"restart {self._done} of {self.most}"
-        ranks = "" if size is None else f", on {size} rank{'s'[: size > 1]}"
-        return f"the job is started again in {self.pause_s:g} s{ranks} ({which})"
+        ranks = f"on {size} rank{'s'[: size > 1]}"
+        return f"the job is started again in {self.pause_s:g} s, {ranks} ({which})"
 
 
 def given_up(why: str) -> str:

@@ -7,11 +7,13 @@ the user. Causes keep theirs.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar, cast
 
 from cobre_comm.errors import Explained
 
+Class = TypeVar("Class", bound=type)
 Function = TypeVar("Function", bound=Callable[..., Any])
 PACKAGE = __name__.partition(".")[0] + "."
 
@@ -44,3 +46,19 @@ def tells_callers(function: Function) -> Function:
             raise
 
     return cast(Function, call)
+
+
+def methods_tell_callers(*, quick: Collection[str] = ()) -> Callable[[Class], Class]:
+    """Let the errors of the public methods of a class have no frames of this package but one.
+
+    A method in ``quick`` is left as it is, for speed, and drops its frames itself.
+    """
+
+    def decorate(cls: Class) -> Class:
+        for name, method in list(vars(cls).items()):
+            is_public = inspect.isfunction(method) and not name.startswith("_")
+            if is_public and name not in quick:
+                setattr(cls, name, tells_callers(method))
+        return cls
+
+    return decorate

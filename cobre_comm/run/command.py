@@ -38,8 +38,8 @@ def _parser() -> Parser:
         cobre-comm run -n 64 --log-dir logs --quiet-ranks 1- train.py      # the others in files
         cobre-comm run -n 8 --survive train.py             # goes on after comm.shrink()
         cobre-comm run -n 8 --max-restarts 3 train.py      # goes on from its checkpoint
-        cobre-comm run -n 8 --nnodes 2 --node-rank 0 --coordinator node-a \\
-            --token-file job.token train.py                # on the first of two machines
+        cobre-comm run -n 8 --nnodes 2 --node-rank 0 --coordinator node-a train.py
+                                                           # on the first of two machines
         """,
         "0 if all ranks exited with 0 (with --survive, all that were not lost), else that of the "
         "first rank that failed (of the last attempt); 128 and the number of the signal that ended "
@@ -121,14 +121,14 @@ def _add_restarts(parser: Parser) -> None:
         default=0,
         metavar="N",
         help="start all ranks again, at most N times, to go on from a checkpoint; COBRE_RESTART is "
-        "0, then 1, 2, ... (default: 0; with --survive, if no other rank is left or can go on)",
+        "0, then 1, 2, ... (default: 0; with --survive, if no other rank is left or can go on); on "
+        "one machine",
     )
     add(
         "--min-ranks",
         type=int,
         metavar="M",
-        help="leave out ranks that were killed, or machines that are lost, as long as M ranks are "
-        "left (default: all ranks)",
+        help="leave out ranks that were killed, as long as M ranks are left (default: all ranks)",
     )
 
 
@@ -183,7 +183,9 @@ def _add_output(parser: Parser) -> None:
 
 def _add_nodes(parser: Parser) -> None:
     add = parser.add_argument_group(
-        "several machines", "one launcher on each, all with the same options but --node-rank"
+        "several machines",
+        "one launcher on each, all with the same options but --node-rank, and the same secret in "
+        "the variable COBRE_TCP_TOKEN",
     ).add_argument
     add("--nnodes", type=int, metavar="N", help="number of machines")
     add("--node-rank", type=int, metavar="K", help="which this is, from 0 on")
@@ -192,34 +194,24 @@ def _add_nodes(parser: Parser) -> None:
         metavar="HOST[:PORT]",
         help="the machine of --node-rank 0, and a port free there (default: 29500)",
     )
-    add(
-        "--token-file",
-        metavar="FILE",
-        help="the secret of the job, in a file that others cannot read (or set COBRE_TCP_TOKEN)",
-    )
 
 
 def main(words: Sequence[str]) -> int:
     """Check everything that can be checked, then start; return the exit status."""
-    from cobre_comm.reports.trace_folder import trace_folder
-    from cobre_comm.run.init import below_init
     from cobre_comm.run.launcher_signals import usual_signals
 
-    usual_signals()
-    trace_folder()  # which MPI's environment has too
-    return below_init(lambda: _main(words))
-
-
-def _main(words: Sequence[str]) -> int:
+    usual_signals()  # before anything that takes time
     from cobre_kernels.machine.made import prepare
 
     from cobre_comm.processes.binding import auto_ranks
     from cobre_comm.processes.interpreter import interpreter_command
     from cobre_comm.processes.restarts import check_restarts
+    from cobre_comm.reports.trace_folder import trace_folder
     from cobre_comm.run.one_machine import run_job
     from cobre_comm.run.program import program_of
     from cobre_comm.system.streams import open_standard
 
+    trace_folder()  # which MPI's environment has too
     parser = _parser()
     chosen = parser.parse_args(words)
     open_standard()
@@ -248,10 +240,6 @@ def _main(words: Sequence[str]) -> int:
     try:
         if job.size > 1:
             prepare()
-        if job.nodes > 1 and restarts.most:
-            from cobre_comm.run.machines import run_on_machines
-
-            return run_on_machines(job, everything, options, restarts)
         return run_job(job, everything, options, restarts, mpiexec)
     except KeyboardInterrupt:  # before or after the ranks; while ranks run, Ctrl-C is theirs
         return 130
@@ -319,7 +307,7 @@ def _job_of_size(chosen: argparse.Namespace) -> Job:
     check_timeout(chosen.grace)
     if chosen.nnodes is not None:
         return job_on_nodes(chosen, os.environ)
-    for name in ("node_rank", "coordinator", "token_file"):
+    for name in ("node_rank", "coordinator"):
         if getattr(chosen, name) is not None:
             option = "--" + name.replace("_", "-")
             raise ValueError(

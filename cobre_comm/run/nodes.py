@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 import ipaddress
-import os
 import re
-import stat
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -15,11 +13,8 @@ from cobre_comm.config import BackendKind
 from cobre_comm.processes.job import Job, check_size
 
 DEFAULT_PORT = 29500
-LONGEST_TOKEN_BYTES = 4096
-MAKE_A_TOKEN = "`(umask 077; openssl rand -hex 32 > job.token)`"
 _ANYWHERE = {4: "0.0.0.0", 6: "::"}
 _COORDINATOR = re.compile(r"(?:\[(?P<ipv6>[^]]+)]|(?P<name>[^][\s/:]+))(?::(?P<port>[0-9]{1,5}))?")
-_TOKEN = re.compile(rb"\s*([!-~]+)\s*")
 
 
 def job_on_nodes(chosen: argparse.Namespace, environ: Mapping[str, str]) -> Job:
@@ -43,10 +38,15 @@ def job_on_nodes(chosen: argparse.Namespace, environ: Mapping[str, str]) -> Job:
         )
     job = Job(nodes * chosen.size, "tcp", chosen.timeout, nodes=nodes, node=node)
     rendezvous = _rendezvous(chosen, environ)
-    token = _read_token(chosen.token_file) if chosen.token_file is not None else ""
     if rendezvous is None or nodes == 1:
         return job
-    return replace(job, token=token or _token_of(environ), rendezvous=rendezvous)
+    if chosen.max_restarts:
+        raise ValueError(
+            "--max-restarts is for a job of one machine; Slurm (sbatch --requeue), Kubernetes (the "
+            "backoffLimit of a Job) and torchrun (--max-restarts) start a job of several machines "
+            "again"
+        )
+    return replace(job, token=_token_of(environ), rendezvous=rendezvous)
 
 
 def _node(chosen: argparse.Namespace) -> int:
@@ -105,32 +105,11 @@ def _bind_address(host: str) -> str:
     return host if address.is_loopback else _ANYWHERE[address.version]
 
 
-def _read_token(name: str) -> str:
-    """Return the secret in a file; ``ValueError`` if anybody but its owner can read the file."""
-    try:
-        with open(name, "rb") as file:  # noqa: PTH123  # /dev/fd/63 is no path to resolve
-            mode = os.fstat(file.fileno()).st_mode
-            content = file.read(LONGEST_TOKEN_BYTES + 1)
-    except OSError as error:
-        raise ValueError(f"cannot read --token-file {name!r}: {error.strerror}") from None
-    if mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise ValueError(
-            f"others can read --token-file {name!r} (mode {stat.S_IMODE(mode):o}); "
-            f"protect it: chmod 600 {name}"
-        )
-    token = _TOKEN.fullmatch(content)
-    if token is None or len(content) > LONGEST_TOKEN_BYTES:
-        raise ValueError(
-            f"--token-file {name!r} must hold one word and nothing else; make it: {MAKE_A_TOKEN}"
-        )
-    return token[1].decode()
-
-
 def _token_of(environ: Mapping[str, str]) -> str:
     token = environ.get("COBRE_TCP_TOKEN")
     if not token:
         raise ValueError(
-            "a job on several machines needs a secret that all its launchers know; make it once: "
-            f"{MAKE_A_TOKEN}, then pass --token-file job.token to each (or set COBRE_TCP_TOKEN)"
+            "a job on several machines needs a secret that all its launchers know; make it once, "
+            "by `export COBRE_TCP_TOKEN=$(openssl rand -hex 32)`, and set the same on each machine"
         )
     return token

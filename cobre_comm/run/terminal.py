@@ -8,18 +8,17 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from cobre_comm.errors import signal_name
 from cobre_comm.processes.attempt import Attempt
 from cobre_comm.processes.binding import UNBOUND, Binding, Cpus
-from cobre_comm.processes.endings import STARTER, Ending
 from cobre_comm.processes.environment import attempt_variables, rank_environment
 from cobre_comm.processes.escalation import GRACE_S
 from cobre_comm.processes.job import Job
 from cobre_comm.processes.job_control import STOPPING, is_in_background
-from cobre_comm.processes.loop import NEVER, LauncherLoop
+from cobre_comm.processes.loop import NEVER
 from cobre_comm.processes.mpi.mpi_rank import MpiRank
 from cobre_comm.processes.mpi.mpiexec import Mpiexec
 from cobre_comm.processes.mpi.start import MpiStart
@@ -36,8 +35,6 @@ from cobre_comm.system.streams import STDIN
 STRAGGLERS_S = 0.3  # for processes that ranks have started to end by themselves
 WITNESS_S = 0.05  # for a sender of a signal to reach all processes, if it sends to all
 EACH, EACH_BY_SHIM = 4, 9  # descriptors for each rank
-
-Serve = Callable[[LauncherLoop, Callable[[], None], Callable[[], bool]], None]
 
 
 @dataclass(frozen=True)
@@ -62,13 +59,10 @@ def run_attempt(
     options: Options,
     inbox: SignalInbox,
     mpiexec: Mpiexec | None = None,
-    serve: Serve = lambda loop, end, have_met: None,
 ) -> AttemptEnding:
     """Run ``command`` on every rank that ``job`` has here; call it from the main thread.
 
-    Without ``mpiexec`` this process starts the ranks. ``serve`` is called with the loop of the
-    launcher; a function that ends the ranks, because the job has lost one on another machine; and
-    one that tells whether the ranks have met.
+    Without ``mpiexec`` this process starts the ranks.
 
     The status is 0 if and only if all these ranks exited with 0, and their output was written.
     Else it is the code of the first that failed, or 128 and the number of the signal that ended it
@@ -82,9 +76,7 @@ def run_attempt(
             terminal.start(command)
         else:
             terminal.start_by(mpiexec, command)
-        attempt = terminal.attempt
-        serve(attempt.loop, terminal.end_for_others, lambda: attempt.have_met)
-        attempt.until_all_ended(terminal.step)
+        terminal.attempt.until_all_ended(terminal.step)
     finally:
         terminal.leave_nothing()
     return terminal.report()
@@ -102,7 +94,6 @@ class _Terminal:
         self._inbox = inbox
         self._asking = set(options.asking)
         self._is_asked_to_end = False
-        self._ends_for_others = False
         self._signals: list[int] = []  # that came and are not handled yet
         self._to_forward: list[tuple[float, int]] = []  # when, and which
         self._hurried_by = 0  # the last signal that asked to end at once
@@ -111,11 +102,6 @@ class _Terminal:
     def _say(self, line: str) -> None:
         """Put a line on stderr, between those of the ranks."""
         self._output.outlets[1].put(f"cobre-comm: {line}\n".encode(errors="backslashreplace"))
-
-    def end_for_others(self) -> None:
-        """End all ranks, because the job has lost one on another machine."""
-        self._ends_for_others = True
-        self.attempt.end_because(Ending(STARTER, 1, time.monotonic()))
 
     def start(self, command: Sequence[str]) -> None:
         """Start all ranks, and have the guardian watch them."""
@@ -226,8 +212,6 @@ class _Terminal:
                 self._output.record(ending.rank, ending.report.trace)
         if attempt.escalation.cause:
             status, lines = by_signal(attempt, self._output.interrupts)
-        elif self._ends_for_others and not self._fail_by_themselves():
-            status, lines = 1, ["ended, because the job has lost a rank on another machine"]
         else:
             status, lines = by_ranks(attempt, self._output.tails)
         stdout, stderr = self._output.outlets
@@ -256,11 +240,6 @@ class _Terminal:
             if self._impatient(until):
                 break
         return outlet.is_empty
-
-    def _fail_by_themselves(self) -> bool:
-        """Whether a rank has failed before this launcher has ended them."""
-        by_us = self.attempt.escalation.ended_by_us
-        return any(ending.code != 0 and ending.at <= by_us for ending in self.attempt.endings)
 
     def _why_final(self) -> str:
         """Return why no further attempt is wanted; "" if nobody has said so."""

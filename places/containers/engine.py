@@ -76,8 +76,7 @@ class Engine:
 
     def command(self, *words, options=(), network="none"):
         """Return the command that runs words in a container."""
-        mounts = [f"--volume={ROOT}/examples:/examples:ro", f"--volume={PROGRAMS}:/programs:ro",
-                  f"--volume={ROOT}/tests/launch/programs:/tests:ro"]  # fmt: skip
+        mounts = [f"--volume={ROOT}/examples:/examples:ro", f"--volume={PROGRAMS}:/programs:ro"]
         network = f"--network={network}"
         return [
             str(w)

@@ -160,8 +160,8 @@ class Cluster:
     def run(self, *words, within_s=120, **extra):
         """Run a command on the head, as users do."""
         with self.head.inside():
-            return run(*words, within_s=within_s, cwd=self.folder,
-                       SLURM_CONF=str(self.folder / "slurm.conf"), **extra)  # fmt: skip
+            told = {"SLURM_CONF": str(self.folder / "slurm.conf"), "COBRE_TCP_TOKEN": "of this user"}
+            return run(*words, within_s=within_s, cwd=self.folder, **told | extra)
 
     def run_here(self, *words):
         """Run a command on the host that this thread is on."""
@@ -188,11 +188,11 @@ class Cluster:
         wait_until(idle, 40, f"{nodes} idle nodes")
 
     def left(self):
-        """Return the leftovers of jobs: processes and names in /dev/shm on nodes, token files.
+        """Return the leftovers of jobs: processes and names in /dev/shm on nodes.
 
         Nodes that are powered off have nothing.
         """
-        found = [path.name for path in self.folder.glob(".cobre*")]
+        found = []
         for number, host in enumerate(self.nodes, 1):
             if number in self._off:
                 continue

@@ -23,7 +23,6 @@ RARE = {
     "descriptors": 6,
     "suspended": 3,
     "full_stdout": 2,
-    "fifo": 4,
     "no_descriptor": 6,
     "late_with_pipe": 3,
     "killed_early": 3,
@@ -33,10 +32,9 @@ USUAL = 10
 LIMIT_S = 8.0  # of a wait for a live rank, long after all that is promised within a second
 SHORT_S = 1.5  # longer than a busy machine keeps a rank that is well from running
 START_LIMIT_S = 3.0
-ON_ONE_MACHINE = {"tiny_memory": ("shm",), "unauthenticated": ("tcp", "tcp-flat", "tcp:0,0,1,1"),
-                  "fifo": ("tcp", "tcp-flat")}  # fmt: skip
+ON_ONE_MACHINE = {"tiny_memory": ("shm",), "unauthenticated": ("tcp", "tcp-flat", "tcp:0,0,1,1")}
 # What takes from the process what an MPI itself needs.
-NOT_WITH_MPI = {"exec", "descriptors", "memory", "suspended", "tiny_memory", "full_stdout", "fifo",
+NOT_WITH_MPI = {"exec", "descriptors", "memory", "suspended", "tiny_memory", "full_stdout",
                 "no_descriptor", "killed_early", "threads_first"}  # fmt: skip
 # What may strike a rank that calls MPI between nodes: its launcher, or MPI itself, ends the job.
 INSIDE_MPI = {"killed", "terminated", "crashed", "orphan", "orphan_of_libc"}
@@ -48,7 +46,6 @@ BY_HAND = {
     "tiny_memory",
     "unauthenticated",
     "paused",
-    "fifo",
 }
 SMALL = ("COBRE_SHM_BUFFER_BYTES", "COBRE_TCP_BUFFER_BYTES", "COBRE_TCP_EAGER_BYTES")
 BUFFERS = ({}, dict.fromkeys(SMALL, "4096"), {"COBRE_TCP_EAGER_BYTES": "0"})

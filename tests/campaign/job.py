@@ -130,8 +130,6 @@ class Job:
 
     def _by_hand(self):
         environments = rank_environment(self.fault.backend, self.fault.size)
-        if self.fault.kind == "fifo":
-            environments = outside.plant_fifo(self.fault, self.folder)
         if self.fault.kind == "unauthenticated":
             port, token = (environments[0][f"COBRE_TCP_{name}"] for name in ("PORT", "TOKEN"))
             self.helpers.append(

@@ -95,19 +95,6 @@ class CampaignJudge(Judge):
         right = named in self.seen.launcher_text and "go on" not in self.seen.launcher_text
         self.must(right, f"the launcher says {self.seen.launcher_text!r}")
 
-    def planted(self):
-        for rank in self.everyone:
-            self.must_end(rank, 0)
-            caught = self.accounts[rank].get("caught")
-            if caught is None:
-                self.must("done" in self.accounts[rank], f"rank {rank} gives no account")
-                continue
-            right = caught["error"] == "InitializationFailed" and "rank" in caught["text"]
-            self.must(right, f"rank {rank} met {caught}")
-            took = caught["at"] - caught["entered"]
-            limit = PROMISED_S + START_S + self.seen.margin_s
-            self.must(took < limit, f"rank {rank} looked for {took:.2f} s, not {limit:.2f}")
-
     def short(self):
         """All ranks succeed, or are refused alike, or the others name a failed victim."""
         met = [told.get("caught", {}).get("error") for told in self.accounts]

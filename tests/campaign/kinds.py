@@ -21,7 +21,6 @@ SHORT = "short"  # nothing, or all ranks alike are told that there is no memory;
 ENDED = "ended"  # no rank is left
 UNSAID = "unsaid"  # nothing, but the launcher says that output is missing, and fails
 FAILED = "failed"  # the launcher ends the job at once, with the code of the victim
-PLANTED = "planted"  # each rank meets the others, or says in time what stands in its way
 
 OUTSIDE = Victim.now  # notes the moment; a process outside reads the account, and strikes
 KINDS |= {
@@ -49,7 +48,6 @@ KINDS |= {
     "tiny_memory": Kind(SHORT, OUTSIDE),
     "unauthenticated": Kind(NOTHING, OUTSIDE),
     "full_stdout": Kind(UNSAID, strike.speak),
-    "fifo": Kind(PLANTED, OUTSIDE),
     "launcher_killed": Kind(ENDED, OUTSIDE),
     "launcher_terminated": Kind(ENDED, OUTSIDE),
     "launcher_interrupted": Kind(ENDED, OUTSIDE),
@@ -107,7 +105,6 @@ WHEN = {
     "tiny_memory": (STEP,),
     "unauthenticated": (STEP,),
     "full_stdout": (STEP,),
-    "fifo": (START,),
     "launcher_killed": (STEP,),
     "launcher_terminated": (STEP,),
     "launcher_interrupted": (STEP,),

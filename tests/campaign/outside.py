@@ -9,8 +9,6 @@ import time
 
 import psutil
 
-from cobre_comm.backends.tcp.foreign import foreign_job
-from cobre_comm.testing.backend_name import BackendName
 from cobre_comm.testing.cases.faults.fault import Ledger, await_fact, told
 from tests.campaign.fuzzer import Fuzzer
 from tests.campaign.kinds import SIGNALS
@@ -60,27 +58,6 @@ def _pauses(fault, dice, pids):
 def _send(pid, number):
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
-
-
-def plant_fifo(fault, folder):
-    """Put a FIFO in the place of a job's secret; return the environment of its ranks.
-
-    They are started as torchrun starts them, in whose jobs a file holds the secret.
-    """
-    port = random.Random(fault.seed).randrange(20000, 30000)
-    ranks = [
-        {
-            **BackendName.parse(fault.backend).environment(),
-            "RANK": str(rank),
-            "WORLD_SIZE": str(fault.size),
-            "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": str(port),
-            "COBRE_TCP_TOKEN_DIR": str(folder),
-        }
-        for rank in range(fault.size)
-    ]
-    os.mkfifo(folder / f".cobre.{foreign_job(ranks[0]).name}.0.token", 0o600)
-    return ranks
 
 
 def visit(fault, port, token):

@@ -146,11 +146,6 @@ WRONG = {
         "no word of it": around(launcher_text="rank 1 failed"), "success": around(launcher=0),
         "a rank gives no account": without(0, "done"),
     },
-    "fifo": {
-        "it waits": of(2, **caught("InitializationFailed", (), at=AT + 9.0)),
-        "another error": of(2, **caught("OSError", ())),
-        "a rank gives no account": without(0, "done"),
-    },
     "launcher_paused": {"it failed": around(launcher=1), "an error": of(2, **caught())},
 }  # fmt: skip
 PLANTED = [

@@ -31,7 +31,7 @@ def main():
         lost, same, delays = 0, 0, []
         for number in range(chosen.trainings):
             seed = f"{way} {chosen.seed + number}"
-            times = random.Random(seed).randrange(1, RANKS) if WAYS[way][3] == "ranks" else 1
+            times = random.Random(seed).randrange(1, RANKS)
             with tempfile.TemporaryDirectory() as folder:
                 outcome = Training(way, folder, seed).run(times)
             is_same = (outcome.code, outcome.cuts_sha256) == (0, expected)

@@ -25,13 +25,11 @@ RANKS = 4
 LONGEST_S = 600.0
 WITHIN_S = 0.1  # after a line of output, a strike comes
 
-# By way: words of the launcher, words of the program, launchers, what is struck.
+# By way: words of the launcher, words of the program, launchers.
 WAYS = {
-    "survive": (["--survive"], ["--survive"], 1, "ranks"),
-    "survive-tcp": (["--survive"], ["--survive"], 2, "ranks"),
-    "restart": (["--max-restarts", "5"], [], 1, "ranks"),
-    "restart-launcher": (["--max-restarts", "5"], [], 2, "launcher"),
-    "restart-host": (["--max-restarts", "5"], [], 2, "host"),
+    "survive": (["--survive"], ["--survive"], 1),
+    "survive-tcp": (["--survive"], ["--survive"], 2),
+    "restart": (["--max-restarts", "5"], [], 1),
 }
 
 
@@ -54,7 +52,7 @@ class Training:
     """
 
     def __init__(self, way, folder, seed):
-        self._launcher_words, self._words, self._nodes, self._target = WAYS[way]
+        self._launcher_words, self._words, self._nodes = WAYS[way]
         self._folder, self._random = Path(folder), random.Random(seed)
         self._token, self._lines, self._launchers = secrets.token_hex(16), [], []
         self._last_strike = 0.0
@@ -76,7 +74,7 @@ class Training:
         )  # fmt: skip
         reader = threading.Thread(target=self._read, args=(process,), daemon=True)
         reader.start()
-        self._launchers[node:] = [(process, reader), *self._launchers[node + 1 :]]
+        self._launchers.append((process, reader))
 
     def _read(self, process):
         with process.stdout as output:
@@ -114,23 +112,9 @@ class Training:
         time.sleep(self._random.uniform(0, WITHIN_S))
         if not self._runs():
             return
-        if self._target == "ranks":
-            self._kill([self._random.choice(ranks)] if (ranks := self._ranks()) else [])
-            return
-        node = self._nodes - 1
-        launcher = self._launchers[node][0]
-        ranks = ranks_of(launcher.pid)
-        self.outcome.struck += len(ranks)
-        self._last_strike = time.monotonic()
-        for process in [launcher, *(ranks if self._target == "host" else [])]:
-            process.kill()
-        launcher.wait()
-        self._start(node)  # as whoever watches over the machines does
-
-    def _kill(self, processes):
-        for process in processes:
+        if ranks := self._ranks():
             self._last_strike = time.monotonic()
-            process.kill()
+            self._random.choice(ranks).kill()
             self.outcome.struck += 1
 
     def _runs(self):

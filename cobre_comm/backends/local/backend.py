@@ -9,7 +9,7 @@ from cobre_kernels import local
 from cobre_kernels.machine.record import peek_now
 from numpy.typing import DTypeLike
 
-from cobre_comm.arguments.call_forms import tells_forms
+from cobre_comm.reports.tracebacks import methods_tell_callers
 from cobre_comm.backends.bodies import Bodies
 from cobre_comm.backends.kernel_backend import KernelBackend
 from cobre_comm.backends.local.spec import LOCAL
@@ -21,7 +21,7 @@ from cobre_comm.contract.shared_region import OWNER, HeapRegion, Shape, heap_zer
 BODIES = Bodies("cobre_kernels.local", local.abandon_body)
 
 
-@tells_forms("comm")
+@methods_tell_callers()
 class LocalBackend(KernelBackend):
     """The communicator of one rank.
 

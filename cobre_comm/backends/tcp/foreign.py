@@ -1,23 +1,21 @@
 """Jobs of other launchers: Slurm's ``srun``, and torchrun.
 
 Such a launcher tells each process its rank, the size and a machine. The port is made of the job's
-name or numbers. The secret is in ``COBRE_TCP_TOKEN``, or rank 0 gives it in a file together with
-its machine (``token_file.py``).
+name or numbers. The secret is made of the job's name and of ``COBRE_TCP_TOKEN``.
 """
 
 from __future__ import annotations
 
-import contextlib
-import itertools
-import os
+import hmac
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from cobre_comm.backends.tcp.token_file import PREFIX, SUFFIX, told_by_file
 from cobre_comm.config import TcpConfig
+from cobre_comm.errors import InitializationFailed
+from cobre_comm.reports.launcher import launcher_name
 
 # How long ranks that are not started together wait for each other: the last launcher may be started
 # by hand, and each rank may have to compile first.
@@ -25,7 +23,6 @@ CONNECT_TIMEOUT_MS = "300000"
 FIRST_PORT, PORTS = 20000, 10000  # below the ports that Linux gives to connections
 _STEP = ("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_STEP_NODELIST")
 _TORCH = ("RANK", "MASTER_ADDR", "MASTER_PORT")
-_made = itertools.count()  # communicators of this process that met by a file
 
 
 class ForeignJob(NamedTuple):
@@ -36,7 +33,6 @@ class ForeignJob(NamedTuple):
     size: str
     coordinator: str  # the machine of rank 0
     port: int  # where rank 0 listens
-    folder: str  # a folder that all ranks should see; empty: the working directory
     has_pmi: bool  # whether the launcher offers PMI or PMIx, by which an MPI finds its ranks
 
     def variables(self) -> dict[str, str]:
@@ -67,17 +63,14 @@ def _announces(size: str, others: tuple[str, ...], environ: Mapping[str, str]) -
 def _step(environ: Mapping[str, str]) -> ForeignJob:
     """Return a step of a Slurm job."""
     job, step = environ["SLURM_JOB_ID"], environ["SLURM_STEP_ID"]
-    nodes, is_first = environ["SLURM_STEP_NODELIST"], environ["SLURM_PROCID"] == "0"
     # A requeued job keeps its number, and its steps begin again.
     words = (environ.get("SLURM_CLUSTER_NAME", ""), job, environ.get("SLURM_RESTART_COUNT", "0"))
     return ForeignJob(
         name=".".join(("slurm", *words, step)),
         rank=environ["SLURM_PROCID"],
         size=environ["SLURM_STEP_NUM_TASKS"],
-        # The list is sorted. If the user has placed tasks, rank 0 may be elsewhere; it knows where.
-        coordinator=(is_first and environ.get("SLURMD_NODENAME")) or first_host(nodes),
+        coordinator=first_host(environ["SLURM_STEP_NODELIST"]),
         port=_port(int(job) * 61 + int(step)),  # apart for the steps of a job, and for neighbours
-        folder=environ.get("SLURM_SUBMIT_DIR", ""),
         has_pmi=environ.get("SLURM_MPI_TYPE", "none") != "none" or "PMIX_RANK" in environ,
     )
 
@@ -94,7 +87,6 @@ def _torch(environ: Mapping[str, str]) -> ForeignJob:
         size=environ["WORLD_SIZE"],
         coordinator=host,
         port=_port(zlib.crc32(name.encode())),
-        folder="",
         has_pmi=False,
     )
 
@@ -109,26 +101,25 @@ def first_host(nodelist: str) -> str:
     return re.sub(r"\[([^],-]*)[^]]*\]", r"\1", first)
 
 
-@contextlib.contextmanager
-def configured(environ: Mapping[str, str]) -> Iterator[TcpConfig]:
-    """Give the configuration that the environment tells, while the ranks meet.
+def configured(environ: Mapping[str, str]) -> TcpConfig:
+    """Return the configuration that the environment tells.
 
     A variable that the user has set comes before one that the launcher implies.
+    ``InitializationFailed`` says how to set a secret, where there is none.
     """
     job = None if environ.get("COBRE_TCP_RANK") else foreign_job(environ)
     if job is None:
-        yield TcpConfig.from_env(environ)
-        return
+        return TcpConfig.from_env(environ)
     set_by_user = {name: value for name, value in environ.items() if value}
     config = TcpConfig.from_env(job.variables() | set_by_user)
-    if config.token is not None:
-        yield config
-        return
-    folder = environ.get("COBRE_TCP_TOKEN_DIR") or job.folder
-    name = f"{PREFIX}{job.name}.{next(_made)}{SUFFIX}"
-    words = f"{config.coordinator} {os.urandom(32).hex()}"
-    timeout_s = config.connect_timeout_ms / 1000
-    with told_by_file(folder, name, config.rank, words, timeout_s) as told:
-        coordinator, _, token = told.partition(" ")
-        coordinator = environ.get("COBRE_TCP_COORDINATOR") or coordinator
-        yield replace(config, token=token, coordinator=coordinator)
+    if config.token is None:
+        launcher = launcher_name(environ) or "another launcher"
+        raise InitializationFailed(
+            "tcp",
+            f"{launcher} has started {job.size} ranks, and they need a secret that all of them "
+            f"know; set it before {launcher}, on every machine where you start it to the same: "
+            "export COBRE_TCP_TOKEN=$(openssl rand -hex 32)",
+        )
+    # One secret may serve several steps at a time, and no rank may meet those of another step.
+    token = hmac.new(config.token.encode(), job.name.encode(), "sha256").hexdigest()
+    return replace(config, token=token)

@@ -10,16 +10,12 @@ from cobre_comm.system.open_files import SPARE_DESCRIPTORS, allow
 
 
 class LogFile:
-    """The file of one rank.
+    """The file of one rank, which replaces an earlier file; ``OSError`` if it cannot be made."""
 
-    An earlier file is replaced. With ``appends`` an earlier file is kept, because an earlier
-    attempt of this job has written the file. ``OSError`` is raised if the file cannot be made.
-    """
-
-    def __init__(self, path: Path, *, appends: bool) -> None:
+    def __init__(self, path: Path) -> None:
         self.problem = ""  # a sentence, if the end of the output is missing; else ""
         self._path = path
-        self._file = path.open("ab" if appends else "wb", buffering=0)
+        self._file = path.open("wb", buffering=0)
 
     def write(self, data: bytes) -> None:
         """Add bytes of the rank; a full disk does not end the job."""
@@ -33,14 +29,14 @@ class LogFile:
             self.problem = f"{self._path} is incomplete: {error.strerror}"
 
 
-def open_logs(folder: str, job: Job, *, appends: bool = False) -> dict[int, LogFile]:
+def open_logs(folder: str, job: Job) -> dict[int, LogFile]:
     """Open the files of the ranks of this node; ``ValueError`` if one cannot be made."""
     digits = len(str(job.size - 1))
     try:
         allow(len(job.ranks) + SPARE_DESCRIPTORS)
         os.makedirs(folder, exist_ok=True)  # noqa: PTH103  # "" is the caller's mistake, not "."
         names = {rank: Path(folder) / f"rank-{rank:0{digits}}.log" for rank in job.ranks}
-        return {rank: LogFile(path, appends=appends) for rank, path in names.items()}
+        return {rank: LogFile(path) for rank, path in names.items()}
     except OSError as error:
         raise ValueError(
             f"cannot write to --log-dir {folder!r}: {error.strerror}; name a folder of yours"

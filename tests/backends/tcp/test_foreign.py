@@ -1,7 +1,6 @@
 """Ranks that Slurm or torchrun has started: their configuration, and how they meet."""
 
 import os
-import secrets
 import sys
 
 import pytest
@@ -9,7 +8,6 @@ import pytest
 from cobre_comm import InitializationFailed, factory
 from cobre_comm.backends.mpi import library
 from cobre_comm.backends.tcp.foreign import configured, first_host, foreign_job
-from cobre_comm.backends.tcp.process import this_machine
 from tests.launch.command import EXAMPLES, at_once
 
 STEP = {
@@ -17,6 +15,7 @@ STEP = {
     "SLURM_NTASKS": "3", "SLURM_STEP_NODELIST": "127.0.0.1,second",
 }  # fmt: skip
 TORCH = {"RANK": "0", "WORLD_SIZE": "3", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
+SECRET = {"COBRE_TCP_TOKEN": "0123456789abcdef"}
 
 
 @pytest.mark.parametrize(
@@ -64,134 +63,42 @@ def test_auto(monkeypatch, environ, has_mpi, backend):
 
 def test_what_the_user_has_set_holds():
     mine = {"COBRE_TCP_PORT": "4000", "COBRE_TCP_TOKEN": "mine", "COBRE_TCP_COORDINATOR": "ib0"}
-    with configured(STEP | mine) as config:
-        assert (config.port, config.token, config.coordinator) == (4000, "mine", "ib0")
-        assert (config.rank, config.size, config.connect_timeout_ms) == (0, 3, 300000)
+    config = configured(STEP | mine)
+    assert (config.port, config.coordinator) == (4000, "ib0")
+    assert (config.rank, config.size, config.connect_timeout_ms) == (0, 3, 300000)
+
+
+@pytest.mark.parametrize("change", [{"SLURM_STEP_ID": "1"}, {"SLURM_RESTART_COUNT": "1"}])
+def test_one_secret_for_several_steps_lets_none_meet_another(change):
+    one, peer, other = (
+        configured(STEP | SECRET | more).token for more in ({}, {"SLURM_PROCID": "2"}, change)
+    )
+    assert one == peer != other
+    assert SECRET["COBRE_TCP_TOKEN"] not in (one, other)
 
 
 @pytest.mark.parametrize("announced", [STEP, TORCH], ids=["slurm", "torchrun"])
-def test_ranks_meet_and_leave_nothing(tmp_path, announced):
+def test_ranks_meet(tmp_path, announced):
     unique = {"SLURM_JOB_ID": str(os.getpid()), "MASTER_PORT": str(os.getpid())}
-    job = announced | {name: unique[name] for name in unique if name in announced}
+    job = announced | {name: unique[name] for name in unique if name in announced} | SECRET
     ranks = [job | {"SLURM_PROCID": rank, "RANK": rank} for rank in "120"]
     done = at_once([sys.executable, EXAMPLES / "hello_ranks.py"], ranks, cwd=tmp_path)
     assert sorted("".join(rank.stdout + rank.stderr for rank in done).splitlines()) == [
         "3 ranks, whose numbers add up to 3",
         *(f"hello from rank {rank} of 3 on tcp" for rank in range(3)),
     ]
-    assert list(tmp_path.iterdir()) == []
 
 
-def refusal(folder, rank, **more):
-    environ = STEP | {"SLURM_PROCID": rank, "COBRE_TCP_TOKEN_DIR": str(folder)} | more
-    says = pytest.raises(InitializationFailed, match="export COBRE_TCP_TOKEN=")
-    with says as caught, configured(environ):
-        pytest.fail("there is no secret")
-    return str(caught.value)
-
-
-def test_no_secret_says_what_to_do(tmp_path):
-    assert "No such file" in refusal(tmp_path / "missing", "0")
-    late = refusal(tmp_path, "1", COBRE_TCP_CONNECT_TIMEOUT_MS="1")
-    assert "rank 0 has not written" in late
-    assert str(tmp_path) in late
-
-
-def test_what_a_killed_rank_0_has_left_is_not_read(tmp_path, monkeypatch):
-    monkeypatch.setattr("cobre_comm.backends.tcp.foreign._made", iter([0]))
-    left = tmp_path / f".cobre.{foreign_job(STEP).name}.0.token"
-    left.touch(mode=0o600)
-    left.write_text(f"{this_machine().hex()} 127.0.0.1 of-another-job")
-    assert "rank 0 has not written" in refusal(tmp_path, "1", COBRE_TCP_CONNECT_TIMEOUT_MS="1")
-
-
-def test_the_next_rank_0_removes_what_killed_ones_have_left(tmp_path):
-    here = {"COBRE_TCP_TOKEN_DIR": str(tmp_path)}
-    with configured(STEP | here):
-        [held] = tmp_path.iterdir()
-        left, elsewhere = tmp_path / ".cobre.of-a-killed-job.token", tmp_path / ".cobre.far.token"
-        for file, machine in ((left, this_machine().hex()), (elsewhere, "another")):
-            file.touch(mode=0o600)
-            file.write_text(f"{machine} 127.0.0.1 secret")
-        with configured(STEP | here | {"SLURM_JOB_ID": "8"}):
-            assert not left.exists()
-            assert held.exists()
-        assert set(tmp_path.iterdir()) == {held, elsewhere}
-
-
-def test_a_secret_that_others_can_read_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("cobre_comm.backends.tcp.foreign._made", iter([0, 0, 0]))
-    here = {"COBRE_TCP_TOKEN_DIR": str(tmp_path), "SLURMD_NODENAME": "second"}
-    with configured(STEP | here) as config:
-        [file] = tmp_path.iterdir()
-        assert file.stat().st_mode & 0o777 == 0o600
-        with configured(STEP | here | {"SLURM_PROCID": "2", "SLURMD_NODENAME": "third"}) as peer:
-            assert peer.token == config.token
-            assert peer.coordinator == "second"  # where rank 0 is, which the list does not tell
-        assert config.token not in repr(config)
-    file.write_text(secrets.token_hex(8))
-    file.chmod(0o640)
-    assert "others can read it" in refusal(tmp_path, "1")
-
-
-def plant_fifo(path):
-    os.mkfifo(path, 0o600)
-
-
-def plant_folder(path):
-    path.mkdir(mode=0o700)
-
-
-def plant_link(path):
-    target = path.with_name("target")
-    target.touch(mode=0o600)
-    target.write_text(f"{secrets.token_hex(8)} 127.0.0.1 secret")
-    path.symlink_to(target)
-
-
-def plant_huge(path):
-    path.touch(mode=0o600)
-    os.truncate(path, 2**40)
-
-
-def plant_file_of_another(path):
-    if os.getuid() != 0:
-        pytest.skip("root alone can give files away")
-    path.touch(mode=0o600)
-    os.chown(path, 65534, 65534)
-
-
-PLANTED = [
-    (plant_fifo, "is not the file of rank 0 (there is a FIFO of user"),
-    (plant_folder, "is not the file of rank 0 (there is a folder of user"),
-    (plant_link, "(there is a link of user"),
-    (plant_huge, "has 1099511627776 bytes"),
-    (plant_file_of_another, "belongs to another user"),
-]
-
-
-@pytest.mark.parametrize(("plant", "says"), PLANTED)
-def test_what_stands_in_the_place_of_the_secret_is_named_and_not_read(
-    plant, says, tmp_path, monkeypatch
-):
-    monkeypatch.setattr("cobre_comm.backends.tcp.foreign._made", iter([0, 0]))
-    file = tmp_path / f".cobre.{foreign_job(STEP).name}.0.token"
-    plant(file)
-    said = refusal(tmp_path, "1")
-    assert says in said
-    assert str(file) in said
-
-
-@pytest.mark.parametrize(("plant", "says"), PLANTED)
-def test_rank_0_waits_for_nothing_that_others_have_left(plant, says, tmp_path):
-    left = tmp_path / ".cobre.of-another-job.token"
-    plant(left)
-    with configured(STEP | {"COBRE_TCP_TOKEN_DIR": str(tmp_path)}) as config:
-        assert config.token
-    assert os.path.lexists(left)
-
-
-def test_rank_0_names_the_folder_in_the_place_of_its_file(tmp_path, monkeypatch):
-    monkeypatch.setattr("cobre_comm.backends.tcp.foreign._made", iter([0]))
-    (tmp_path / f".cobre.{foreign_job(STEP).name}.0.token").mkdir()
-    assert "(there is a folder of user" in refusal(tmp_path, "0")
+@pytest.mark.parametrize(
+    ("announced", "launcher"),
+    [
+        (STEP, "srun"),
+        (TORCH | {"TORCHELASTIC_RUN_ID": "none"}, "torchrun"),
+        (TORCH, "another launcher"),
+    ],
+)
+def test_no_secret_says_what_to_do(announced, launcher):
+    with pytest.raises(InitializationFailed) as caught:
+        configured(announced)
+    assert f"{launcher} has started 3 ranks" in str(caught.value)
+    assert str(caught.value).endswith(": export COBRE_TCP_TOKEN=$(openssl rand -hex 32)")

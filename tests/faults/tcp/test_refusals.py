@@ -2,18 +2,12 @@
 
 import socket
 import struct
-import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from cobre_kernels.tcp import tags
 
-from cobre_comm.backends.spec import Rendezvous
 from cobre_comm.backends.tcp.rendezvous.connector import Attempts
 from cobre_comm.backends.tcp.rendezvous.handshake import OWN_BYTE_ORDER, AuthenticationFailed
-from cobre_comm.processes.job import Job
-from cobre_comm.processes.port import ReservedPort
-from cobre_comm.run.assembly import await_launchers, join
 from tests.faults.tcp.clients import MAGIC, Client, frame, handshake, refusal
 from tests.faults.tcp.job import LOOPBACK, SHORT_MS, TOKEN, check, check_job
 
@@ -59,33 +53,6 @@ def test_other_size_of_a_launcher_of_ours(new_job, monkeypatch):
     check(told, "5 ranks", "told 3", "check -n and --nnodes")
     assert "COBRE_TCP_SIZE" not in str(told)
     check_job(job.start(2))
-
-
-@pytest.mark.parametrize(
-    ("size", "node", "words"),
-    [
-        (8, 1, ["told 8 ranks as machine 1, machine 0 was told 4", "check -n and --nnodes"]),
-        (4, 3, ["is machine 3, which machine 0 does not await", "check -n and --nnodes"]),
-    ],
-)
-def test_launchers_that_disagree(size, node, words):
-    """Those of two machines, with other options."""
-    with ReservedPort("127.0.0.1") as reserved:
-        port = reserved.port
-    meet = Rendezvous("127.0.0.1", port, "127.0.0.1")
-    first = Job(4, "tcp", nodes=2, node=0, token="t", rendezvous=meet)
-    other = Job(size, "tcp", nodes=size // 2, node=node, token="t", rendezvous=meet)
-    over = threading.Event()
-    with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(await_launchers, first, {}, [1], lambda _: over.is_set())
-        try:
-            told = join(other, lambda seconds: seconds > 20)
-        finally:
-            over.set()
-        waiting.result()
-    assert isinstance(told, str)
-    assert all(word in told for word in words), told
-    assert "COBRE_" not in told
 
 
 def test_duplicate_rank(new_job, worker_attached):

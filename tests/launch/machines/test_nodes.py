@@ -17,18 +17,10 @@ TWO = ["run", "-n", 2, "--nnodes", 2]
 TOLD = {"COBRE_TCP_TOKEN": TOKEN}
 
 
-def job(nodes=2, node=1, coordinator="there", token_file=None, environ=TOLD, ranks=3, **rest):
+def job(nodes=2, node=1, coordinator="there", environ=TOLD, ranks=3, **rest):
     options = {"nnodes": nodes, "node_rank": node, "coordinator": coordinator, "size": ranks}
-    options |= {"token_file": token_file, "backend": "auto", "timeout": None, **rest}
+    options |= {"backend": "auto", "timeout": None, "max_restarts": 0, **rest}
     return job_on_nodes(Namespace(**options), environ)
-
-
-@pytest.fixture
-def token_file(tmp_path):
-    file = tmp_path / "job.token"
-    file.write_text(f"{TOKEN}\n")
-    file.chmod(0o600)
-    return file
 
 
 @pytest.mark.parametrize(
@@ -95,17 +87,16 @@ def test_cores_are_shared_by_the_ranks_of_a_node_alone():
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system cannot bind")
-def test_ranks_are_bound_by_their_place_on_the_node(token_file):
+def test_ranks_are_bound_by_their_place_on_the_node():
     cores = sorted(os.sched_getaffinity(0))
     done = cobre("run", "-n", 1, "--nnodes", 2, "--node-rank", 1, "--coordinator", "127.0.0.1",
-                 "--token-file", token_file, "--bind", "core", ACT, "affinity",
-                 NUMBA_DISABLE_JIT="1")  # fmt: skip
+                 "--bind", "core", ACT, "affinity", **TOLD, NUMBA_DISABLE_JIT="1")  # fmt: skip
     assert lines_of(done.stdout, 1) == [f"cores [{cores[0]}]"]
 
 
-def test_last_words_are_those_of_the_right_rank(token_file):
-    done = cobre(*TWO, "--node-rank", 1, "--coordinator", "127.0.0.1", "--token-file", token_file,
-                 ACT, "raise", 3, NUMBA_DISABLE_JIT="1")  # fmt: skip
+def test_last_words_are_those_of_the_right_rank():
+    done = cobre(*TWO, "--node-rank", 1, "--coordinator", "127.0.0.1", ACT, "raise", 3,
+                 **TOLD, NUMBA_DISABLE_JIT="1")  # fmt: skip
     assert done.returncode == 1
     *_, traceback, last = done.stderr.splitlines()
     assert traceback == "    ValueError: bad number on rank 3"
@@ -137,14 +128,13 @@ THERE = [*NODE_1, "--coordinator", "there"]
             "--nnodes 2 needs --coordinator HOST[:PORT]: the machine of --node-rank 0",
         ),
         ([*NODE_1, "--coordinator", "n17:0", ACT], "--coordinator takes HOST, HOST:PORT or"),
-        ([*THERE, ACT], "needs a secret that all its launchers know; make it once: `(umask 077;"),
-        ([*THERE, "--token-file", "none", ACT], "cannot read --token-file 'none': No such file"),
+        ([*THERE, ACT], "needs a secret that all its launchers know; make it once, by `export COBRE"),
+        ([*THERE, "--max-restarts", 1, ACT], "--max-restarts is for a job of one machine; Slurm"),
         ([*THERE, "--backend", "shm", ACT], "--nnodes needs backend tcp, not 'shm'; leave"),
         ([*THERE, "--backend", "smoke", ACT], "there is no backend 'smoke'"),
         (["run", "-n", 4096, *THERE[3:], ACT], "between 1 and 4096, got 8192"),
         (["run", "-n", 2, "--node-rank", 0, ACT], "--node-rank is for a job on several machines"),
         (["run", "-n", 2, "--coordinator", "a", ACT], "--coordinator is for a job on several"),
-        (["run", "-n", 2, "--token-file", "a", ACT], "say how many, by --nnodes"),
     ],
 )
 def test_bad_places_are_one_line_and_status_2(words, said, refusal, monkeypatch):
@@ -152,24 +142,5 @@ def test_bad_places_are_one_line_and_status_2(words, said, refusal, monkeypatch)
     assert said in refusal(words)
 
 
-@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o644])
-def test_a_token_that_others_can_read_is_refused(mode, token_file, refusal):
-    token_file.chmod(mode)
-    said = refusal([*THERE, "--token-file", token_file, ACT])
-    assert f"(mode {mode:o}); protect it: chmod 600 {token_file}" in said
-    assert TOKEN not in said
-
-
-@pytest.mark.parametrize("content", [b"", b"\n", b"two words\n", b"one\ntwo\n", b"\xff\xfe", b"\0",
-                                     b"x" * 5000])  # fmt: skip
-def test_a_file_that_holds_no_token_is_refused(content, token_file, refusal):
-    token_file.write_bytes(content)
-    said = refusal([*THERE, "--token-file", token_file, ACT])
-    assert "must hold one word and nothing else; make it: `(umask 077; openssl rand" in said
-
-
-def test_the_file_comes_before_the_environment(token_file):
-    other = {"COBRE_TCP_TOKEN": "another"}
-    assert job(token_file=str(token_file), environ=other).token == TOKEN
-    assert job(environ=other).token == "another"
-    assert TOKEN not in repr(job(token_file=str(token_file)))
+def test_the_secret_is_never_shown():
+    assert TOKEN not in repr(job())

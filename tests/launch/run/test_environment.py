@@ -56,7 +56,7 @@ ON_NODE_1 = ON_TCP | {
     "COBRE_TCP_TOKEN": TOKEN,
     "COBRE_TCP_CONNECT_TIMEOUT_MS": CONNECT_TIMEOUT_MS,
 }
-NODE_1 = ["--nnodes", 2, "--node-rank", 1, "--coordinator", "[::1]:4000", "--token-file"]
+NODE_1 = ["--nnodes", 2, "--node-rank", 1, "--coordinator", "[::1]:4000"]
 
 
 @pytest.mark.parametrize(
@@ -68,12 +68,10 @@ NODE_1 = ["--nnodes", 2, "--node-rank", 1, "--coordinator", "[::1]:4000", "--tok
     ],
     ids=["shm", "tcp", "a node of two"],
 )
-def test_what_ranks_are_told(words, ranks, expected, gone, tmp_path):
-    if words[-1] == "--token-file":
-        words = [*words, tmp_path / "token"]
-        words[-1].touch(mode=0o600)
-        words[-1].write_text(f"{TOKEN}\n")
+def test_what_ranks_are_told(words, ranks, expected, gone):
     given = FOREIGN | TUNING | {"COBRE_TCP_TIMEOUT_SECS": "50", "NUMBA_DISABLE_JIT": "1"}
+    if "--nnodes" in words:
+        given["COBRE_TCP_TOKEN"] = TOKEN
     done = cobre("run", "-n", 2, *words, ACT, "environment", **given)
     every = [dict(line.split("=", 1) for line in lines_of(done.stdout, rank)) for rank in ranks]
     for rank, told in zip(ranks, every, strict=True):

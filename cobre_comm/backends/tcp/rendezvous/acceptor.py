@@ -61,8 +61,6 @@ class Acceptor:
         links: int,
         *,
         is_quiet: bool = False,
-        what: str = "rank",
-        cure: Callable[[str], str] = given,
     ) -> None:
         self.missing = set(expected)
         self._expected = frozenset(expected)
@@ -70,7 +68,6 @@ class Acceptor:
         self._config = config
         self._key_of = key_of
         self._admit = admit
-        self._what, self._cure = what, cure
         self._log = DropLog(config.rank, logging.DEBUG if is_quiet else logging.WARNING)
         self._unauthenticated: dict[socket.socket, tuple[str, Task[None]]] = {}  # by age
         self.make_room(links)
@@ -158,17 +155,12 @@ class Acceptor:
             return f"is rank {peer.rank} of a {orders[0]} machine, rank {rank}'s is {orders[1]}"
         if peer.size != size:
             return (
-                f"was told {peer.size} ranks as {self._what} {peer.rank}, {self._what} {rank} was "
-                f"told {size}; check {self._cure('COBRE_TCP_SIZE')}"
+                f"was told {peer.size} ranks as rank {peer.rank}, rank {rank} was told {size}; "
+                f"check {given('COBRE_TCP_SIZE')}"
             )
         if not 0 < peer.rank < size:
-            return f"says rank {peer.rank} of {size} ranks; check {self._cure('COBRE_TCP_RANK')}"
+            return f"says rank {peer.rank} of {size} ranks; check {given('COBRE_TCP_RANK')}"
         link = peer.rank, peer.purpose
-        if link not in self._expected and self._what != "rank":
-            return (
-                f"is {self._what} {peer.rank}, which {self._what} {rank} does not await; "
-                f"check {self._cure('COBRE_TCP_SIZE')}, and {self._cure('COBRE_TCP_RANK')}"
-            )
         if peer.target != rank or link not in self._expected:
             return (
                 f"is rank {peer.rank} that looks for rank {peer.target} "
@@ -176,8 +168,8 @@ class Acceptor:
             )
         if link not in self.missing:
             return (
-                f"says {self._what} {peer.rank}, which is already attached; "
-                f"check {self._cure('COBRE_TCP_RANK')}"
+                f"says rank {peer.rank}, which is already attached; "
+                f"check {given('COBRE_TCP_RANK')}"
             )
         return None
 

@@ -28,13 +28,6 @@ def process_1():
         pytest.skip(f"no namespace of processes here: {said.stderr.strip()}")
 
 
-def test_orphans_are_reaped_and_do_not_stay():
-    done = cobre("run", "-n", 1, PROGRAMS / "orphans.py", before=[*NAMESPACE, *COMMAND])
-    assert "0 zombies" in done.stdout, done
-    assert "below process 1\n" not in done.stdout
-    assert done.returncode == 0
-
-
 def test_status_of_a_rank_that_fails():
     done = cobre("run", "-n", 2, PROGRAMS / "act.py", "exit", 1, before=[*NAMESPACE, *COMMAND])
     assert done.returncode == 3, done

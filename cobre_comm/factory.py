@@ -7,7 +7,6 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from cobre_comm.reports.tracebacks import tells_callers
 from cobre_comm.backends import BY_NAME, SPECS
 from cobre_comm.backends.announced import announced
 from cobre_comm.backends.tcp.foreign import foreign_job
@@ -20,6 +19,7 @@ from cobre_comm.errors import (
 )
 from cobre_comm.reports import report_pipe, seat
 from cobre_comm.reports.graceful import VARIABLE, graceful_signals
+from cobre_comm.reports.tracebacks import tells_callers
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

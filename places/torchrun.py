@@ -68,7 +68,8 @@ def _on_hosts(place, folder, torchrun, hosts):
             with host.inside():
                 agents.append(subprocess.Popen(
                     [str(word) for word in (*words, sys.executable, STEPS, 2)], cwd=folder,
-                    text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment(**SECRET),
+                    text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                    env=environment(**SECRET),
                 ))  # fmt: skip
         said = "".join(agent.communicate(timeout=120)[0] for agent in agents)
         found = re.findall(r"rank \d of 4 on tcp, \d of 2", said)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, overload
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from cobre_comm.reports.tracebacks import methods_tell_callers
 from cobre_comm.arguments.numbers import as_integer
 from cobre_comm.arguments.other_names import SAID, OtherName
 from cobre_comm.contract import derived
@@ -19,6 +18,7 @@ from cobre_comm.contract.phases import Phase, letters_of
 from cobre_comm.errors import CollectiveFailed
 from cobre_comm.reduce_op import ReduceOp
 from cobre_comm.reports import aborting
+from cobre_comm.reports.tracebacks import methods_tell_callers
 
 if TYPE_CHECKING:
     from cobre_comm.contract.shared_region import Shape, SharedRegion

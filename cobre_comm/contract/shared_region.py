@@ -13,12 +13,12 @@ from cobre_kernels.machine.access import store_word_kernel
 from numpy.typing import NDArray
 
 from cobre_comm.arguments.arrays import REGION_IS_NO_ARRAY
-from cobre_comm.reports.tracebacks import methods_tell_callers
 from cobre_comm.arguments.mistakes import DTYPE, OBJECTS, REGION, explained
 from cobre_comm.arguments.numbers import as_integer, describe
 from cobre_comm.contract.closing import Closing
 from cobre_comm.contract.numba_types import LateType
 from cobre_comm.errors import AllocationFailed, InvalidCommunicator
+from cobre_comm.reports.tracebacks import methods_tell_callers
 
 Shape = SupportsIndex | tuple[SupportsIndex, ...]
 Lengths = tuple[int, ...]

@@ -19,12 +19,12 @@ from cobre_kernels.machine.record import WORD_BYTES, peek_now, poke_now
 from numpy.typing import NDArray
 
 from cobre_comm.arguments.arrays import as_numbers
-from cobre_comm.reports.tracebacks import methods_tell_callers
 from cobre_comm.arguments.mistakes import WORK as WORK_WORD
 from cobre_comm.arguments.mistakes import explained
 from cobre_comm.contract.closing import Closing
 from cobre_comm.contract.numba_types import LateType
 from cobre_comm.contract.shared_region import SharedRegion
+from cobre_comm.reports.tracebacks import methods_tell_callers
 
 logger = logging.getLogger("cobre_comm")
 

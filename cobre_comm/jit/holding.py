@@ -16,7 +16,7 @@ from typing import Any
 
 from cobre_kernels.machine.numba_internals import cgutils
 from llvmlite import ir
-from numba import types
+from numba import TypingError, types
 from numba.extending import (
     lower_builtin,
     lower_cast,
@@ -67,14 +67,15 @@ def _by_position(template: Any, args: Any, kws: Any) -> Any:
     """Return the types of all arguments by position, with those that are left out, and no others.
 
     numba asks an overload so once more when it lowers a call, and would compile an implementation
-    for each of two ways of asking.
+    for each of two ways of asking. What does not fit is told in a line, and by numba in twenty.
     """
     signature = inspect.signature(template._overload_func)
+    _, *parameters = signature.parameters.values()
     try:
         given = signature.bind(template.this, *args, **kws).arguments
-    except TypeError:  # which numba reports
-        return args, kws
-    _, *parameters = signature.parameters.values()
+    except TypeError as error:
+        form = signature.replace(parameters=parameters)
+        raise TypingError(f"{template.key[1]}{form}: {error}") from None
     return tuple(given.get(p.name, types.Omitted(p.default)) for p in parameters), {}
 
 

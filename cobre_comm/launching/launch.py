@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, TypeVarTuple
 
-from cobre_comm.reports.tracebacks import tells_callers
 from cobre_comm.config import BackendKind
 from cobre_comm.errors import WorkerError
 from cobre_comm.launching import reporting
@@ -21,6 +20,7 @@ from cobre_comm.processes.interpreter import interpreter_command
 from cobre_comm.processes.job import Job, check_nodes, check_size, check_timeout, choose_backend
 from cobre_comm.processes.restarts import Restarts, check_restarts
 from cobre_comm.reports.report_pipe import exit_code_of
+from cobre_comm.reports.tracebacks import tells_callers
 
 if TYPE_CHECKING:
     from cobre_comm.contract.communicator import Communicator

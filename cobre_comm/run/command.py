@@ -39,7 +39,6 @@ def _parser() -> Parser:
         cobre-comm run -n 8 --survive train.py             # goes on after comm.shrink()
         cobre-comm run -n 8 --max-restarts 3 train.py      # goes on from its checkpoint
         cobre-comm run -n 8 --nnodes 2 --node-rank 0 --coordinator node-a train.py
-                                                           # on the first of two machines
         """,
         "0 if all ranks exited with 0 (with --survive, all that were not lost), else that of the "
         "first rank that failed (of the last attempt); 128 and the number of the signal that ended "

@@ -160,7 +160,10 @@ class Cluster:
     def run(self, *words, within_s=120, **extra):
         """Run a command on the head, as users do."""
         with self.head.inside():
-            told = {"SLURM_CONF": str(self.folder / "slurm.conf"), "COBRE_TCP_TOKEN": "of this user"}
+            told = {
+                "SLURM_CONF": str(self.folder / "slurm.conf"),
+                "COBRE_TCP_TOKEN": "of this user",
+            }
             return run(*words, within_s=within_s, cwd=self.folder, **told | extra)
 
     def run_here(self, *words):

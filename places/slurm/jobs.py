@@ -66,9 +66,7 @@ def without_mpi(cluster, place):
     ) as seen:
         place_of_node = f"--node-rank $SLURM_NODEID --coordinator {cluster.nodes[0].address}"
         command = f"cobre-comm run -n 2 --nnodes 2 {place_of_node} {HELLO}"
-        done = cluster.run(
-            "srun", "-N", 2, "-n", 2, "sh", "-c", command
-        )
+        done = cluster.run("srun", "-N", 2, "-n", 2, "sh", "-c", command)
         done = done._replace(output=re.sub(r"(?m)^\[\d+\] ", "", done.output))
         seen.append(all_met(done, 4, "tcp"))
 

@@ -2,7 +2,7 @@
 
 from cobre_comm.testing.backend_name import BackendName
 from cobre_comm.testing.cases.faults.fault import CLOSE, START
-from cobre_comm.testing.cases.faults.judge import PROMISED_S, Judge
+from cobre_comm.testing.cases.faults.judge import Judge
 from tests.campaign.kinds import SIGNALS
 
 START_S = 3.0  # how long ranks look for each other where one may be lost then

@@ -9,7 +9,6 @@ from cobre_kernels import local
 from cobre_kernels.machine.record import peek_now
 from numpy.typing import DTypeLike
 
-from cobre_comm.reports.tracebacks import methods_tell_callers
 from cobre_comm.backends.bodies import Bodies
 from cobre_comm.backends.kernel_backend import KernelBackend
 from cobre_comm.backends.local.spec import LOCAL
@@ -17,6 +16,7 @@ from cobre_comm.backends.membership import alone
 from cobre_comm.backends.split import check_color
 from cobre_comm.contract.numba_types import LateType
 from cobre_comm.contract.shared_region import OWNER, HeapRegion, Shape, heap_zeros, region_layout
+from cobre_comm.reports.tracebacks import methods_tell_callers
 
 BODIES = Bodies("cobre_kernels.local", local.abandon_body)
 

@@ -128,7 +128,10 @@ THERE = [*NODE_1, "--coordinator", "there"]
             "--nnodes 2 needs --coordinator HOST[:PORT]: the machine of --node-rank 0",
         ),
         ([*NODE_1, "--coordinator", "n17:0", ACT], "--coordinator takes HOST, HOST:PORT or"),
-        ([*THERE, ACT], "needs a secret that all its launchers know; make it once, by `export COBRE"),
+        (
+            [*THERE, ACT],
+            "needs a secret that all its launchers know; make it once, by `export COBRE",
+        ),
         ([*THERE, "--max-restarts", 1, ACT], "--max-restarts is for a job of one machine; Slurm"),
         ([*THERE, "--backend", "shm", ACT], "--nnodes needs backend tcp, not 'shm'; leave"),
         ([*THERE, "--backend", "smoke", ACT], "there is no backend 'smoke'"),

@@ -69,10 +69,11 @@ def greetings(ranks):
 
 def test_two_machines_by_hand(run):
     with ReservedPort() as reserved:
-        make, start = recipe("scp"), recipe("--nnodes 2 --node-rank 0 --coordinator first")
+        told, start = recipe("read -rs"), recipe("--nnodes 2 --node-rank 0 --coordinator first")
         start = start.replace("first", f"127.0.0.1:{reserved.port}").replace("-n 8", "-n 2")
         first, second = start.splitlines()
-        done = run(f"{make.splitlines()[0]}\n{first} & {second} || exit 1\nwait $!")
+        told = f"{{ {told.strip()}; }} <<EOF\n0123456789abcdef\nEOF"
+        done = run(f"{told}\n{first} & {second} || exit 1\nwait $!")
     assert (done.returncode, done.stderr) == (0, "")
     assert sorted(line[4:] for line in done.stdout.splitlines()) == greetings(4)
 

@@ -5,7 +5,6 @@ import signal
 
 import pytest
 
-from tests.grid import some
 from tests.launch.command import PROGRAMS, SOON_S
 
 SURVIVES = "--survive", PROGRAMS / "survives.py"
@@ -27,7 +26,7 @@ def test_the_ranks_of_the_other_machine_go_on(machine):
     assert "rank 1 was ended by signal 9" in errors
 
 
-@pytest.mark.parametrize("lost", some([1], [0, 1]))
+@pytest.mark.parametrize("lost", [1, pytest.param(0, marks=pytest.mark.slow)])
 def test_the_ranks_of_the_other_machine_go_on_without_a_launcher(machine, lost):
     jobs = [machine(node, *SURVIVES) for node in (0, 1)]
     for job in jobs:

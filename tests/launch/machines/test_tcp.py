@@ -54,8 +54,7 @@ def test_launch_over_sockets(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("killed", [0, 3])
 def test_a_killed_rank_ends_the_job_on_both_nodes(machine, killed):
-    told = {"program": (MEET, killed), "ranks": 2, "before": COMMAND}
-    jobs = [machine(node, **told) for node in (0, 1)]
+    jobs = [machine(node, MEET, killed, ranks=2) for node in (0, 1)]
     ends = [job.finish() for job in jobs]
     here, there = ends[killed // 2], ends[1 - killed // 2]
     assert here[0] == 137

@@ -10,6 +10,7 @@ import pathlib
 import signal
 import socket
 import sys
+import time
 
 attempt = int(os.environ["COBRE_RESTART"])
 folder, way, actor, times = pathlib.Path(sys.argv[1]), sys.argv[2], *map(int, sys.argv[3:5])
@@ -56,5 +57,7 @@ if attempt < times and comm.rank == actor:
         os.kill(os.getpid(), signal.SIGKILL)
     if way == "raise":
         raise ValueError("the first cause")
+    if way == "sleep":
+        time.sleep(60)
     sys.exit(int(way))
 comm.barrier()

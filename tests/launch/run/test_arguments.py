@@ -9,7 +9,7 @@ import pytest
 
 import cobre_comm
 from cobre_comm import cli
-from cobre_comm.run.command import _main as run
+from cobre_comm.run.command import main as run
 from cobre_comm.run.program import check_module, program_of
 from tests.launch.command import PROGRAMS, cobre, lines_of
 

@@ -168,8 +168,7 @@ class Acceptor:
             )
         if link not in self.missing:
             return (
-                f"says rank {peer.rank}, which is already attached; "
-                f"check {given('COBRE_TCP_RANK')}"
+                f"says rank {peer.rank}, which is already attached; check {given('COBRE_TCP_RANK')}"
             )
         return None
 

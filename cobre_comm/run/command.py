@@ -183,8 +183,7 @@ def _add_output(parser: Parser) -> None:
 def _add_nodes(parser: Parser) -> None:
     add = parser.add_argument_group(
         "several machines",
-        "one launcher on each, all with the same options but --node-rank, and the same secret in "
-        "the variable COBRE_TCP_TOKEN",
+        "a launcher on each, with the same options but --node-rank, the same COBRE_TCP_TOKEN too",
     ).add_argument
     add("--nnodes", type=int, metavar="N", help="number of machines")
     add("--node-rank", type=int, metavar="K", help="which this is, from 0 on")

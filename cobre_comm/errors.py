@@ -479,7 +479,8 @@ class WorkerError(Explained):
     exit_code : int or None
         Its exit code; negative for a signal. It is 0 if the rank ended by ``sys.exit(0)`` or
         ``os._exit(0)``, so that the function did not return. None: the calling program ignores
-        ``SIGCHLD``, or waits for all of its children, and so the code was lost.
+        ``SIGCHLD``, or waits for all of its children, and so the code was lost; or the rank was a
+        worker of an executor.
     inner : BaseException or None
         The worker's own exception, with its traceback as cause; None if it died without one.
     ranks : iterable of int
@@ -516,7 +517,8 @@ class WorkerError(Explained):
         elif self.exit_code is None:
             return (
                 f"rank {self.rank} ended before it had sent a value; its exit code is not known, "
-                "because this process ignores SIGCHLD or has waited for all of its children"
+                "because this process ignores SIGCHLD or has waited for all of its children, or "
+                "because the rank was a worker of an executor"
             )
         else:
             said = how_ended(f"rank {self.rank}", self.exit_code)

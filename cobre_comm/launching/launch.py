@@ -191,7 +191,8 @@ def launch(
         whole may take longer.
     on_progress : callable, optional
         Called in this process with (rank, payload) for each :func:`report_progress`. Reports of one
-        rank arrive in their order. If it raises, the job ends and the exception propagates.
+        rank arrive in their order. If it raises, the job ends and the exception propagates. An
+        executor brings nothing back before its task has ended, so ``on_progress`` is refused then.
     executor : dask.distributed.Client or concurrent.futures.Executor, optional
         Where the ranks run: one in each of ``size`` workers, on one machine or several. Workers
         must be processes, and free at the same time. The ranks meet over ``tcp``, and share memory
@@ -238,10 +239,10 @@ def launch(
     """
     if executor is not None and backend not in ("auto", "tcp", BackendKind.AUTO, BackendKind.TCP):
         raise ValueError(f"ranks in the workers of an executor meet over tcp, not {backend!r}")
-    if executor is not None and max_restarts:
-        raise ValueError("max_restarts is for ranks of this machine, not for those of an executor")
-    if executor is not None and survive:
-        raise ValueError("survive is for ranks of this machine, not for those of an executor")
+    given = (max_restarts, "max_restarts"), (survive, "survive"), (on_progress, "on_progress")
+    refused = [name for value, name in given if executor is not None and value]
+    if refused:
+        raise ValueError(f"{refused[0]} is for ranks of this machine, not for those of an executor")
     job = replace(
         _check(size, "tcp" if executor is not None else backend, timeout), survive=survive
     )
@@ -253,7 +254,7 @@ def launch(
     check_call(fn, args)
     check_not_nested()
     if executor is not None:
-        return _call_on(executor, job, (fn, args), on_progress)
+        return _call_on(executor, job, fn, args)
     if job.backend == "local":
         return _call_here(fn, args, on_progress)
     check_importable(fn)
@@ -318,15 +319,12 @@ def _call_here(
 
 
 def _call_on(
-    executor: Any,
-    job: Job,
-    call: tuple[Callable[..., Any], tuple[Any, ...]],
-    on_progress: OnProgress | None,
+    executor: Any, job: Job, fn: Callable[..., Any], args: tuple[Any, ...]
 ) -> LaunchResult[Any]:
     from cobre_comm.launching.executor import call_on_executor
 
     try:
-        done = call_on_executor(executor, job, call, on_progress)
+        done = call_on_executor(executor, job, fn, args)
     except KeyboardInterrupt:
         raise interrupted(job.size) from None
     return _result(job.size, done)

@@ -1,27 +1,41 @@
-"""Ranks of ``launch`` that are new processes of this machine."""
+"""The attempts of ``launch``: ranks in new processes call the function, and send the outcome.
+
+The ranks are heard, ended and judged as those of every launcher (``processes/attempt.py``).
+"""
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import time
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
-from cobre_comm.launching.function import FunctionAttempt, FunctionRank, OnProgress, warn
+from cobre_comm.errors import WorkerError
 from cobre_comm.launching.interrupt import forwarded, postponed
 from cobre_comm.launching.order import Order, worker_command
-from cobre_comm.launching.replies import Done
+from cobre_comm.launching.replies import Done, Failed, ProgressReport, exit_code_in, message_in
+from cobre_comm.processes.attempt import Attempt
+from cobre_comm.processes.endings import Ending, describe_loss, exit_status, ranks_alike
 from cobre_comm.processes.environment import rank_environment
 from cobre_comm.processes.escalation import TERMINATE_S
 from cobre_comm.processes.job import Job
-from cobre_comm.processes.loop import LauncherLoop, Outbox
+from cobre_comm.processes.loop import NEVER, LauncherLoop, Outbox
 from cobre_comm.processes.rank import RankProcess, Standard
 from cobre_comm.processes.restarts import ASKED, AttemptEnding, Restarts, in_attempts
 from cobre_comm.reports.trace_folder import trace_folder
 from cobre_comm.system.streams import open_standard
 
+INTERRUPT_S = 1.0  # from the launcher's Ctrl-C, passed on, to SIGTERM
+LOOK_S = 0.1  # a child that a rank has forked keeps the pipe open when the rank dies
 EXIT_S = 10.0  # from a rank's value to the end of its process
+
+_logger = logging.getLogger("cobre_comm")
+
+OnProgress = Callable[[int, Any], None]
 
 
 def call_in_attempts(
@@ -40,14 +54,21 @@ def call_in_attempts(
         time.sleep(seconds)
         return 0
 
-    in_attempts(job, restarts, attempt, warn, pause)
+    in_attempts(job, restarts, attempt, _warn, pause)
     if made[0].failure is not None:
         raise made[0].failure
     return made[0]
 
 
-class LaunchedRank(FunctionRank, RankProcess):
-    """A rank in a new process; its order arrives through its stdin."""
+def _warn(line: str) -> None:
+    """Tell the user of something in a line, by the logger of the package."""
+    _logger.warning("%s", line)
+
+
+class LaunchedRank(RankProcess):
+    """A rank in a new process, which calls the function; its order arrives through its stdin."""
+
+    last_message: Done | Failed | None = None  # the outcome of the call
 
     def __init__(self, job: Job, rank: int, order: Order, loop: LauncherLoop) -> None:
         self._outbox = Outbox(loop)
@@ -60,16 +81,33 @@ class LaunchedRank(FunctionRank, RankProcess):
             raise
         self._outbox.send(order.message)
 
+    def take(self, data: bytes) -> ProgressReport | None:
+        """Take one message; return a report of progress.
+
+        The outcome ends the call, though the process may run for a moment.
+        """
+        message = message_in(data)
+        if isinstance(message, ProgressReport):
+            return message
+        if not self._notes(message):
+            self.last_message = message
+            self._report = message.report if isinstance(message, Failed) else None
+            code, now = exit_code_in(message), time.monotonic()
+            self.ending = Ending(self.rank, code, now, self._report, self.aborts)
+        return None
+
     def look(self) -> None:
         """Note whether it has ended; an exit with 0 and without a value is a failure too."""
         super().look()
         if self.ending is not None and self.last_message is None and self.ending.code == 0:
             self.ending = replace(self.ending, code=1)
 
-    def known_code(self) -> int | None:
-        """Return the exit code of the process; None if somebody else has taken it."""
+    def error(self, ranks: Iterable[int] = ()) -> WorkerError:
+        """Return the ``WorkerError`` of this rank; ``ranks`` are those with the same mistake."""
+        if isinstance(self.last_message, Failed):
+            return self.last_message.error(self.rank, ranks)
         code = self.exit_code()
-        return None if self.is_code_taken else code
+        return WorkerError(self.rank, None if self.is_code_taken else code)  # by somebody else
 
     def reap(self) -> None:
         """Let go of the ended process, and of its pipes."""
@@ -77,16 +115,39 @@ class LaunchedRank(FunctionRank, RankProcess):
         super().reap()
 
 
-class LaunchedAttempt(FunctionAttempt[LaunchedRank]):
-    """One attempt of ranks in new processes, which all get the same order."""
+class LaunchedAttempt:
+    """One attempt: all ranks get the same order, and call the function once."""
 
     def __init__(self, job: Job, order: Order, on_progress: OnProgress | None) -> None:
-        super().__init__(job, on_progress)
+        self._job = job
         self._order = order
+        self._on_progress = on_progress
+        self._attempt = Attempt(job, _warn, INTERRUPT_S)
+        self._why_final = ""  # why no further attempt is wanted
+        self.ranks: list[LaunchedRank] = []
+        self.failure: WorkerError | None = None  # the first one, once all ranks have ended
+        self.lost: dict[int, WorkerError] = {}  # by rank, while the others continued
 
-    def _start_and_wait(self) -> None:
-        with forwarded(self._ask_to_stop):
-            super()._start_and_wait()
+    @property
+    def done(self) -> dict[int, Done]:
+        """By rank, the last message of those that have returned."""
+        said = {rank.rank: rank.last_message for rank in self.ranks}
+        return {rank: message for rank, message in said.items() if isinstance(message, Done)}
+
+    def run(self) -> AttemptEnding:
+        """Start the ranks, and wait until all have ended; none is left."""
+        try:
+            try:
+                with forwarded(self._ask_to_stop):
+                    self._start()
+                    self._attempt.until_all_ended(self._step)
+            except KeyboardInterrupt:
+                self._interrupt()
+                raise
+            return self._judge()
+        finally:
+            self._on_progress = None
+            self._leave_nothing()
 
     def _ask_to_stop(self, number: int) -> None:
         """Pass on a signal by which the program asks all ranks to stop."""
@@ -109,8 +170,38 @@ class LaunchedAttempt(FunctionAttempt[LaunchedRank]):
             finally:
                 signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
-    def _listen(self, until: float) -> None:
-        self._attempt.loop.step(until)
+    def _hear(self, rank: LaunchedRank, data: bytes) -> None:
+        """Take a message of a rank; a report of progress goes to the program."""
+        progress = rank.take(data)
+        if self._attempt.escalation.ended_by_us != NEVER:
+            self._on_progress = None
+        if progress is not None and self._on_progress is not None:
+            self._on_progress(rank.rank, progress.payload)
+
+    def _step(self, until: float) -> None:
+        """Hear ranks until a time at most, and look which have ended."""
+        self._attempt.loop.step(min(until, time.monotonic() + LOOK_S))
+        self._attempt.look()
+
+    def _interrupt(self) -> None:
+        """Pass a Ctrl-C on, and give the ranks a moment for their ``finally`` blocks."""
+        self._on_progress = None
+        self._attempt.escalation.signalled(signal.SIGINT, time.monotonic())
+        self._attempt.signal(signal.SIGINT, group=True)
+        self._attempt.until_all_ended(self._step)
+
+    def _judge(self) -> AttemptEnding:
+        """Note the first failure, and the ranks that were lost."""
+        attempt = self._attempt
+        self.lost = {rank: self.ranks[rank].error() for rank in attempt.lost}
+        first, status, cause = attempt.failure, 0, ""
+        if first is not None:
+            self.failure = self.ranks[first.rank].error(ranks_alike(attempt.endings, first))
+            status = exit_status(self.failure.exit_code or 1)
+            cause = describe_loss(first)
+        return attempt.ending(
+            status, has_failed=first is not None, why_final=self._why_final, cause=cause
+        )
 
     def _leave_nothing(self) -> None:
         """Give processes a moment to exit after their last message; end those that do not."""

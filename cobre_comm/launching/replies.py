@@ -95,6 +95,12 @@ class Failed:
         return error if Report.of(error).says_the_same(self.report) else None
 
 
+def message_in(data: bytes) -> Any:
+    """Return a message of a rank; one that cannot be unpickled here counts as a failure."""
+    message, error = outcome_of(partial(pickle.loads, data))
+    return message if error is None else Failed.of(error)
+
+
 def exit_code_in(message: Done | Failed | None) -> int:
     """Return the exit code that the last message of a rank tells; 0 for a value alone."""
     if isinstance(message, Done):

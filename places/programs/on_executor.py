@@ -9,20 +9,20 @@ import json
 import os
 import signal
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
 
-from cobre_comm import WorkerError, launch, report_progress
+from cobre_comm import WorkerError, launch
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "sddp"
 
 
 def meets(comm):
-    """Report the number of ranks on this node; return the sum of all ranks and this process id."""
+    """Return the sum of all ranks, this process id, and the number of ranks on this node."""
     with comm.split_local() as node:
-        report_progress(node.size)
-    return comm.sum(comm.rank), os.getpid()
+        return comm.sum(comm.rank), os.getpid(), node.size
 
 
 def fails(comm):
@@ -39,9 +39,10 @@ def dies(comm):
     comm.barrier()
 
 
-def goes_on(comm):
+def goes_on(comm, begun):
     """Call barriers until the job is ended."""
-    report_progress("begun")
+    comm.barrier()
+    Path(begun).touch()
     while True:
         comm.barrier()
 
@@ -72,10 +73,11 @@ def executor(kind, size):
     return Client(LocalCluster(n_workers=size, threads_per_worker=1, dashboard_address=None))
 
 
-def interrupt(rank, payload):
-    """Interrupt this program, once."""
-    if rank == 0:
-        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+def interrupt(begun):
+    """Interrupt this program when ranks have begun."""
+    while not begun.exists():
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGINT)
 
 
 def main(kind, size, case):
@@ -90,16 +92,19 @@ def main(kind, size, case):
             said = f"{type(error).__name__}: {error}"
         seen[name] = said, round(time.monotonic() - start, 2)
 
-    workers, heard = executor(kind, size), []
-    attempt("first", meets, size, on_progress=lambda rank, node: heard.append(node))
+    workers = executor(kind, size)
+    attempt("first", meets, size)
     attempt("again", meets, size)
     attempt("more", meets, size + 1)
     attempt("fails", fails, size)
-    attempt("interrupted", goes_on, size, on_progress=interrupt)
+    with tempfile.TemporaryDirectory() as folder:
+        begun = Path(folder) / "begun"
+        threading.Thread(target=interrupt, args=(begun,), daemon=True).start()
+        attempt("interrupted", goes_on, size, args=(str(begun),))
     attempt("after", meets, size)
     attempt("sddp", trains, size, args=(case,))
     attempt("dies", dies, size)
-    print(json.dumps(seen | {"nodes": heard}), flush=True)
+    print(json.dumps(seen), flush=True)
     if kind == "dask":
         workers.cluster.close()
 

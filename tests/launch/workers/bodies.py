@@ -186,6 +186,20 @@ def until_asked(comm):
     return rounds
 
 
+def runs_on(comm, folder, way):
+    (folder / str(comm.rank)).touch()
+    while way == "in collectives":
+        comm.barrier()
+    time.sleep(600)
+
+
+def fails_beside_sleepers(comm, actor):
+    comm.barrier()
+    if comm.rank == actor:
+        fail(comm, "raise")
+    time.sleep(600)
+
+
 def lose_rank_1(comm, way, times):
     """Lose rank 1 in the first attempts; return the number of the attempt, and that of ranks."""
     attempt = int(os.environ["COBRE_RESTART"])

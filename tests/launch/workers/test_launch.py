@@ -41,6 +41,7 @@ from tests.launch.workers.bodies import (
     one_leaves,
     progress,
     progress_amid_progress,
+    progress_of_threads,
     puts_its_rank,
     raises,
     raises_long,
@@ -104,10 +105,11 @@ def test_progress_comes_in_order_and_in_the_parent(size):
         assert [p for r, p in seen if r == rank] == [(rank, n) for n in range(50)]
 
 
-def handlers_report_too(size, **where):
+@pytest.mark.parametrize("size", [1, 2])
+def test_a_signal_handler_reports_amid_a_report(size):
     heard = []
     launched = launch(
-        progress_amid_progress, size, on_progress=lambda *report: heard.append(report), **where
+        progress_amid_progress, size, on_progress=lambda *report: heard.append(report)
     )
     for rank, calls in enumerate(launched.values):
         of_rank = [payload for who, payload in heard if who == rank]
@@ -116,9 +118,12 @@ def handlers_report_too(size, **where):
         assert sorted(of_handlers) == list(range(calls))  # one handler may interrupt another
 
 
-@pytest.mark.parametrize("size", [1, 2])
-def test_a_signal_handler_reports_amid_a_report(size):
-    handlers_report_too(size)
+def test_threads_of_a_rank_report_whole_messages():
+    heard = []
+    launch(
+        progress_of_threads, 2, on_progress=lambda rank, payload: heard.append((rank, *payload[:2]))
+    )
+    assert sorted(heard) == [(r, t, n) for r in range(2) for t in range(4) for n in range(50)]
 
 
 def test_progress_outside_a_worker_is_nothing():

@@ -24,6 +24,8 @@ def meet(
     config: TcpConfig,
     listener: socket.socket | None = None,
     meanwhile: Callable[[], None] | None = None,
+    *,
+    listens: bool = False,
 ) -> Iterator[Participant]:
     """Attach all ranks to rank 0; in the ``with`` block they exchange parts, and link.
 
@@ -34,8 +36,12 @@ def meet(
     as rank 0 does. ``InitializationFailed`` is raised if ranks are missing, refused or lost. Rank 0
     listens at ``listener`` instead of opening one; the listener is closed in any case.
     ``meanwhile`` is called every ``LOOK_S``, and an exception of ``meanwhile`` ends the rendezvous.
+    If rank 0 ``listens`` by now, a worker that it refuses a connection gives up at once.
     """
-    participant = Coordinator(config, listener) if config.rank == 0 else Joiner(config)
+    if config.rank == 0:
+        participant: Participant = Coordinator(config, listener)
+    else:
+        participant = Joiner(config, listens=listens)
     try:
         with contextlib.closing(participant):
             try:

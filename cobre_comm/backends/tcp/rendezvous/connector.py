@@ -26,10 +26,14 @@ NOBODY = ConnectionRefusedError, ConnectionResetError
 
 
 class Attempts:
-    """The attempts to reach a rank, for the error message."""
+    """The attempts to reach a rank, for the error message.
 
-    def __init__(self, rank: int) -> None:
+    If the rank ``listens`` by now, it will do so no more once there is nobody.
+    """
+
+    def __init__(self, rank: int, *, listens: bool = False) -> None:
         self.rank = rank
+        self._listens = listens
         self._began = running_s()
         self._count = 0
         self._last: dict[str, str] = {}
@@ -41,6 +45,8 @@ class Attempts:
         error of an earlier attempt is kept.
         """
         self._count += 1
+        if self._listens and isinstance(error, NOBODY):
+            raise error
         if where in self._last and isinstance(error, NOBODY):
             return
         text = error.strerror if isinstance(error, OSError) else None

@@ -114,13 +114,13 @@ class Coordinator(Participant):
 
     def _tell_all(self) -> None:
         """Send every worker what it must know of the job."""
-        machines = Counter([this_machine(), *map(machine_of, self._processes.values())])
+        machines = Counter([this_machine(), *map(machine_of, self.processes.values())])
         self.links.ranks_here = machines[this_machine()]
         default = EAGER_BYTES if len(machines) == 1 else FAR_EAGER_BYTES
         eager_bytes = self._config.eager_bytes
         self.links.eager_bytes = default if eager_bytes is None else eager_bytes
         job = messages.JobMessage(self.links.eager_bytes, 0, self._secret)
-        here = {rank: machines[machine_of(each)] for rank, each in self._processes.items()}
+        here = {rank: machines[machine_of(each)] for rank, each in self.processes.items()}
         self._say({rank: job._replace(ranks_here=count).pack() for rank, count in here.items()})
 
     def _say(self, frames: dict[int, bytes], *, last: bool = False) -> None:

@@ -50,7 +50,7 @@ class Participant(Group):
         self.links = Links()
         self._config = config
         self._token = (config.token or "").encode(errors="surrogateescape")
-        self._processes: dict[int, bytes] = {}  # by rank: the identity of its process
+        self.processes: dict[int, bytes] = {}  # by rank: the identity of its process
         self._loop = TaskLoop()
         self._acceptor: Acceptor | None = None
         self._listeners: list[socket.socket] = []
@@ -104,7 +104,7 @@ class Participant(Group):
 
     def _admit(self, peer: Handshake, sock: socket.socket, address: Address) -> None:
         self.links.put(peer.rank, peer.purpose, sock)
-        self._processes[peer.rank] = peer.process
+        self.processes[peer.rank] = peer.process
 
     def listen_again(self) -> socket.socket:
         """Return a socket at a free port of the address at which this rank has listened before."""
@@ -140,7 +140,7 @@ class Participant(Group):
         self.links.keep_only(own)
         if has_room(len(self.links.control)):
             for rank in self.links.control:
-                self.links.watch(rank, self._processes[rank])
+                self.links.watch(rank, self.processes[rank])
 
     def _tell(self, rank: int, control: socket.socket, frame: bytes) -> Task[None]:
         """Send a frame on a control link."""

@@ -28,8 +28,9 @@ NAMED = 3  # ranks that could not be reached, in one message
 class Joiner(Participant):
     """A worker in the rendezvous: any rank but 0."""
 
-    def __init__(self, config: TcpConfig) -> None:
+    def __init__(self, config: TcpConfig, *, listens: bool = False) -> None:
         super().__init__(config)
+        self._rank_0_listens = listens
         self._opening: set[Attempts] = set()
 
     def attach(self) -> None:
@@ -72,7 +73,7 @@ class Joiner(Participant):
 
     def _open_control(self) -> socket.socket:
         """Return the control link to rank 0."""
-        config, attempts = self._config, Attempts(0)
+        config, attempts = self._config, Attempts(0, listens=self._rank_0_listens)
         host = config.coordinator or ""  # required of workers
 
         def why_not() -> str:
@@ -100,7 +101,7 @@ class Joiner(Participant):
 
         def admit(sock: socket.socket, process: bytes) -> None:
             self.links.put(peer, purpose, sock)
-            self._processes[peer] = process
+            self.processes[peer] = process
             self._opening.remove(attempts)
 
         self._opening.add(attempts)

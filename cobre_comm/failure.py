@@ -26,11 +26,18 @@ from cobre_kernels.collective.calls import (
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.machine.record import WORD_BYTES, View, peek_now, poke_now
 
-from cobre_comm.arguments.mistakes import CONTIGUOUS, COUNTS, OP, OUTPUT, explained
-from cobre_comm.contract.derived import RECV_HINT
-from cobre_comm.contract.shared_region import CLOSED, outside_region
-from cobre_comm.contract.work import CLOSED as WORK_CLOSED
-from cobre_comm.contract.work import RESET_MEANWHILE
+from cobre_comm.arguments.mistakes import (
+    CONTIGUOUS,
+    COUNTS,
+    OP,
+    OUTPUT,
+    RECV_HINT,
+    REGION_IS_CLOSED,
+    WORK_IS_CLOSED,
+    WORK_IS_RESET,
+    explained,
+    outside_region,
+)
 from cobre_comm.errors import (
     CollectiveFailed,
     InvalidBufferSize,
@@ -198,9 +205,9 @@ _UNUSABLE = {
     status.IS_FORKED: "this process was forked after the communicator was made, so it is not a "
     "rank of it; create a communicator in each process, or start processes with spawn",
     status.IS_FINALIZED: "MPI has been finalized; close communicators before MPI.Finalize()",
-    status.REGION_IS_CLOSED: CLOSED,
-    status.WORK_IS_CLOSED: WORK_CLOSED,
-    status.WORK_IS_RESET: RESET_MEANWHILE,
+    status.REGION_IS_CLOSED: REGION_IS_CLOSED,
+    status.WORK_IS_CLOSED: WORK_IS_CLOSED,
+    status.WORK_IS_RESET: WORK_IS_RESET,
 }
 
 # The problem with the arguments of a refused call, by its status.

@@ -47,7 +47,7 @@ class Offer(NamedTuple):
 
     def row(self) -> NDArray[np.uint8]:
         """Return the offer as bytes; all offers have the same length."""
-        return np.frombuffer(_WIRE.pack(*self), dtype=np.uint8)
+        return np.array(list(_WIRE.pack(*self)), dtype=np.uint8)
 
     def of(self, file: Descriptor) -> Offer:
         """Return the offer with the place of an open file of this process."""

@@ -7,16 +7,21 @@ rank then moves to the network of its own host. So all ranks stay children of on
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from bench.jobs import run_job
 from bench.plan import NO_LIMIT, OPEN_MPI_OVER_TCP, Job
 from bench.ranks.job import take_all
 from bench.ranks.world import COORDINATOR, NODES
 from tests.network.hosts import MPI_ON_CABLE, Network, inside
 
 
-def run_on_hosts(job: Job, *args: object) -> dict:
-    """Run the ranks of a job on the hosts that its cables connect; return the value of rank 0."""
+@contextmanager
+def on_hosts(job: Job) -> Iterator[tuple[list[str], dict[str, str]]]:
+    """Make the hosts that the cables of a job connect, and be on the first of them meanwhile.
+
+    The names of the hosts of all ranks, and variables of these ranks, are what the job needs.
+    """
     places = job.places
     with Network(max(places) + 1) as network:
         for host in network.hosts:
@@ -28,9 +33,8 @@ def run_on_hosts(job: Job, *args: object) -> dict:
             COORDINATOR: network.hosts[0].address,
             NODES: ",".join(map(str, places)),
         }
-        hosts = [names[place] for place in places]
         with inside(names[0]):
-            return run_job(job, take_there, hosts, *args, **environment)
+            yield [names[place] for place in places], environment
 
 
 def take_there(comm, hosts: list[str], *args: object) -> dict:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
+from bench.hosts import on_hosts, take_there
 from bench.peers import library_of, require
 from bench.plan import BACKENDS, COMPARED, GLOO, IN_REGION, Figure, Job, Options
 from bench.ranks.job import take_all
@@ -86,9 +87,8 @@ def take_measurements(job: Job, measurements: list, options: Options) -> dict:
         require(job.library)
     args = job.library, job.program, measurements, options
     if job.cable:
-        from bench.hosts import run_on_hosts
-
-        return run_on_hosts(job, *args)
+        with on_hosts(job) as (hosts, environment):
+            return run_job(job, take_there, hosts, *args, **environment)
     return run_job(job, take_all, *args)
 
 

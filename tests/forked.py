@@ -70,6 +70,21 @@ def start(act):
     return pid
 
 
+def become_alone(stdin, stdout, stderr, kept=()):
+    """Leave the session and the handler of Ctrl-C of the process that forked this one.
+
+    These descriptors remain: the three, as 0, 1 and 2, and those that are kept.
+    """
+    os.setsid()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number, descriptor in enumerate((stdin, stdout, stderr)):
+        os.dup2(descriptor, number)
+    begin = 3
+    for number in (*sorted(kept), os.sysconf("SC_OPEN_MAX")):
+        os.closerange(begin, number)
+        begin = number + 1
+
+
 def exit_code(act):
     """Call a function and Python's exit functions; return the exit code, as of an interpreter."""
     code = 0

@@ -1,7 +1,8 @@
-"""Errors of wrong arguments that name their section of the page of common mistakes.
+"""What Python and ``@njit`` code say of a wrong call alike, and errors that name their section.
 
-``TypeError`` and ``ValueError`` are Python's own, so these classes have no section of their own, as
-the errors of this package have. A word of its title finds a section: ``cobre-comm explain list``.
+The section is one of the page of common mistakes. ``TypeError`` and ``ValueError`` are Python's
+own, so these classes have no section of their own, as the errors of this package have. A word of
+its title finds a section: ``cobre-comm explain list``.
 """
 
 from __future__ import annotations
@@ -35,6 +36,14 @@ WORDS = (
     LAUNCH,
 )
 
+RECV_HINT = "recv needs size * send.size elements"
+REGION_IS_CLOSED = "this shared region is closed; create another one"
+WORK_IS_CLOSED = "this work is closed; create another one"
+WORK_IS_RESET = (
+    "another thread of this rank resets this work, or did during the claim; let all threads of the "
+    "rank finish their claims before one resets"
+)
+
 Mistake = TypeVar("Mistake", TypeError, ValueError)
 
 
@@ -42,3 +51,11 @@ def explained(error: Mistake, word: str) -> Mistake:
     """Return the error with a last line that says where cause and cure are."""
     error.add_note(f"more: cobre-comm explain {word}")
     return error
+
+
+def outside_region(start: int, stop: int, length: int) -> ValueError:
+    """Return the error of a part that is not inside a region."""
+    said = f"block [{start}, {stop}) is not inside a region of length {length}"
+    if stop < start:
+        said += "; the second number is where the block ends, and no number of rows"
+    return ValueError(said)

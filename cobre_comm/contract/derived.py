@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre_comm.arguments.arrays import plain_array
-from cobre_comm.arguments.mistakes import LIST, explained
+from cobre_comm.arguments.mistakes import LIST, RECV_HINT, explained
 from cobre_comm.arguments.numbers import as_integer
 from cobre_comm.errors import InvalidBufferSize
 from cobre_comm.reduce_op import ReduceOp
@@ -21,7 +21,6 @@ _OPS = {"sum": ReduceOp.SUM, "min": ReduceOp.MIN, "max": ReduceOp.MAX}
 _FLOAT64, _INT64 = np.dtype(np.float64), np.dtype(np.int64)
 
 ARRAY_HINT = "reduce an array by comm.allreduce(send, recv, ReduceOp.{})"
-RECV_HINT = "recv needs size * send.size elements"
 LARGEST_SHARED = 2**62  # elements of a layout; beyond that an end would not fit 64 bits
 SHARED_HINT = f"n must be from 0 to {LARGEST_SHARED}, and so must width and n * width"
 

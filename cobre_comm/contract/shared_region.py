@@ -13,7 +13,14 @@ from cobre_kernels.machine.access import store_word_kernel
 from numpy.typing import NDArray
 
 from cobre_comm.arguments.arrays import REGION_IS_NO_ARRAY
-from cobre_comm.arguments.mistakes import DTYPE, OBJECTS, REGION, explained
+from cobre_comm.arguments.mistakes import (
+    DTYPE,
+    OBJECTS,
+    REGION,
+    REGION_IS_CLOSED,
+    explained,
+    outside_region,
+)
 from cobre_comm.arguments.numbers import as_integer, describe
 from cobre_comm.contract.closing import Closing
 from cobre_comm.contract.numba_types import LateType
@@ -25,7 +32,6 @@ Lengths = tuple[int, ...]
 LARGEST_BYTES = 2**62
 MOST_AXES = 64  # of NumPy 2
 LEADER, OWNER, INTERLEAVE = PLACEMENTS = ("leader", "owner", "interleave")
-CLOSED = "this shared region is closed; create another one"
 
 
 class RegionOwner(Protocol):
@@ -106,7 +112,7 @@ class SharedRegion(Closing):
 
     def _open_memory(self) -> NDArray[Any]:
         if self._memory is None:
-            raise InvalidCommunicator(CLOSED)
+            raise InvalidCommunicator(REGION_IS_CLOSED)
         return self._memory
 
     def as_slice(self) -> NDArray[Any]:
@@ -129,7 +135,7 @@ class SharedRegion(Closing):
         array([0., 0.])
         """
         if self._readable is None:
-            raise InvalidCommunicator(CLOSED)
+            raise InvalidCommunicator(REGION_IS_CLOSED)
         return self._readable
 
     def as_mut_slice(self) -> NDArray[Any]:
@@ -296,14 +302,6 @@ def heap_zeros(shape: Lengths, dtype: np.dtype[Any]) -> NDArray[Any]:
         return np.zeros(shape, dtype=dtype)
     except (MemoryError, ValueError) as error:
         raise AllocationFailed(math.prod(shape) * dtype.itemsize, str(error)) from error
-
-
-def outside_region(start: int, stop: int, length: int) -> ValueError:
-    """Return the error of a part that is not inside a region."""
-    said = f"block [{start}, {stop}) is not inside a region of length {length}"
-    if stop < start:
-        said += "; the second number is where the block ends, and no number of rows"
-    return ValueError(said)
 
 
 def region_layout(shape: Any, dtype: Any, placement: Any) -> tuple[Lengths, np.dtype[Any]]:

@@ -28,11 +28,6 @@ from cobre_comm.reports.tracebacks import methods_tell_callers
 
 logger = logging.getLogger("cobre_comm")
 
-CLOSED = "this work is closed; create another one"
-RESET_MEANWHILE = (
-    "another thread of this rank resets this work, or did during the claim; let all threads of the "
-    "rank finish their claims before one resets"
-)
 SECOND_PASS = (
     "a second loop over a work gets no item: each item is given out once in a round; begin another "
     "round by work.reset() on all ranks before the loop"

@@ -214,13 +214,8 @@ class Job:
 
 
 def _become_alone(path):
-    """Leave the descriptors, the signals and the group of the process that forked this one."""
-    os.setsid()
+    """Leave what belongs to the process that forked this one; write to a file."""
     out = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
-    null = os.open(os.devnull, os.O_RDONLY)
-    for number, fd in ((0, null), (1, out), (2, out)):
-        os.dup2(fd, number)
-    os.closerange(3, 4096)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    forked.become_alone(os.open(os.devnull, os.O_RDONLY), out, out)
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     os.chdir(ROOT)

@@ -7,7 +7,6 @@ of an MPI are started by its mpiexec, as ever.
 
 import atexit
 import os
-import signal
 import sys
 import warnings
 
@@ -21,7 +20,8 @@ from cobre_comm.testing.plugin import Pools
 from cobre_comm.testing.ranks import bodies, compile_once
 from cobre_comm.testing.ranks.members import RankJob
 from cobre_comm.testing.ranks.pool import RankPool
-from tests.forked import exit_code, load, start
+from cobre_comm.testing.ranks.start_job import start_job
+from tests.forked import become_alone, exit_code, load, start
 
 
 class Forked:
@@ -31,7 +31,8 @@ class Forked:
         self.returncode = None
         sys.stdout.flush()
         sys.stderr.flush()
-        self.pid = start(lambda: be_rank(env, *pass_fds, stdin, stdout, stderr))
+        standard = stdin, stdout, stderr
+        self.pid = start(lambda: be_rank(env, standard, pass_fds))
 
     def poll(self):
         return self._wait(os.WNOHANG)
@@ -49,19 +50,14 @@ class Forked:
         return self.returncode
 
 
-def be_rank(env, pipe, *standard):
+def be_rank(env, standard, kept):
     """Leave behind what belongs to pytest, and be a rank; return the exit code."""
-    os.setsid()
     let_signals_come(set())
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    become_alone(*standard, kept=kept)
     os.environ.clear()
     os.environ.update(env)
     # Another test may have started numba's threads, and their number cannot change after that.
     os.environ["NUMBA_NUM_THREADS"] = str(numba.config.NUMBA_NUM_THREADS)
-    for number, descriptor in enumerate(standard):
-        os.dup2(descriptor, number)
-    os.closerange(3, pipe)
-    os.closerange(pipe + 1, os.sysconf("SC_OPEN_MAX"))
     sys.stdin, sys.stdout, sys.stderr = (
         open(number, mode, closefd=False)  # noqa: SIM115  # as long as the process
         for number, mode in enumerate(("r", "w", "w"))
@@ -85,10 +81,7 @@ class ForkedJob(RankJob):
 class ForkedPool(RankPool):
     def _start(self):
         load()
-        job = ForkedJob(BackendName.parse(self.backend).kind, self.size)
-        for rank in range(self.size):
-            job.start(rank, self._env)
-        return job
+        return start_job(self.backend, self._env, [{} for _ in range(self.size)], ForkedJob)
 
 
 class ForkedPools(Pools):

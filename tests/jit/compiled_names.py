@@ -7,11 +7,12 @@ import json
 import warnings
 
 import numpy as np
-from cobre_kernels.machine.own_names import _told
+from cobre_kernels.machine.compiling.own_names import _told
 from numba import njit
 from numba.core import event  # noqa: TID251  # its public listeners have no other name
 
-from cobre_comm import BackendKind, create_communicator, random, routine
+from cobre_comm import BackendKind, create_communicator, random
+from cobre_comm.contract.routine import routine
 from cobre_comm.testing.cases import calls
 from cobre_comm.testing.cases.errors import wrong_calls
 

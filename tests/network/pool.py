@@ -25,11 +25,14 @@ class HostedPool(RankPool):
         return super().run_outcomes(body, *args, env=env, **keywords)
 
     def _start(self):
-        job = RankJob("tcp", len(self._hosts))
-        for rank, host in enumerate(self._hosts):
-            with host.inside():
-                job.start(rank, self._env)
-        return job
+        hosts = self._hosts
+
+        class OnHosts(RankJob):
+            def start(self, rank, environment):
+                with hosts[rank].inside():
+                    super().start(rank, environment)
+
+        return start_job(self.backend, self._env, [{} for _ in hosts], OnHosts)
 
 
 class MpiHostedPool(RankPool):

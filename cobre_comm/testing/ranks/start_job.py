@@ -12,15 +12,19 @@ def start_job(
     backend: str,
     environment: Mapping[str, str],
     rank_environments: Sequence[Mapping[str, str]],
+    job_class: type[RankJob] = RankJob,
 ) -> RankJob:
-    """Start a process for each environment of a rank; ``environment`` is added to each of them."""
+    """Start a process for each environment of a rank; ``environment`` is added to each of them.
+
+    ``job_class`` makes the job where ranks are children of this process.
+    """
     name = BackendName.parse(backend)
     if name.is_mpi:
         from cobre_comm.testing.ranks.mpi_job import MpiJob
 
         # Which MPI it is must be known before the processes begin; the rest may come later.
         return MpiJob({**name.environment(), **environment}, rank_environments)
-    job = RankJob(name.kind, len(rank_environments))
+    job = job_class(name.kind, len(rank_environments))
     try:
         for rank, own in enumerate(rank_environments):
             job.start(rank, {**environment, **own})

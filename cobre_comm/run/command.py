@@ -183,7 +183,7 @@ def _add_output(parser: Parser) -> None:
 def _add_nodes(parser: Parser) -> None:
     add = parser.add_argument_group(
         "several machines",
-        "a launcher on each, with one secret in COBRE_TCP_TOKEN, and the same options but --node-rank",
+        "a launcher on each, with one COBRE_TCP_TOKEN, and the same options but --node-rank",
     ).add_argument
     add("--nnodes", type=int, metavar="N", help="number of machines")
     add("--node-rank", type=int, metavar="K", help="which this is, from 0 on")

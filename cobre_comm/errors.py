@@ -516,9 +516,9 @@ class WorkerError(Explained):
             said = f"{named(self.ranks)} raised {type(self.inner).__name__}: {self.inner}"
         elif self.exit_code is None:
             return (
-                f"rank {self.rank} ended before it had sent a value; its exit code is not known, "
-                "because this process ignores SIGCHLD or has waited for all of its children, or "
-                "because the rank was a worker of an executor"
+                f"rank {self.rank} ended before it had sent a value; its exit code is not known: "
+                "it was a worker of an executor, or this process ignores SIGCHLD or has waited for "
+                "all of its children"
             )
         else:
             said = how_ended(f"rank {self.rank}", self.exit_code)

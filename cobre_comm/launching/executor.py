@@ -101,9 +101,10 @@ def _assemble(meeting: Coordinator, futures: list[Any]) -> None:
             raise TypeError("two ranks have come in one process; a rank needs a worker of its own")
         meeting.exchange(bytes(PLACE_BYTES), last=True)
     except InitializationFailed as error:
-        if error.ranks:  # lost
-            raise WorkerError(error.ranks[0] - 1, None) from error
-        raise
+        if not error.ranks:
+            raise
+        lost = error.ranks[0] - 1
+        raise RuntimeError(f"the executor could not run rank {lost}: it has left") from error
 
 
 def _outcomes(meeting: Coordinator, futures: list[Any]) -> dict[int, Done]:

@@ -13,10 +13,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from cobre_comm import CollectiveFailed, WorkerError, launch
+from cobre_comm import CollectiveFailed, InitializationFailed, TcpConfig, WorkerError, launch
 from cobre_comm.backends.tcp.process import IDENTITY, this_machine
 from cobre_comm.launching import executor as executors
 from cobre_comm.launching.replies import Failed
+from cobre_comm.processes.job import Job
+from cobre_comm.processes.port import LOOPBACK, ReservedPort
 from cobre_comm.testing.cases.waiting import wait_until
 from tests.launch.workers.bodies import (
     add,
@@ -118,6 +120,13 @@ def test_processes_of_two_containers_are_two(namespaces, refused):
         executors._assemble(meeting, [concurrent.futures.Future() for _ in who])
 
 
+def test_a_task_of_a_launch_that_has_given_up_ends_at_once():
+    refused = pytest.raises(InitializationFailed, match=r"start: \[Errno \d+\] Connection refused")
+    with ReservedPort() as nobody_listens, refused:
+        config = TcpConfig(rank=1, size=2, coordinator=LOOPBACK, port=nobody_listens.port)
+        executors.run_rank(config, Job(1, "tcp"), add, (1,))
+
+
 class Threads(concurrent.futures.Executor):
     """An executor that does not look as if its workers were threads."""
 
@@ -128,6 +137,14 @@ class Threads(concurrent.futures.Executor):
 def test_two_ranks_in_one_process_are_refused():
     with pytest.raises(TypeError, match="two ranks have come in one process"):
         launch(add, 2, args=(1,), executor=Threads())
+
+
+def test_a_rank_that_leaves_before_all_have_arrived():
+    def attach():
+        raise InitializationFailed("tcp", "rank 2 ended before all ranks had attached", [2])
+
+    with pytest.raises(RuntimeError, match="could not run rank 1: it has left"):
+        executors._assemble(SimpleNamespace(attach=attach), [])
 
 
 def test_fewer_workers_than_ranks_are_refused(pool):

@@ -548,11 +548,15 @@ def signal_name(number: int) -> str:
 
 
 def named(ranks: Iterable[int]) -> str:
-    """Return the names of ranks: ``rank 2``, ``ranks 0 and 1``, ``ranks 0-2 and 5``."""
+    """Return the names of ranks: ``rank 2``, ``ranks 0 and 1``, ``ranks 0-2 and 5``.
+
+    Where no rank is known, it is ``another rank``.
+    """
     numbers = sorted(ranks)
-    words = runs(numbers, SHORTEST_RUN)
-    joined = f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else words[0]
-    return f"ranks {joined}" if len(numbers) > 1 else f"rank {joined}"
+    if len(numbers) < 2:
+        return f"rank {numbers[0]}" if numbers else "another rank"
+    *others, last = runs(numbers, SHORTEST_RUN)
+    return f"ranks {', '.join(others)} and {last}" if others else f"ranks {last}"
 
 
 def runs(numbers: Iterable[int], shortest: int = 2) -> list[str]:

@@ -43,6 +43,7 @@ from cobre_comm.errors import (
     InvalidBufferSize,
     InvalidCommunicator,
     InvalidRoot,
+    named,
 )
 from cobre_comm.journal.copied import describe
 from cobre_comm.journal.telling import raised_by, tell
@@ -64,11 +65,6 @@ _REASONS = {
         "cannot be reached any more (their machines or the network)",
     ),
 }
-
-
-def _ranks(numbers: list[int]) -> str:
-    names = [f"rank {number}" for number in numbers] or ["another rank"]
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 class _Worded(NamedTuple):
@@ -319,7 +315,7 @@ def _collective_failure(comm: View, outcome: int) -> BaseException:
     return CollectiveFailed(
         operation,
         0,
-        f"{_ranks(late)} did not come within {comm.waited_ns / 1e9:.3g} s; if that is only slow, "
+        f"{named(late)} did not come within {comm.waited_ns / 1e9:.3g} s; if that is only slow, "
         f"raise {variable} (seconds, 0 for no limit)",
         late,
     )
@@ -329,8 +325,8 @@ def _loss(comm: View, lost: dict[int, int]) -> str:
     """Say why ranks are lost; ranks whose exception is known come first."""
     raised = {rank: words for rank in lost if (words := raised_by(comm, rank))}
     gone = {rank: reason for rank, reason in lost.items() if rank not in raised}
-    said = [f"{_ranks(ranks)} raised {words}" for ranks, words in alike(raised)]
-    said += [f"{_ranks(ranks)} {_REASONS[why][len(ranks) > 1]}" for ranks, why in alike(gone)]
+    said = [f"{named(ranks)} raised {words}" for ranks, words in alike(raised)]
+    said += [f"{named(ranks)} {_REASONS[why][len(ranks) > 1]}" for ranks, why in alike(gone)]
     whom = "it" if len(gone) == 1 else "them"
     return "; ".join(said) + (f", while others waited for {whom}" if gone else "")
 
@@ -381,7 +377,7 @@ def _disagreement(comm: View, operation: str) -> CollectiveFailed:
     for rank, words in described.items():
         if words in as_usual and calls[rank][:2] != usual:  # only a hash differs
             described[rank] = f"{words} otherwise"
-    told = "; ".join(f"{_ranks(ranks)} {what}" for ranks, what in alike(described))
+    told = "; ".join(f"{named(ranks)} {what}" for ranks, what in alike(described))
     is_one_signature = len({call[0] for call in calls.values()}) == 1
     hint = _DIFFERENCES.get(usual[0] & 0xFF, "") if is_one_signature else ""
     return CollectiveFailed(operation, 0, f"ranks disagree{hint}: {told}", at_fault)

@@ -16,8 +16,8 @@ from cobre_kernels.machine import libc
 from cobre_kernels.machine.record import View
 from numpy.typing import NDArray
 
+from cobre_comm.errors import named
 from cobre_comm.journal.telling import tell, tell_call
-from cobre_comm.journal.texts import runs_of
 
 TOLD_RANKS = 4  # a line reports the calls of so many late ranks at most
 
@@ -44,7 +44,7 @@ def _write(comm: View, marks: NDArray[np.int64], kept: tuple[object, ...]) -> No
     if not waited:  # a later line, due meanwhile, has found that all ranks had arrived
         return
     late, is_one = sorted(waited), len(waited) == 1
-    who = f"rank {runs_of(late, ',')}"
+    who = named(late)
     if min(waited.values()) < 0:  # see _mark_node of nodes/waiting.py
         who += ", or another rank of its node," if is_one else ", or other ranks of their nodes,"
     who += " is late" if is_one else " are late"

@@ -37,8 +37,7 @@ from numpy.typing import NDArray
 
 from cobre_comm.backends.agreement import Group
 from cobre_comm.backends.split import Part
-from cobre_comm.errors import CollectiveFailed
-from cobre_comm.journal.texts import ranks_text
+from cobre_comm.errors import CollectiveFailed, named
 
 SHRINK = "shrink"  # the operation that errors name
 
@@ -113,7 +112,7 @@ class Council(Group):
     def time_over(self, late: Collection[int]) -> Roll:
         """Return the roll of a call in which members that live have not answered in time."""
         problem = (
-            f"{ranks_text(late)} did not call shrink within {self.limit_s:g} s; all survivors call "
+            f"{named(late)} did not call shrink within {self.limit_s:g} s; all survivors call "
             f"it once they have CollectiveFailed, or raise {self._variable}"
         )
         return Roll({}, problem, late)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cobre_comm.errors import named
 from cobre_comm.journal.copied import OUTSIDE_ROW, OWN_ROW
 from cobre_comm.journal.stats import (
     NO_CALLS,
@@ -18,7 +19,6 @@ from cobre_comm.journal.texts import (
     aligned,
     bytes_text,
     mean,
-    runs_of,
     seconds_text,
     spread_text,
 )
@@ -112,8 +112,7 @@ def _of(ranks: Sequence[Stats]) -> str:
     if len(known) == size:
         return "1 rank" if size == 1 else f"{size} ranks"
     missing = [rank for rank in range(size) if rank not in known]
-    seen, unseen = runs_of(known, ", "), runs_of(missing, ", ")
-    return f"ranks {seen} of {size}; without {unseen}, which this rank cannot read"
+    return f"{named(known)} of {size}; without {named(missing)}, which this rank cannot read"
 
 
 def _straggler(

@@ -1,23 +1,11 @@
-"""Times, bytes and ranks as text, and rows as aligned lines."""
+"""Times and bytes as text, and rows as aligned lines."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from math import fsum
 
-from cobre_comm.errors import runs
-
 UNITS = ("bytes", "KB", "MB", "GB", "TB")
-
-
-def runs_of(numbers: Sequence[int], separator: str) -> str:
-    """Return ascending numbers as in ``0-3,8``."""
-    return separator.join(runs(numbers))
-
-
-def ranks_text(ranks: Collection[int]) -> str:
-    """Return the words for some ranks, as in ``rank 2`` or ``ranks 0, 3-5``."""
-    return f"{'rank' if len(ranks) == 1 else 'ranks'} {runs_of(sorted(ranks), ', ')}"
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:

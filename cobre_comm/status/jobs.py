@@ -9,8 +9,8 @@ from typing import NamedTuple
 from cobre_kernels.collective.seeing.journal import ANOTHER_NODE, CLOSED_WELL
 
 from cobre_comm.backends import SPECS
+from cobre_comm.errors import named
 from cobre_comm.journal.stats import Stats, stats_of
-from cobre_comm.journal.texts import ranks_text
 from cobre_comm.status.find import SeenRank
 
 _NAMES = {spec.number: spec.name for spec in SPECS}
@@ -111,7 +111,7 @@ def waits(ranks: Sequence[SeenRank]) -> list[str]:
         if culprit is not None and culprit.journal.awaited is not None and not _is_still(culprit):
             continue  # it waits for another one
         since = max(age_s(s.journal.read_ns, s.journal.awaited_since_ns) for s in those)
-        names = ranks_text([seen.journal.rank for seen in those])
+        names = named([seen.journal.rank for seen in those])
         lines.append(f"rank {rank}, by {names}, for {since:.1f} s{_why(culprit)}")
     return lines
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from cobre_comm.errors import named
 from cobre_comm.journal.tables import table_of_phases
-from cobre_comm.journal.texts import runs_of
 from cobre_comm.status.find import SeenRank
 from cobre_comm.status.jobs import SeenJob, age, doing, state_of, waits
 
@@ -21,7 +21,7 @@ def _describe(job: SeenJob) -> str:
     head += f", {job.size} rank{'s' if job.size > 1 else ''}"
     lines = [head, *(f"  rank {seen.journal.rank:<4}{_line(seen)}" for seen in job.ranks)]
     if job.unseen:
-        lines.append(f"  not seen (elsewhere, or ended): rank {runs_of(job.unseen, ',')}")
+        lines.append(f"  not seen (elsewhere, or ended): {named(job.unseen)}")
     lines += [f"  waited for: {wait}" for wait in waits(job.ranks)]
     lines += _reported(job.ranks)
     return "\n".join([*lines, *(f"  {line}" for line in table_of_phases(job.stats()))])

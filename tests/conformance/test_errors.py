@@ -23,7 +23,9 @@ from cobre_comm import (
     failure,
 )
 from cobre_comm.cli import main
+from cobre_comm.errors import named
 from cobre_comm.explain import sections
+from cobre_comm.testing.cases.faults.survivors import ranks_in
 
 pytestmark = pytest.mark.quick
 # Class, arguments, fields, words of the message.
@@ -166,6 +168,15 @@ def test_the_page_has_what_a_refused_call_and_a_lost_rank_say():
     words = [*fates, *failure._HINTS.values(), failure.RECV_HINT]
     first = [re.split(r"[;(]| of (?=SUM)", each)[0].strip() for each in words]
     assert not [each for each in first if each.removeprefix("root ") not in page]
+
+
+def test_ranks_have_the_fewest_words_that_read_well():
+    words = {
+        (): "another rank", (2,): "rank 2", (0, 1): "ranks 0 and 1", (2, 0, 1): "ranks 0-2",
+        (5, 0, 1, 2): "ranks 0-2 and 5", (0, 1, 3): "ranks 0, 1 and 3",
+    }  # fmt: skip
+    assert {ranks: named(ranks) for ranks in words} == words
+    assert all(ranks_in(f"{said}, 7 of 9") == {*ranks} for ranks, said in words.items())
 
 
 def test_the_two_families_are_apart():

@@ -19,7 +19,7 @@ def two_close(comm, folder):
         (folder / str(comm.rank)).touch()
         return
     wait_for(folder / "2", folder / "3")
-    fate = "rank 2 and rank 3 closed their communicators, while others waited for them"
+    fate = "ranks 2 and 3 closed their communicators, while others waited for them"
     assert str(raises(CollectiveFailed, comm.barrier)) == f"barrier failed: {fate}"
 
 

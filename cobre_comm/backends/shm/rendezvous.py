@@ -48,7 +48,7 @@ from cobre_comm.backends.shm.ownership import (
 )
 from cobre_comm.backends.shm.segment import Segment
 from cobre_comm.config import ShmConfig
-from cobre_comm.errors import AllocationFailed, InitializationFailed
+from cobre_comm.errors import AllocationFailed, InitializationFailed, named
 from cobre_comm.journal.shown import load, store
 from cobre_comm.system.descriptor import Descriptor
 from cobre_comm.system.running_time import running_s
@@ -131,9 +131,8 @@ def _await_followers(config: ShmConfig, segment: Segment) -> None:
         return not absent
 
     def failure() -> str:
-        late = ", ".join(str(r) for r in missing())
         return (
-            f"ranks {late} of {config.size} did not attach to {config.name} within "
+            f"{named(missing())} of {config.size} did not attach to {config.name} within "
             f"{_limit_s(config):g} s; start them with COBRE_SHM_NAME={config.name}"
         )
 

@@ -13,7 +13,7 @@ from cobre_comm.backends.tcp.callers import Callers, Gone, Unreachable
 from cobre_comm.backends.tcp.rendezvous.event_loop import Task, TaskLoop
 from cobre_comm.backends.tcp.spec import TCP
 from cobre_comm.config import TcpConfig
-from cobre_comm.journal.texts import ranks_text
+from cobre_comm.errors import named
 from cobre_comm.reports.launcher import given
 
 SILENT_S = 8.0  # by then it is known whether a machine answers
@@ -71,7 +71,7 @@ class Survivors(Council):
         """Return why ``count`` ranks do not continue without the missing ones."""
         are = "are" if len(missing) > 1 else "is"
         return (
-            f"{ranks_text(missing)} {are} lost or cannot be reached, and the {count} that can are "
+            f"{named(missing)} {are} lost or cannot be reached, and the {count} that can are "
             f"not more than half of {self.size}, nor half of them with rank 0; the others may go on"
         )
 

@@ -253,7 +253,7 @@ def test_a_rank_that_cannot_take_its_pages_is_missing(comm, monkeypatch):
         monkeypatch.setattr(os, "posix_fallocate", refuse)
         is_refused("No space left on device in shared memory")
     else:
-        is_refused("ranks 1 of 2 did not attach", limit_s=1.0)
+        is_refused("rank 1 of 2 did not attach", limit_s=1.0)
 
 
 @on_forks(3, killed=1)

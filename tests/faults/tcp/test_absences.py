@@ -47,9 +47,9 @@ ENDED = "ended before all ranks had attached"
 def test_missing_worker_is_named(new_job):
     job = new_job(4, connect_timeout_ms=SHORT_MS).start(0, 2)
     results = job.wait()
-    check(results[0], "ranks 1, 3 of 4 did not attach", LOOPBACK, str(job.port),
+    check(results[0], "ranks 1 and 3 of 4 did not attach", LOOPBACK, str(job.port),
           "COBRE_TCP_CONNECT_TIMEOUT_MS", "COBRE_TCP_PORT")  # fmt: skip
-    check(results[2], f"rank 0 {ENDED}", "1, 3")
+    check(results[2], f"rank 0 {ENDED}", "1 and 3")
     assert results[0].ranks == ()
     assert results[2].ranks == (0,)
     assert job.took_s[0] >= SHORT_S
@@ -61,8 +61,8 @@ def test_early_worker_waits_until_rank_0_gives_up(new_job, monkeypatch):
     job = new_job(3, connect_timeout_ms=2 * SHORT_MS).start(1)
     time.sleep(SHORT_S / 2)
     results = job.start(0).wait()
-    check(results[0], "ranks 2 of 3")
-    check(results[1], "ranks 2 of 3")
+    check(results[0], "rank 2 of 3")
+    check(results[1], "rank 2 of 3")
 
 
 def test_missing_rank_0(new_job):
@@ -165,7 +165,7 @@ def test_worker_that_no_peer_reaches_says_so(new_job):
     with attach(job, 2) as client:
         assert ask_for_peers(client) == tags.PEERS
         results = job.wait()
-    check(results[1], "rank 1 was not reached by ranks 2", "firewall")
+    check(results[1], "rank 1 was not reached by rank 2", "firewall")
 
 
 def within(milliseconds, **more):
@@ -231,7 +231,7 @@ def struck_while_they_find_their_nodes(folder, moment, how, victim):
         return
     text = str(raises(InitializationFailed, TcpBackend, TcpConfig.from_env()))
     gc.collect()
-    named = f"rank {victim}" if victim == 0 or how != "late" else f"ranks {victim} of 3"
+    named = f"rank {victim}" if victim == 0 or how != "late" else f"rank {victim} of 3"
     assert named in text
     assert ("CONNECT_TIMEOUT" if how == "late" else ENDED) in text
     assert len(descriptors()) <= before

@@ -25,7 +25,7 @@ def test_other_token(new_job, caplog, ours, theirs):
     """The port of rank 0 is closed in the end, which hides nothing of what was said before."""
     job = new_job(3, token=ours, connect_timeout_ms=SHORT_MS).start(0, 1)
     results = job.start(2, token=theirs, connect_timeout_ms=2 * SHORT_MS).wait()
-    check(results[0], "ranks 2 of 3 did not attach")
+    check(results[0], "rank 2 of 3 did not attach")
     check(results[2], "COBRE_TCP_TOKEN", "attempts")
     assert TOKEN not in caplog.text
     assert "another" not in caplog.text

@@ -90,9 +90,9 @@ ASKED = r"cobre-comm: rank 2 still runs; where in its Python code, or in compile
 WHERE = r"cobre-comm: the last words of rank 2, which did not come:\n( {4}.*\n)*"
 STEPS = rf'      File "{HANG}", line \d+ in <module>\n'
 ENTERED = r"barrier\(\) entered [\d.]+ s ago"
-OTHERWISE = r"ranks disagree: rank 0, rank 1 and rank 3 called allreduce\(.*; rank 2 called barrier"
+OTHERWISE = r"ranks disagree: ranks 0, 1 and 3 called allreduce\(.*; rank 2 called barrier"
 WOKEN = (
-    r"barrier failed: rank [013](, rank [13])?( and rank [13])? "
+    r"barrier failed: ranks? [013](, 1)?( and [13])? "
     r"(raised cobre_comm.errors.CollectiveFailed: allreduce failed: ran"
     r"|closed (its communicator|their communicators))"
 )

@@ -71,7 +71,7 @@ def test_it_shows_what_the_ranks_of_a_job_do_and_report():
     assert [rank["phase"] for rank in job["ranks"]] == ["training"] * 3
     assert job["ranks"][1]["state"] == "computing"
     assert job["ranks"][1]["calls"][0]["call"] == f"#{REPORTS} barrier()"
-    assert re.match(r"rank 1, by (rank 0|rank 2|ranks 0, 2), for", job["waits"][0])
+    assert re.match(r"rank 1, by (rank 0|rank 2|ranks 0 and 2), for", job["waits"][0])
     [phase] = [phase for phase in job["phases"] if phase["phase"] == "training"]
     assert phase["computing_s"] > 0
     of_ranks = sum(rank["computing_s"] for rank in job["ranks"])  # none of it outside

@@ -39,7 +39,9 @@ def test_a_stopped_rank_is_named(name):
     with Running("run", "-n", 3, "--backend", kind, *PATIENT, WAIT, "meet", extra=extra) as job:
         pids = {rank: known[0] for rank, known in job.wait_ready(3).items()}
         os.kill(pids[1], signal.SIGSTOP)
-        blamed = r"waited for: rank 1, by (rank 0|rank 2|ranks 0, 2), for [\d.]+ s; it is stopped"
+        blamed = (
+            r"waited for: rank 1, by (rank 0|rank 2|ranks 0 and 2), for [\d.]+ s; it is stopped"
+        )
         said = status_until(job_of(pids[0]), blamed)
         assert f"`kill -CONT {pids[1]}` lets it go on" in said
         head, *lines = said.splitlines()

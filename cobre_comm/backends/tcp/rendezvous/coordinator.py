@@ -21,7 +21,7 @@ from cobre_comm.backends.tcp.rendezvous.participant import LINK_ADVICE, Particip
 from cobre_comm.backends.tcp.rendezvous.protocol import LINK_SHARE
 from cobre_comm.backends.tcp.rendezvous.sockets import BACKLOG, is_loopback, listen_for_workers
 from cobre_comm.config import TcpConfig
-from cobre_comm.errors import InitializationFailed
+from cobre_comm.errors import InitializationFailed, named
 from cobre_comm.system.running_time import running_s
 
 EAGER_BYTES = 64 * 1024  # on one machine; measured, see docs/benchmarks/tcp.md
@@ -151,18 +151,18 @@ class Coordinator(Participant):
         return found
 
     def _why_not_attached(self) -> str:
-        absent = ", ".join(str(r) for r in range(1, self.size) if r not in self._workers)
+        absent = named(rank for rank in range(1, self.size) if rank not in self._workers)
         where = " and ".join(_describe(listener) for listener in self._listeners)
         return (
-            f"ranks {absent} of {self.size} did not attach to rank 0 at {where} within "
+            f"{absent} of {self.size} did not attach to rank 0 at {where} within "
             f"{self._config.connect_timeout_ms} ms; start them with COBRE_TCP_COORDINATOR and "
             f"COBRE_TCP_PORT={self._config.port}, or raise COBRE_TCP_CONNECT_TIMEOUT_MS"
         )
 
     def _why_not_ready(self) -> str:
-        late = ", ".join(str(rank) for rank in sorted(self._workers.keys() - self._frames.keys()))
+        late = named(self._workers.keys() - self._frames.keys())
         return (
-            f"ranks {late} of {self.size} attached, but did not reach all other ranks "
+            f"{late} of {self.size} attached, but did not reach all other ranks "
             f"within {self._config.connect_timeout_ms} ms; {LINK_ADVICE}"
         )
 

@@ -20,6 +20,7 @@ from cobre_comm.backends.tcp.rendezvous.participant import LINK_ADVICE, Particip
 from cobre_comm.backends.tcp.rendezvous.protocol import GRACE_S
 from cobre_comm.backends.tcp.rendezvous.sockets import close_all, listen_for_peers
 from cobre_comm.config import TcpConfig
+from cobre_comm.errors import named
 from cobre_comm.system.running_time import running_s
 
 NAMED = 3  # ranks that could not be reached, in one message
@@ -150,9 +151,9 @@ class Joiner(Participant):
             tried = "; ".join(f"rank {one.rank}: {one}" for one in failed[:NAMED])
             more = f" and {len(failed) - NAMED} more links" if len(failed) > NAMED else ""
             return f"rank {rank} could not connect to {tried}{more}; {LINK_ADVICE}"
-        absent = ", ".join(str(peer) for peer in sorted({peer for peer, _ in acceptor.missing}))
+        absent = named({peer for peer, _ in acceptor.missing})
         at = f"at its port {self._port()}"
-        return f"rank {rank} was not reached by ranks {absent} {at}; {LINK_ADVICE}"
+        return f"rank {rank} was not reached by {absent} {at}; {LINK_ADVICE}"
 
     def _why_not_started(self) -> str:
         return (

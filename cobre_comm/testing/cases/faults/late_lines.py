@@ -13,13 +13,14 @@ from numba import njit
 from cobre_comm.testing.cases.case import NEVER, Case, Slow
 from cobre_comm.testing.cases.faults.calling import collective, prepare
 from cobre_comm.testing.cases.faults.late_ranks import suspended
+from cobre_comm.testing.cases.faults.survivors import ranks_in
 
 LATE_S = 0.5
 LINES = 2  # of each node, before the late rank arrives
 PATIENCE_S = 30.0  # of the late rank, if the lines are not written
 LINE = re.compile(
-    r"rank ([\d,-]+)(, or another rank of its node,)? (?:is|are) late: rank (\d+) has waited for "
-    r"([\d.]+) s in #\d+ (\w+)\(.*\); (.*)"
+    r"(ranks? \d[^:]*?)(, or another rank of its node,)? (?:is|are) late: rank (\d+) has waited "
+    r"for ([\d.]+) s in #\d+ (\w+)\(.*\); (.*)"
 )
 
 
@@ -103,7 +104,7 @@ def told_once_on_each_node(ran):
             late, of_node, rank, waited_s, call, calls = LINE.fullmatch(line).groups()
             assert (level, call) == ("WARNING", operation)
             named = absent if nodes[int(rank)] == nodes[absent] else nodes[absent]
-            assert named in _numbers(late), line
+            assert named in ranks_in(late), line
             assert bool(of_node) <= (nodes.count(nodes[absent]) > 1), line
             assert f"rank {named}, its last calls: " in calls or "cannot be read here" in calls, (
                 line
@@ -115,12 +116,6 @@ def told_once_on_each_node(ran):
         # If two ranks of a node wrote lines, those of the second would be too early.
         for number, waited_s in enumerate(sorted(waits)):
             assert waited_s > 0.99 * LATE_S * 2**number, sorted(waits)
-
-
-def _numbers(runs):
-    """Return the numbers of ``0-2,5`` as a set."""
-    ends = [run.partition("-") for run in runs.split(",")]
-    return {n for first, _, last in ends for n in range(int(first), int(last or first) + 1)}
 
 
 def lines_of_suspended(comm, caller, pause_s, folder):

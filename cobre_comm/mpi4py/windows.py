@@ -23,7 +23,8 @@ import numpy as np
 
 from cobre_comm import CollectiveFailed, CommError, Communicator, LocalBackend
 from cobre_comm.backends.comm_group import CommGroup
-from cobre_comm.backends.shm.nameless import hand_over, make_private
+from cobre_comm.backends.shm.nameless import hand_over
+from cobre_comm.backends.shm.offer import make_private
 from cobre_comm.mpi4py.missing import PAGE, NotHere
 from cobre_comm.mpi4py.specifications import Array, Partial, elements, whole
 from cobre_comm.system.descriptor import Descriptor

@@ -86,7 +86,7 @@ def test_rank_whose_leader_has_joined_another_is_alone(found, leaders):
 
 def test_only_the_offered_file_is_opened(tmp_path, monkeypatch):
     file, offer = offers.make_offer(0)
-    assert offers.unpack_offer(offer.pack()) == offer
+    assert offers.offer_in(offer.row()) == offer
     assert offers.can_open(offer)
     for change in (
         {"word": bytes(offers.WORD_BYTES)},

@@ -10,8 +10,8 @@ each node's leader makes a file for its own ranks, and the ranks of all nodes ag
 ========= =================================== ====================================================
 step      leader                              other ranks
 ========= =================================== ====================================================
-HAND OVER makes a file without a name         receive process, descriptor, device and inode; open
-          (O_TMPFILE) and tells where it is   ``/proc/PID/fd/N`` if it is that very inode
+HAND OVER makes a file without a name, and    open the file that is offered (``offer.py``)
+          offers it
 AGREE     a rank that could not: BY NAME; else RESERVE
 BY NAME   draws a random name and tells it,   receive the name before it exists
           then creates the file
@@ -28,21 +28,13 @@ AGREE     a rank that could not: ``AllocationFailed`` on all ranks
 A rank that dies ends the agreement of the others, and they close what they have opened. The name of
 BY NAME exists while ranks open it, before a page is taken. Each rank knows it and removes it, also
 when an agreement fails. So only the kill of all ranks within that moment leaves an empty file.
-
-Sources: open(2) on O_TMPFILE, proc_pid_fd(5), proc(5) on hidepid, pid_namespaces(7).
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
-import pathlib
-import stat
-import sys
 from collections.abc import Callable
-
-import numpy as np
 
 from cobre_comm.backends.agreement import (
     Group,
@@ -51,12 +43,17 @@ from cobre_comm.backends.agreement import (
     first_problem,
 )
 from cobre_comm.backends.shm import segment as segments
-from cobre_comm.backends.shm.segment import PRIVATE_MODE, SHM_FOLDER, Segment
+from cobre_comm.backends.shm.offer import (
+    NOTHING,
+    WORD_BYTES,
+    Offer,
+    make_nameless,
+    make_private,
+    offer_in,
+)
+from cobre_comm.backends.shm.segment import Segment
 from cobre_comm.errors import AllocationFailed
 from cobre_comm.system.descriptor import Descriptor
-
-PROCESSES = pathlib.Path("/proc")
-NAME_RANDOM_BYTES = 16
 
 
 def share_segment(
@@ -124,71 +121,32 @@ def hand_over(
     group: Group, leader: int, make: Callable[[], Descriptor]
 ) -> tuple[Descriptor | None, str]:
     """HAND OVER; return the file, and the problem of the first rank that has one, or ""."""
-    offer = np.zeros(4, dtype=np.uint64)  # process, descriptor, device, inode
-    file, problem = None, ""
+    file, problem, own = None, "", NOTHING
     if group.rank == leader:
         file, problem = attempt(make)
         if file is not None:
-            status = os.fstat(file.number)
-            offer[:] = os.getpid(), file.number, status.st_dev, status.st_ino
-    offer = group.gather_rows(offer)[leader]
+            own = Offer(pid=os.getpid()).of(file)
+    offer = offer_in(group.gather_rows(own.row())[leader])
     if group.rank != leader:
-        file, problem = attempt(lambda: open_of(*offer.tolist()))
+        file, problem = attempt(offer.opened)
     return file, first_problem(group, problem)
-
-
-def make_nameless() -> Descriptor:
-    """Return a new, empty file of shared memory that never has a name."""
-    if sys.platform != "linux":
-        raise OSError("this system has no files without names")
-    file = Descriptor(os.open, SHM_FOLDER, os.O_TMPFILE | os.O_RDWR, PRIVATE_MODE)
-    os.fchmod(file.number, PRIVATE_MODE)  # for any umask
-    return file
-
-
-def make_private() -> Descriptor:
-    """Return a new, empty file that has no name and takes no room of /dev/shm."""
-    if sys.platform != "linux":
-        raise OSError("this system has no files without names")
-    return Descriptor(os.memfd_create, "cobre_comm")
-
-
-def open_of(pid: int, number: int, device: int, inode: int) -> Descriptor:
-    """Open the file of a descriptor of another process; ``OSError`` if it is another file.
-
-    Device and inode are compared before the file is opened, because in another PID namespace the
-    number may mean any file. The descriptor of that look (O_PATH) does nothing to the file.
-    """
-    found = Descriptor(os.open, PROCESSES / str(pid) / "fd" / str(number), os.O_PATH)
-    if not is_file(found, device, inode):
-        raise OSError("the number of a process means another process here")
-    return Descriptor(os.open, f"/proc/self/fd/{found.number}", os.O_RDWR)
-
-
-def is_file(file: Descriptor, device: int, inode: int) -> bool:
-    """Whether an open file has this device and inode, and belongs to this user."""
-    status = os.fstat(file.number)
-    is_own = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
-    return is_own and (status.st_dev, status.st_ino) == (device, inode)
 
 
 def _share_by_name(group: Group, leader: int) -> tuple[Descriptor | None, str]:
     """Share a file BY NAME. Return the file, and the first problem that any rank has, or ""."""
     import secrets  # most ranks share without a name, and start faster
 
-    drawn = f"/cobre.{secrets.token_urlsafe(NAME_RANDOM_BYTES)}".encode()  # as long as macOS allows
-    letters = group.gather_rows(np.array(list(drawn), dtype=np.uint8))[leader]
-    name = letters.tobytes().decode()
+    drawn = Offer(word=secrets.token_bytes(WORD_BYTES))
+    offer = offer_in(group.gather_rows(drawn.row())[leader])
     file, problem = None, ""
     try:
         if group.rank == leader:
-            file, problem = attempt(lambda: segments.create_named(name))
+            file, problem = attempt(lambda: segments.create_named(offer.name))
         found = first_problem(group, problem)
         if not found:
             if group.rank != leader:
-                file, problem = attempt(lambda: segments.open_named(name))
+                file, problem = attempt(lambda: segments.open_named(offer.name))
             found = first_problem(group, problem)
         return file, found
     finally:
-        with contextlib.suppress(OSError):
-            segments.unlink(name)
+        offer.remove_name()

@@ -23,7 +23,7 @@ from cobre_comm import (
     ShmBackend,
     ShmConfig,
 )
-from cobre_comm.backends.shm import nameless
+from cobre_comm.backends.shm import nameless, offer
 from cobre_comm.testing.cases.mixed.sequences import four_in_a_row
 from cobre_comm.testing.cases.raised import met
 from tests.faults.odd import bytes_of_addresses, limited, no_descriptor_left
@@ -54,7 +54,7 @@ def ranks(size, body, *args, before=lambda rank: None, name=""):
 def make_region(comm, way):
     """Make a region and use it; ranks hand it over by process, or by name."""
     if way == "by name" and comm.rank == comm.size - 1:
-        nameless.PROCESSES = pathlib.Path("/nowhere")
+        offer.PROCESSES = pathlib.Path("/nowhere")
     with comm.create_shared_region(REGION_BYTES, "u1") as region:
         region.block(comm.rank, comm.rank + 1)[:] = comm.rank + 1
         region.fence()

@@ -18,7 +18,7 @@ from cobre_kernels.tcp import tags
 
 from cobre_comm import InitializationFailed, TcpBackend
 from cobre_comm.backends.nodes import sharing
-from cobre_comm.backends.shm import nameless, segment
+from cobre_comm.backends.shm import segment
 from cobre_comm.backends.tcp import meet
 from cobre_comm.backends.tcp.rendezvous import connector, messages
 from cobre_comm.config import TcpConfig
@@ -270,7 +270,7 @@ def be_without_dev_shm():
     def refuse(*_):
         raise OSError("no /dev/shm here")
 
-    nameless.SHM_FOLDER, segment.create_named = pathlib.Path("/nowhere"), refuse
+    segment.SHM_FOLDER, segment.create_named = pathlib.Path("/nowhere"), refuse
 
 
 @on_forks(3, "tcp", connect=False)

@@ -28,7 +28,7 @@ from cobre_kernels.nodes.failing import (
     take_failures,
 )
 from cobre_kernels.nodes.protocol import OUTCOME, happen
-from cobre_kernels.nodes.records import has_lane, is_leader, leads, own_staging
+from cobre_kernels.nodes.records import has_lane, leads, own_staging, speaks_for_node
 from cobre_kernels.shm.step import NodeStep
 
 PULSE_NS = 500_000_000  # a leader that learns how another one ended may miss some beats
@@ -46,18 +46,18 @@ def hand_out_kernel(comm, call):
         return call.status  # for this rank alone; the others see that it has gone
     if leads(comm):
         _show_outcome(comm, call.status)
-    grace_ns = 0 if is_leader(comm) else PULSE_NS
+    grace_ns = 0 if speaks_for_node(comm) else PULSE_NS
     mark = comm.signature & STOP  # a stop of which the leader may have learnt
     step = run(nodes.step_kernel, comm, NodeStep(mark, 0, 0, grace_ns))
     # If the leader gave up in this step, its outcome says which ranks were missing. The leader has
     # stored no outcome if it was interrupted.
     has_given_up = step == LOST_PEER and load_acquire(nodes.of_lane[0].staging.status) != OK
-    if not (step == OK or (has_given_up and not is_leader(comm))):
+    if not (step == OK or (has_given_up and not speaks_for_node(comm))):
         fail_on_node(comm, step)
-        if step == TIMED_OUT and is_leader(comm) and call.status == OK:  # a follower is late
+        if step == TIMED_OUT and speaks_for_node(comm) and call.status == OK:  # a follower is late
             _show_outcome(comm, step)
         return step
-    if is_leader(comm) and nodes.lanes_now == 1:
+    if speaks_for_node(comm) and nodes.lanes_now == 1:
         return call.status
     outcome = _take_outcome(comm)
     if outcome not in (OK, DISAGREE) and has_lane(comm):

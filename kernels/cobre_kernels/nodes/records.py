@@ -168,8 +168,8 @@ def least_half_bytes(size, nodes, widest, lanes):
 
 
 @routine
-def is_leader(comm):
-    """Tell whether this rank speaks for its node."""
+def speaks_for_node(comm):
+    """Tell whether this rank is the leader of its node."""
     return comm.node.rank == 0
 
 

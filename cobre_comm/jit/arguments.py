@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from cobre_kernels.collective import status
 from cobre_kernels.collective.calls import Refusal
+from cobre_kernels.machine.compiling.numba_internals import as_dtype, cgutils
+from cobre_kernels.machine.compiling.own_names import own_named
 from cobre_kernels.machine.kernel import run
-from cobre_kernels.machine.numba_internals import as_dtype, cgutils
-from cobre_kernels.machine.own_names import own_named
 from numba import types
 from numba.extending import intrinsic, register_jitable
 

@@ -9,8 +9,8 @@ import difflib
 import functools
 from typing import Any
 
-from cobre_kernels.machine.numba_internals import AttributeTemplate
-from cobre_kernels.machine.own_names import own_named
+from cobre_kernels.machine.compiling.numba_internals import AttributeTemplate
+from cobre_kernels.machine.compiling.own_names import own_named
 from numba import TypingError, types
 from numba.extending import infer_getattr, overload_attribute, overload_method
 

@@ -8,9 +8,9 @@ from cobre_kernels.collective.calls import BARRIER
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.guard import standing
 from cobre_kernels.collective.status import OK
+from cobre_kernels.machine.compiling.numba_internals import cgutils, impl_ret_borrowed
+from cobre_kernels.machine.compiling.own_names import own_named
 from cobre_kernels.machine.kernel import run
-from cobre_kernels.machine.numba_internals import cgutils, impl_ret_borrowed
-from cobre_kernels.machine.own_names import own_named
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, register_jitable

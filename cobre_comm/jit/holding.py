@@ -14,7 +14,7 @@ import functools
 import inspect
 from typing import Any
 
-from cobre_kernels.machine.numba_internals import cgutils
+from cobre_kernels.machine.compiling.numba_internals import cgutils
 from llvmlite import ir
 from numba import TypingError, types
 from numba.extending import (

@@ -6,8 +6,8 @@ from cobre_kernels.collective.calls import BARRIER, FENCE, REGION_BLOCK, Barrier
 from cobre_kernels.collective.guard import standing
 from cobre_kernels.collective.regions import is_closed
 from cobre_kernels.collective.status import OK, REGION_IS_CLOSED
+from cobre_kernels.machine.compiling.numba_internals import cgutils, impl_ret_borrowed
 from cobre_kernels.machine.kernel import run
-from cobre_kernels.machine.numba_internals import cgutils, impl_ret_borrowed
 from numba.extending import intrinsic, register_jitable
 
 from cobre_comm.failure import Failure

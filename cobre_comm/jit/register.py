@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from cobre_kernels.machine.checked_cache import check_loads
-from cobre_kernels.machine.compiler import let_reduce_take_routines
+from cobre_kernels.machine.compiling.checked_cache import check_loads
+from cobre_kernels.machine.compiling.compiler import let_reduce_take_routines
 from numba import from_dtype
 
 # These give the types their attributes; numba asks them in this order.

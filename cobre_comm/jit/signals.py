@@ -12,7 +12,7 @@ from typing import Any, cast
 from cobre_kernels.collective.waiting.patience import TICK_NS
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import load_relaxed, peek, store_relaxed
-from cobre_kernels.machine.numba_internals import AbstractTemplate, cgutils
+from cobre_kernels.machine.compiling.numba_internals import AbstractTemplate, cgutils
 from llvmlite import ir
 from numba import TypingError, types
 from numba.extending import intrinsic, lower_builtin, overload, register_jitable

@@ -23,7 +23,7 @@ from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.regions import REGION_STATE
 from cobre_kernels.collective.work import WORK
 from cobre_kernels.machine.code import name_functions
-from cobre_kernels.machine.record_types import RecordType
+from cobre_kernels.machine.compiling.record_types import RecordType
 from cobre_kernels.machine.version import hash_of, kernel_sources, sources_of
 from numba import types
 

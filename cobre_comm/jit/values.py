@@ -14,13 +14,13 @@ import contextlib
 import operator
 from typing import Any
 
-from cobre_kernels.machine.numba_internals import (
+from cobre_kernels.machine.compiling.numba_internals import (
     AbstractTemplate,
     _nrt_python,
     cgutils,
     lower_constant,
 )
-from cobre_kernels.machine.record_types import RecordType
+from cobre_kernels.machine.compiling.record_types import RecordType
 from numba import LoweringError, types
 from numba.extending import (
     NativeValue,

@@ -7,7 +7,7 @@ import json
 import warnings
 
 import numpy as np
-from cobre_kernels.machine.own_names import _told
+from cobre_kernels.machine.compiling.own_names import _told
 from numba import njit
 from numba.core import event  # noqa: TID251  # its public listeners have no other name
 

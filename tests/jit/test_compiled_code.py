@@ -10,7 +10,8 @@ import sys
 import cobre_kernels
 import numpy as np
 import pytest
-from cobre_kernels.machine import record_types, version
+from cobre_kernels.machine import version
+from cobre_kernels.machine.compiling import record_types
 from numba import TypingError, guvectorize, njit, prange, types, vectorize
 
 from cobre_comm import CollectiveFailed, InvalidCommunicator, InvalidRoot, LocalBackend

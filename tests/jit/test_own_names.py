@@ -4,7 +4,7 @@ import json
 import os
 
 import pytest
-from cobre_kernels.machine.own_names import copy_of, own_named
+from cobre_kernels.machine.compiling.own_names import copy_of, own_named
 
 from tests.command import python
 

@@ -16,8 +16,9 @@ from concurrent.futures import ThreadPoolExecutor
 import cobre_kernels
 import numpy as np
 import pytest
-from cobre_kernels.machine import build, code, made, shared_library, target
+from cobre_kernels.machine import build, code, made, target
 from cobre_kernels.machine.compiled import NOTHING_IS_COMPILED
+from cobre_kernels.machine.compiling import shared_library
 from llvmlite import binding
 
 import cobre_comm

@@ -5,8 +5,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from cobre_kernels.machine import numba_internals
-from cobre_kernels.machine.numba_internals import BEYOND, OLDEST, TRIED, USED, missing
+from cobre_kernels.machine.compiling import numba_internals
+from cobre_kernels.machine.compiling.numba_internals import BEYOND, OLDEST, TRIED, USED, missing
 
 from tests.command import python
 

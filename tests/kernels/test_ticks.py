@@ -3,7 +3,8 @@
 import time
 
 import pytest
-from cobre_kernels.machine import instructions, libc, ticks
+from cobre_kernels.machine import libc, ticks
+from cobre_kernels.machine.compiling import instructions
 from llvmlite import binding, ir
 from numba import config, njit
 

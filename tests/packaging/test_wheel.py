@@ -7,7 +7,8 @@ import sys
 import zipfile
 
 import pytest
-from cobre_kernels.machine import shared_library, target
+from cobre_kernels.machine import target
+from cobre_kernels.machine.compiling import shared_library
 
 from tests.command import python
 

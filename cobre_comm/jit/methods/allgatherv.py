@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from cobre_kernels.collective import status
 from cobre_kernels.collective.calls import ALLGATHERV, Allgatherv
+from cobre_kernels.machine.compiling.numba_internals import as_dtype
 from cobre_kernels.machine.kernel import run
-from cobre_kernels.machine.numba_internals import as_dtype
 
 from cobre_comm.arguments.slow_path import dtype_word
 from cobre_comm.jit.arguments import blocks_problem, contiguity, refusal, table

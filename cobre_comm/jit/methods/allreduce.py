@@ -9,7 +9,7 @@ from cobre_kernels.collective.checks import check_allreduce
 from cobre_kernels.collective.comm import IDLE
 from cobre_kernels.collective.reduction.fold import gives_truth
 from cobre_kernels.machine.atomics import copy_bytes, load_acquire
-from cobre_kernels.machine.numba_internals import as_dtype
+from cobre_kernels.machine.compiling.numba_internals import as_dtype
 
 from cobre_comm.arguments.mistakes import DTYPE, OP
 from cobre_comm.arguments.slow_path import REDUCIBLE, dtype_word

@@ -6,7 +6,7 @@ from cobre_kernels.collective import status
 from cobre_kernels.collective.calls import BROADCAST, Broadcast
 from cobre_kernels.collective.comm import IDLE
 from cobre_kernels.machine.atomics import load_acquire
-from cobre_kernels.machine.numba_internals import as_dtype
+from cobre_kernels.machine.compiling.numba_internals import as_dtype
 
 from cobre_comm.arguments.slow_path import dtype_word
 from cobre_comm.jit.arguments import (

@@ -6,8 +6,8 @@ import numpy as np
 from cobre_kernels.collective import status
 from cobre_kernels.collective.calls import EXACT_SUM, ExactSum
 from cobre_kernels.collective.reduction.exact_sum import WORDS
+from cobre_kernels.machine.compiling.numba_internals import as_dtype
 from cobre_kernels.machine.kernel import run
-from cobre_kernels.machine.numba_internals import as_dtype
 from numba import types
 
 from cobre_comm.arguments.mistakes import DTYPE

@@ -33,7 +33,7 @@ def once_in_all_ranks() -> None:
 
 @functools.cache
 def _change_numba() -> None:
-    from cobre_kernels.machine.numba_internals import Dispatcher, global_compiler_lock
+    from cobre_kernels.machine.compiling.numba_internals import Dispatcher, global_compiler_lock
 
     compile_alone = Dispatcher.compile
 

@@ -3,7 +3,7 @@
 Every word that another process writes is touched through this file alone. LLVM would hoist a plain
 NumPy load out of a loop, which then never ends. Orderings are those of C11 and LLVM, so they hold
 on aarch64 as well as on x86-64. In compiled code each function is the instructions that
-``instructions.py`` has under its name.
+``compiling/instructions.py`` has under its name.
 
 The functions of Python are for ``NUMBA_DISABLE_JIT=1``. They are good enough to step through the
 kernels of one process, because CPython's 8-byte store does not tear.

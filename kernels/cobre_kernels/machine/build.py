@@ -2,9 +2,9 @@
 
 ``python -m cobre_kernels.machine.build FOLDER`` compiles every kernel of this package by numba,
 from its ``@njit`` functions, and writes files for each level: a shared library where there is a
-linker (``shared_library.py``), and the object files that the library is made of. After the code, a
-file has a line of JSON, the *table*: the hash of the sources, the system and the level, the
-versions that made it, a hash of the code, and the length of each object with its symbols.
+linker (``compiling/shared_library.py``), and the object files that the library is made of. After
+the code, a file has a line of JSON, the *table*: the hash of the sources, the system and the level,
+the versions that made it, a hash of the code, and the length of each object with its symbols.
 
 The code has two parts: what ranks of one node need, and what leaders of several nodes need besides.
 Each is made by a process of its own. So the same sources and versions give the same bytes, on any
@@ -27,7 +27,7 @@ import sys
 import tempfile
 import time
 
-from cobre_kernels.machine import shared_library
+from cobre_kernels.machine.compiling import shared_library
 from cobre_kernels.machine.target import (
     LEVELS,
     LIBRARY,
@@ -75,7 +75,7 @@ def llvm_of(kernels):
     """Return one module of LLVM with these kernels, and the names that are seen from outside."""
     from llvmlite import binding
 
-    from cobre_kernels.machine import compiler
+    from cobre_kernels.machine.compiling import compiler
 
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()

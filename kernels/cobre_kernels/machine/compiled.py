@@ -2,7 +2,7 @@
 
 Each is declared without numba, so that a rank which only calls from Python never imports numba.
 When numba compiles a function, it asks each global of that function for its type. Only then the
-type is made, by a module that imports numba (``machine/compiler.py``).
+type is made, by a module that imports numba (``machine/compiling/compiler.py``).
 
 With ``NUMBA_DISABLE_JIT=1`` nothing is compiled, and all of them are plain functions of Python.
 """
@@ -25,8 +25,8 @@ NOTHING_IS_COMPILED = _is_off(os.environ.get("NUMBA_DISABLE_JIT", ""))
 
 
 def _compiler():
-    """Return ``machine/compiler.py``, which imports numba."""
-    return importlib.import_module("cobre_kernels.machine.compiler")
+    """Return ``machine/compiling/compiler.py``, which imports numba."""
+    return importlib.import_module("cobre_kernels.machine.compiling.compiler")
 
 
 class Routine:
@@ -72,7 +72,7 @@ def routine(function=None, **options):
 
 
 class Instruction:
-    """A function that is instructions of LLVM in compiled code (``machine/instructions.py``).
+    """A function that is instructions of LLVM in compiled code (``compiling/instructions.py``).
 
     ``python`` does the same in Python; its name says which instructions. ``detail`` is what they
     depend on: a dtype, a record.

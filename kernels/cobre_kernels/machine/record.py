@@ -1,8 +1,8 @@
 """Records: memory as named words.
 
 A record is declared once, as a table of fields with their meanings. Kernels read ``comm.size`` and
-write ``comm.count = 7`` through an address (``record_types.py`` tells numba how); Python does
-the same through a :class:`View`; the site lists all of them, from the same tables.
+write ``comm.count = 7`` through an address (``compiling/record_types.py`` tells numba how); Python
+does the same through a :class:`View`; the site lists all of them, from the same tables.
 
 The value of an attribute depends on the kind of its field:
 

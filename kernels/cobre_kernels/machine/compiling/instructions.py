@@ -10,10 +10,10 @@ from llvmlite import ir
 from numba import from_dtype, types
 
 from cobre_kernels.machine.atomics import COPY_ALIGNMENT, COPY_BLOCK_BYTES
+from cobre_kernels.machine.compiling.numba_internals import cgutils
+from cobre_kernels.machine.compiling.record_types import RecordType, table_type
 from cobre_kernels.machine.libc import CLOCK_MONOTONIC, CLOCK_REALTIME, NS_PER_S, SYS_FUTEX
-from cobre_kernels.machine.numba_internals import cgutils
 from cobre_kernels.machine.record import WORD_BYTES
-from cobre_kernels.machine.record_types import RecordType, table_type
 
 I1, I8, I32, I64 = ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64)
 C_KINDS = {ctypes.c_int: types.int32, ctypes.c_int64: types.int64, None: types.void}

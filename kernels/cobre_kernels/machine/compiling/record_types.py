@@ -13,7 +13,7 @@ from numba.extending import (
     register_model,
 )
 
-from cobre_kernels.machine.numba_internals import (
+from cobre_kernels.machine.compiling.numba_internals import (
     AbstractTemplate,
     AttributeTemplate,
     cgutils,

@@ -14,7 +14,7 @@ import functools
 
 from numba import NumbaError
 
-from cobre_kernels.machine.numba_internals import IndexDataCacheFile, Signature, sigutils
+from cobre_kernels.machine.compiling.numba_internals import IndexDataCacheFile, Signature, sigutils
 
 
 @functools.cache

@@ -9,7 +9,7 @@ which is made of routines.
 from llvmlite import binding
 from numba import TypingError
 
-from cobre_kernels.machine.numba_internals import (
+from cobre_kernels.machine.compiling.numba_internals import (
     CompilerBase,
     DefaultPassBuilder,
     JITCodeLibrary,

@@ -11,9 +11,9 @@ import inspect
 from llvmlite import ir
 from numba import njit, types
 
-from cobre_kernels.machine import instructions
 from cobre_kernels.machine.compiled import Routine
-from cobre_kernels.machine.numba_internals import (
+from cobre_kernels.machine.compiling import instructions
+from cobre_kernels.machine.compiling.numba_internals import (
     JITCodeLibrary,
     JITCPUCodegen,
     get_definition,
@@ -21,9 +21,9 @@ from cobre_kernels.machine.numba_internals import (
     inline_closurecall,
     make_intrinsic_template,
 )
-from cobre_kernels.machine.own_names import copy_of, own_named
-from cobre_kernels.machine.pipeline import RoutineCompiler
-from cobre_kernels.machine.record_types import RecordType
+from cobre_kernels.machine.compiling.own_names import copy_of, own_named
+from cobre_kernels.machine.compiling.pipeline import RoutineCompiler
+from cobre_kernels.machine.compiling.record_types import RecordType
 
 RAISES = "a_kernel_that_can_raise"
 

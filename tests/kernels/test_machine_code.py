@@ -321,7 +321,7 @@ def test_where_no_file_can_be_locked_each_process_makes_its_own(tmp_path, monkey
     def refuse(file, how):
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(made, "_builder", lambda: Builder)
+    monkeypatch.setattr(made, "builder", lambda: Builder)
     monkeypatch.setattr(made.fcntl, "flock", refuse)
     if refused == "the file":
         (tmp_path / "lock").mkdir()  # nothing can be written there

@@ -37,7 +37,7 @@ from cobre_kernels.machine.target import (
     machine,
     system,
 )
-from cobre_kernels.machine.version import digest_of, source_hash
+from cobre_kernels.machine.version import digest_of, hash_of, source_hash, sources_of
 
 PARTS = ("node", "nodes")
 BETWEEN_NODES = ("mpi", "nodes", "tcp")  # the packages of the second part
@@ -114,6 +114,27 @@ def machine_code(text, level):
         builder.getModulePassManager().run(module, builder)
     _refuse_foreign_names(str(module))
     return target.emit_object(module), str(module)
+
+
+def code_of_another_package(kernel, folder):
+    """Return the object file of a kernel that another package has; such files are kept in a folder.
+
+    The folder is for these very sources of ours. The name of the file has a hash of all sources of
+    that package.
+    """
+    package = sys.modules.get(kernel.symbol.partition(".")[0])
+    sources = {pathlib.Path(kernel.function.__code__.co_filename)}
+    sources.update(*map(sources_of, getattr(package, "__path__", ())))
+    digest = hash_of([path for path in sources if path.exists()])
+    kept = folder / f"{kernel.symbol}-{digest}-{levels()[0]}.o"
+    with contextlib.suppress(OSError):
+        return kept.read_bytes()
+    module, _ = llvm_of([kernel])
+    code, _ = machine_code(str(module), levels()[0])
+    with contextlib.suppress(OSError):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _put(kept, code)
+    return code
 
 
 def _own_code(level):
@@ -199,8 +220,13 @@ def write_files(wanted, parts, folder, *, keeps_text):
 
 def _write(path, code, table):
     told = json.dumps({**table, "code": digest_of(code)}).encode()
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")  # machines may share the folder
-    draft.write_bytes(b"".join([code, b"\n", told]))
+    _put(path, b"".join([code, b"\n", told]))
+
+
+def _put(path, content):
+    """Write a file that others see only as a whole; machines may share its folder."""
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    draft.write_bytes(content)
     draft.replace(path)
 
 

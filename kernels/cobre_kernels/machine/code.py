@@ -186,7 +186,7 @@ def _library_of(kernel):
 
 @functools.cache
 def _objects_of(kernel):
-    return [made.code_of_another_package(kernel)]
+    return [made.builder().code_of_another_package(kernel, made.folder_of_others())]
 
 
 def address_of(kernel):

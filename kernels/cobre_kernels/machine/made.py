@@ -20,7 +20,7 @@ import time
 from cobre_kernels.machine.compiled import NOTHING_IS_COMPILED
 from cobre_kernels.machine.places import danger, own_folder
 from cobre_kernels.machine.target import LIBRARY, OBJECTS, file_name, levels, system
-from cobre_kernels.machine.version import digest_of, hash_of, is_replaced, source_hash
+from cobre_kernels.machine.version import digest_of, is_replaced, source_hash
 
 SHIPPED = pathlib.Path(__file__).parents[1] / "code"
 CHOSEN = "COBRE_COMM_KERNELS"  # a folder to look in first, for tests and benchmarks of a level
@@ -107,7 +107,7 @@ def _made_in(folder, refused=frozenset()):
             began = time.monotonic()
             _tell(MESSAGE)
             try:
-                _builder().build([levels()[0]], folder)
+                builder().build([levels()[0]], folder)
             except (OSError, RuntimeError) as error:
                 raise ImportError(
                     f"the kernels of cobre_comm cannot be compiled: {error}"
@@ -120,31 +120,12 @@ def _made_in(folder, refused=frozenset()):
     return found
 
 
-def code_of_another_package(kernel):
-    """Return the object file of a kernel that another package has; kept beside our own.
-
-    The name of the file is a hash of all sources of that package, and of ours.
-    """
-    source = pathlib.Path(kernel.function.__code__.co_filename)
-    package = sys.modules.get(kernel.symbol.partition(".")[0])
-    folders = getattr(package, "__path__", ())
-    sources = {source, *(path for folder in folders for path in pathlib.Path(folder).rglob("*.py"))}
-    digest = hash_of(sorted(path for path in sources if path.exists()))
-    folder = _own_folder() / "others"
-    kept = folder / f"{kernel.symbol}-{digest}-{levels()[0]}.o"
-    with contextlib.suppress(OSError):
-        return kept.read_bytes()
-    module, _ = _builder().llvm_of([kernel])
-    made = _builder().machine_code(str(module), levels()[0])[0]
-    with contextlib.suppress(OSError):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft = folder / f".{kept.name}.{os.urandom(4).hex()}"
-        draft.write_bytes(made)
-        draft.replace(kept)
-    return made
+def folder_of_others():
+    """Return the folder beside our own code for kernels of other packages; it may not exist."""
+    return _own_folder() / "others"
 
 
-def _builder():
+def builder():
     """Return ``machine/build.py``, which imports the kernels."""
     return importlib.import_module("cobre_kernels.machine.build")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import warnings
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from cobre_comm.contract.clock import monotonic_ns as monotonic_ns
     from cobre_comm.contract.communicator import Communicator as Communicator
     from cobre_comm.contract.communicator import SharedMemoryProvider as SharedMemoryProvider
-    from cobre_comm.contract.routine import routine as routine
     from cobre_comm.contract.shared_region import HeapRegion as HeapRegion
     from cobre_comm.contract.shared_region import SharedRegion as SharedRegion
     from cobre_comm.contract.signals import check_signals as check_signals
@@ -87,8 +87,8 @@ _HOME_OF = {
     "launch": "launching.launch",
     "monotonic_ns": "contract.clock",
     "report_progress": "launching.launch",
-    "routine": "contract.routine",
 }
+_NO_LONGER_PUBLIC = {"routine": "contract.routine"}  # each with a warning, for one more version
 
 _MODULES = ("objects", "random", "testing")  # for users; the others are the package's own
 
@@ -96,10 +96,14 @@ __all__ = sorted(_HOME_OF)  # names are loaded on first use
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES or name in _HOME_OF:
+    if name in _MODULES or name in _HOME_OF or name in _NO_LONGER_PUBLIC:
         importlib.import_module("cobre_comm.sources").check_halves()
     if name in _MODULES:
         return importlib.import_module(f"{__name__}.{name}")
+    if name in _NO_LONGER_PUBLIC:
+        said = f"cobre_comm.{name} goes with the next version: decorate by numba.njit in its place"
+        warnings.warn(said, DeprecationWarning, stacklevel=2)
+        return getattr(importlib.import_module(f"{__name__}.{_NO_LONGER_PUBLIC[name]}"), name)
     if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name == "create_communicator":

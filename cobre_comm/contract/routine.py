@@ -1,4 +1,7 @@
-"""``routine``: functions that ``@njit`` code alone calls, compiled in a part of the time."""
+"""``routine``: functions that ``@njit`` code alone calls, compiled in a part of the time.
+
+It is for the example of this package, of which it takes two thirds of the compilation away.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,7 @@ def routine(function: Any = None, **options: Any) -> Any:
     Examples
     --------
     >>> from numba import njit
-    >>> from cobre_comm import routine
+    >>> from cobre_comm.contract.routine import routine
     >>> @routine
     ... def square(x):
     ...     return x * x

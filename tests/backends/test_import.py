@@ -104,7 +104,6 @@ def test_all_is_sorted_and_complete():
         "LaunchResult",
         "MpiConfig",
         "monotonic_ns",
-        "routine",
     }
     assert set(cobre_comm.__all__) >= PROMISED
 
@@ -113,6 +112,13 @@ def test_names_are_where_type_checkers_look():
     source = importlib.util.find_spec("cobre_comm").loader.get_source("cobre_comm")
     for name in cobre_comm.__all__:
         assert f"import {name} as {name}" in source or f"{name} = " in source, name
+
+
+def test_a_name_that_is_no_longer_public_says_what_to_write():
+    with pytest.warns(DeprecationWarning, match=r"decorate by numba\.njit") as warned:
+        assert callable(cobre_comm.routine)
+    assert warned[0].filename == __file__
+    assert not {"routine"} & {*cobre_comm.__all__, *dir(cobre_comm)}
 
 
 def test_unknown_name():

@@ -11,7 +11,8 @@ from cobre_kernels.machine.compiling.own_names import _told
 from numba import njit
 from numba.core import event  # noqa: TID251  # its public listeners have no other name
 
-from cobre_comm import BackendKind, create_communicator, random, routine
+from cobre_comm import BackendKind, create_communicator, random
+from cobre_comm.contract.routine import routine
 from cobre_comm.testing.cases import calls
 from cobre_comm.testing.cases.errors import wrong_calls
 

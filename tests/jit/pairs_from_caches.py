@@ -15,7 +15,8 @@ import sys
 
 import numpy as np
 
-from cobre_comm import random, routine
+from cobre_comm import random
+from cobre_comm.contract.routine import routine
 from tests.forked import ranks
 
 HEAD = """

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numba import NumbaExperimentalFeatureWarning, TypingError, config, njit, types
 
-from cobre_comm import routine
+from cobre_comm.contract.routine import routine
 from tests.command import python
 
 pytestmark = pytest.mark.skipif(config.DISABLE_JIT, reason="a routine is then its function")
@@ -16,7 +16,7 @@ PROGRAM = """
 import collections
 import numpy as np
 from numba import njit, objmode, prange
-from cobre_comm import routine
+from cobre_comm.contract.routine import routine
 
 Pair = collections.namedtuple("Pair", "a b")
 TABLE = np.arange(5.0)
@@ -310,7 +310,7 @@ def test_a_constant_is_an_argument_like_any_other():
 
 MADE = """
 import sys
-from cobre_comm import routine
+from cobre_comm.contract.routine import routine
 made = routine(lambda x: x)
 print("numba" in sys.modules)
 made.dispatcher

@@ -12,7 +12,6 @@ from cobre_comm import (
     create_communicator,
     monotonic_ns,
     objects,
-    routine,
 )
 
 comm = create_communicator()
@@ -62,12 +61,6 @@ Array = NDArray[np.float64]
 Table = NDArray[np.int64]
 
 
-@routine  # a part of the compiled functions that call it: large programs compile sooner
-def cost(item: int) -> float:
-    """Return what an item adds."""
-    return 0.5 * item
-
-
 @njit(cache=True)
 def compiled(
     comm: Communicator, x: Array, out: Array, rows: Array, items: Array,
@@ -85,7 +78,7 @@ def compiled(
         item = work.claim()
         if item < 0:
             break
-        out[0] += cost(item)
+        out[0] += 0.5 * item
     region.fence()
     top = region.as_slice()[0, 0]
     comm.barrier()

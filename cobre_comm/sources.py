@@ -16,7 +16,7 @@ import cobre_kernels
 _PACKAGE = pathlib.Path(__file__).resolve().parent
 _PLACE = _PACKAGE.parent
 # What ranks run while they meet and talk. Launchers, reports of launchers and tests do not count.
-_OF_RANKS = ("arguments", "backends", "contract", "journal", "mpi4py", "system")
+_OF_RANKS = ("arguments", "backends", "contract", "jit", "journal", "mpi4py", "system")
 
 
 @functools.cache

@@ -13,11 +13,12 @@ import pytest
 from cobre_kernels.machine.version import hash_of, sources_of
 
 import cobre_comm
-from cobre_comm import InitializationFailed, create_communicator
+from cobre_comm import InitializationFailed, create_communicator, sources
 from cobre_comm.backends.mpi import meet
 from cobre_comm.sources import own_sources
 from cobre_comm.testing.cases.raised import raises
 from tests.command import python
+from tests.imports import folders, reached
 
 COMM, KERNELS = (pathlib.Path(each.__file__).parent for each in (cobre_comm, cobre_kernels))
 MEET = "import cobre_comm; cobre_comm.create_communicator()"
@@ -115,6 +116,12 @@ def test_ranks_of_two_versions_over_mpi_name_both(comm):
     with mock.patch.object(meet, "own_sources", return_value=own):
         error = raises(InitializationFailed, create_communicator)
     assert f"rank 1 runs the {ours}, rank 0 runs the {ours}, which is another version" in str(error)
+
+
+def test_ranks_compare_all_that_they_run():
+    """But for what they report, which no other rank reads."""
+    met = folders(reached("cobre_comm.backends", "cobre_comm.mpi4py"))
+    assert {*sources._OF_RANKS} == met - {"reports"}
 
 
 def test_what_editors_and_archives_leave_is_no_source(clone):

@@ -20,6 +20,7 @@ from cobre_comm.jit import types as jit_types
 from cobre_comm.testing import run_ranks
 from cobre_comm.testing.cases.raised import raises
 from tests.command import python
+from tests.imports import files, reached
 from tests.jit import holders, parallel_loops
 
 NUMBER, ROW = types.float64, types.float64[:]
@@ -82,6 +83,7 @@ print(*(m.__file__ for n, m in sys.modules.items() if n.startswith("cobre_")))
 def test_a_change_of_any_source_that_reaches_a_user_s_code_is_another_version(monkeypatch):
     """The version covers modules that compiled methods import, and kernels of every backend."""
     sources = {pathlib.Path(name) for name in python("-c", IMPORTED).stdout.split()}
+    sources |= {files()[name] for name in reached("cobre_comm.jit")}  # by functions of these, too
     kernels = set(pathlib.Path(cobre_kernels.__file__).parent.rglob("*.py"))
     assert {"checks.py", "slow_path.py", "reduce_op.py"} <= {path.name for path in sources}
     read, kernels_now = functools.cache(pathlib.Path.read_bytes), version.source_hash()

@@ -6,6 +6,8 @@ import pathlib
 import re
 import tokenize
 
+from tests.imports import imports
+
 ROOT = pathlib.Path(__file__).parents[2]
 KERNELS, PACKAGE = ROOT / "kernels" / "cobre_kernels", ROOT / "cobre_comm"
 # Lines of code of the runtime: without docstrings, comments, blank lines and imports. The number
@@ -128,6 +130,23 @@ def _imported(tree):
             yield node.module
         elif isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
+
+
+# numba asks what is declared for its type, and only then is that made.
+DOOR = ("cobre_kernels.machine.compiled", "cobre_kernels.machine.compiling.compiler")
+
+
+def test_no_two_files_import_each_other():
+    pairs = {(one, other) for one, found in imports().items() for other in found}
+    assert {(one, other) for one, other in pairs if (other, one) in pairs and one < other} == {DOOR}
+
+
+def test_only_what_compiles_imports_numba_or_llvm_as_it_is_loaded():
+    compiling = {KERNELS / "machine" / "compiling", PACKAGE / "jit"}
+    for path in runtime():
+        heads = [node for node in ast.parse(path.read_text()).body if not hasattr(node, "body")]
+        found = {name.partition(".")[0] for head in heads for name in _imported(head)}
+        assert not found & {"numba", "llvmlite"} or compiling & {*path.parents}, path
 
 
 def test_the_examples_use_what_the_reference_documents():

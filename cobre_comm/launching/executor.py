@@ -42,7 +42,6 @@ from cobre_comm.processes.job import Job
 from cobre_comm.processes.port import LOOPBACK, ReservedPort
 
 COME_S = 60.0  # from the order until the last worker has arrived
-GRACE_S = 1.0  # for the launcher, which counts the workers, to give up before they do
 SAY_S = 3.0  # for ranks that were interrupted to end
 FETCH_S = 600.0  # for Dask to bring the outcome of a rank that has ended
 LOOK_S = 0.02  # between two looks at the futures
@@ -60,9 +59,10 @@ def call_on_executor(
     submits, here = submitters(executor, job.size)
     futures: list[Any] = []
     with socket.create_server((here, 0)) as listener:
+        limit_ms = int(1000 * COME_S + 1000)  # the launcher counts who has arrived, and ends before
         config = TcpConfig(
             rank=0, size=job.size + 1, coordinator=here, port=listener.getsockname()[1],
-            token=job.token, connect_timeout_ms=int(1000 * (COME_S + GRACE_S)),
+            token=job.token, connect_timeout_ms=limit_ms,
         )  # fmt: skip
         meeting = Coordinator(config, listener)
         try:

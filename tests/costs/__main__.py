@@ -27,7 +27,8 @@ compiling what is kept in a cache, and ranks that stay for other tests.
 
 Compiling is a part of the seconds of ranks and programs, and is counted there too. A test waits
 while none of its processes works: its waiting is its wall time less its CPU time. Other tests run
-meanwhile, so that a test waits for them as well.
+meanwhile, so that a test waits for them as well. Processors differ by a factor of two and more, so
+the seconds of two measurements compare only where both ran on one machine; counts always do.
 """
 
 

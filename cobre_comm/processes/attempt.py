@@ -5,8 +5,8 @@ Every launcher adds its ranks to an attempt, and waits until all have ended:
 =========== ================================= =====================================================
 a rank      from when on                      and then
 =========== ================================= =====================================================
-is starting ``mpiexec`` has started its shim  the shim gets its descriptors; other backends have no
-                                              such state
+is starting ``mpiexec`` runs                  its shim has the launcher start it; ranks of other
+                                              backends have no such state
 runs        its process exists                the guardian watches it, the loop hears its report
                                               pipe: progress, values, how it failed, whom it lost
 has ended   it is a zombie, or has reported   the escalation plans which signals the others get: for
@@ -87,15 +87,19 @@ class Attempt(Closing):
     def add(self, rank: Rank, hear: Callable[[bytes], None] | None = None) -> None:
         """Take a rank in, as soon as it is started."""
         self.ranks.append(rank)
-        if rank.pid:
-            self.guardian.watch(rank.pid)
+        self.guardian.watch(rank.pid)
         rank.call_on_report(self._escalate)
         rank.serve(self.loop, hear)
 
     @property
     def running(self) -> list[Rank]:
-        """The ranks without an ending, also those that have not begun."""
+        """The ranks that have begun and have no ending."""
         return [rank for rank in self.ranks if rank.ending is None]
+
+    @property
+    def is_starting(self) -> bool:
+        """Whether ``mpiexec`` has yet to start some ranks."""
+        return self.starter is not None and self.starter.is_starting
 
     @property
     def endings(self) -> list[Ending]:
@@ -146,7 +150,7 @@ class Attempt(Closing):
         when ranks may have ended.
         """
         self.look()  # a rank may have ended while others were started
-        while self.running:
+        while self.running or self.is_starting:
             step(self.escalation.next_at)
             self._show_lost()
             self._tell_losses()
@@ -170,13 +174,14 @@ class Attempt(Closing):
         if starter.ending is not None and self.escalation.began == NEVER:
             self._escalate(starter.ending)
         if self.escalation.began != NEVER:
-            starter.find_leftovers()
+            starter.find_leftovers(self.ranks)
 
     def _escalate(self, *others: Ending) -> None:
         """Give the escalation all endings, and those announced for the loss of a running rank."""
         running = {rank.rank for rank in self.running}
-        announced = [rank.announced for rank in self.running if rank.announced is not None]
-        announced = [ending for ending in announced if ending.lost & running]
+        # Over MPI a rank that fails may hang in MPI_Finalize until all ranks arrive.
+        hanging = [rank.announced for rank in self.running if self.starter is not None]
+        announced = [ending for ending in hanging if ending is not None and ending.lost & running]
         endings = [*self.endings, *announced, *others]
         self.escalation.ranks_ended(endings, running, time.monotonic(), have_met=self.have_met)
 
@@ -240,7 +245,7 @@ class Attempt(Closing):
 
     def await_exits(self, until: float) -> bool:
         """Wait for all processes to exit; return whether all have."""
-        while any(rank.pid and rank.exit_code() is None for rank in self.ranks):
+        while any(rank.exit_code() is None for rank in self.ranks):
             if time.monotonic() >= until:
                 return False
             self.loop.step(min(until, time.monotonic() + LOOK_S))
@@ -251,20 +256,18 @@ class Attempt(Closing):
 
         ``wait`` waits until a time at most, and returns whether to wait no more.
         """
-        begun = [rank for rank in self.ranks if rank.pid]
-        starter = self.starter if self.starter is not None and self.starter.is_started else None
         try:
-            for rank in begun:
+            for rank in self.ranks:
                 if rank.exit_code() is None:  # a rank that has reported its value may hang
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(rank.pid, signal.SIGKILL)
-            end_groups([rank.pid for rank in begun if rank.has_group], wait or self._wait)
-            if starter is not None:
-                starter.process.signal(signal.SIGKILL, group=True)
+            end_groups([rank.pid for rank in self.ranks if rank.has_group], wait or self._wait)
+            if self.starter is not None:
+                self.starter.process.signal(signal.SIGKILL, group=True)
         finally:
             self.job_control.close()
-            if starter is not None:
-                starter.process.reap()
+            if self.starter is not None:
+                self.starter.process.reap()
             for rank in self.ranks:
                 self.guardian.forget(rank.pid)
                 rank.reap()

@@ -91,7 +91,7 @@ class JobControl(Closing):
             for each in (signal.SIGHUP, signal.SIGCONT):  # as the kernel does
                 kill_group(reader.pid, each)
             return
-        running = [rank for rank in self._ranks if rank.pid and rank.exit_code() is None]
+        running = [rank for rank in self._ranks if rank.exit_code() is None]
         for rank in running:
             rank.signal(signal.SIGSTOP, group=True)
         before = signal.signal(number, signal.SIG_DFL)
@@ -101,14 +101,6 @@ class JobControl(Closing):
             self._lend(reader)
         for rank in running:
             rank.signal(signal.SIGCONT, group=True)
-
-
-def is_in_background(descriptor: int) -> bool:
-    """Whether this process is in the background of the terminal that a descriptor is."""
-    try:
-        return os.tcgetpgrp(descriptor) != os.getpgrp()
-    except OSError:
-        return False
 
 
 def _owner() -> int:

@@ -1,13 +1,20 @@
-"""How a job ends, by either launcher: the exit code, the rank that is told, and the sentence."""
+"""How a job ends, by each launcher: the exit code, the rank that is told, and the sentence.
+
+The launchers are ``run`` and ``launch``, ``run`` over each MPI, and two of ``run``, which stand for
+two machines.
+"""
 
 import json
 import re
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from cobre_comm.processes.port import ReservedPort
 from tests.grid import some
 from tests.launch.command import PROGRAMS, cobre
+from tests.launch.mpi_libraries import LIBRARIES, needs
 
 ENDS = PROGRAMS / "ends.py"
 RAISED = "raised ValueError: no such case"
@@ -79,22 +86,38 @@ OPTIONS = {
 def ended(launcher, size, how, way, option):
     """Let a job end so; return its exit code and the lines of its launcher."""
     words, keywords = OPTIONS[option]
-    if launcher == "run":
-        done = cobre("run", "-n", size, "--backend", "shm", *words, ENDS, "run", way, how)
-    else:
+    if launcher == "launch":
         words = "launch", way, how, size, json.dumps(keywords)
         done = cobre(*words, before=[sys.executable, str(ENDS)])
+    else:
+        backend, variables = ("shm", {}) if launcher == "run" else ("mpi", needs(launcher))
+        told = "run", "-n", size, "--backend", backend, *words, ENDS, "run", way, how
+        done = cobre(*told, **variables)
+    return done, said_by(done, size)
+
+
+def said_by(done, size):
+    """Return the lines of a launcher, but for the first of others' last words."""
     said = re.findall("^cobre-comm: (.*)$", done.stderr, re.MULTILINE)
     said = [line.replace(f"on {size} ranks", "on SIZE ranks") for line in said]
-    return done, [line for line in said if not line.startswith("the last words of")]
+    return [line for line in said if not line.startswith("the last words of")]
 
 
 BY_EITHER = [(row, launcher, 3) for row in ENDINGS for launcher in ("run", "launch")]
+# mpiexec ends all ranks once one is lost, so nobody survives.
+OVER_MPI = [(row, library, 3) for row in ENDINGS if "survive" not in row for library in LIBRARIES]
 # One other rank is enough to fail after rank 1, or to continue without it.
 DAILY = [(row, ("run", "launch")[number % 2], 2) for number, row in enumerate(ENDINGS)]
+DAILY_OVER_MPI = [
+    (row, "mpich", 2)
+    for row in ENDINGS
+    if row in {(how, "raises", "") for how in ("raise", "sys.exit", "abort", "SIGKILL")}
+]
 
 
-@pytest.mark.parametrize(("row", "launcher", "size"), some(DAILY, BY_EITHER), ids=str)
+@pytest.mark.parametrize(
+    ("row", "launcher", "size"), some([*DAILY, *DAILY_OVER_MPI], [*BY_EITHER, *OVER_MPI]), ids=str
+)
 def test_both_launchers_tell_of_an_ending_alike(row, launcher, size):
     code, ranks, *sentences = ENDINGS[row]
     done, said = ended(launcher, size, *row)
@@ -105,9 +128,50 @@ def test_both_launchers_tell_of_an_ending_alike(row, launcher, size):
         ranks = "".join(rank for rank in ranks if int(rank) < size)
         last = size - 1
         named = f"ranks? [{ranks}](-{last}| and {last})?"  # also all that made the same mistake
+        if launcher == "mpich" and row == ("raise", "late", "timeout"):
+            named = f"({named}|mpiexec)"
         assert re.fullmatch(f"{named} {re.escape(sentence)}.*", told), done.stderr
     for line in BEFORE.get(row, []):
         assert sum(bool(re.search(line, each)) for each in said) == 1, done.stderr
     if row not in BEFORE and row not in MAY_TELL:
         others = "the other ranks", "started again", "still runs"
         assert not any(word in line for line in said for word in others)
+
+
+# Two launchers, each of one rank: rank 1 ends as the row says, and rank 0 with the code here. No
+# row is here in which a rank waits for minutes: no launcher ends the rank of another one.
+BY_TWO = {
+    ("raise", "raises", ""): 1,
+    ("sys.exit", "raises", ""): 1,
+    ("os._exit", "raises", ""): 1,
+    ("abort", "raises", ""): 7,
+    ("SIGKILL", "raises", ""): 1,
+    ("SIGSEGV", "raises", ""): 1,
+    ("os._exit", "slow", ""): 1,
+    ("os._exit", "slow exit", ""): 4,
+    ("SIGKILL", "exit", ""): 4,
+    ("SIGKILL", "caught", ""): 0,
+    ("os._exit", "all", ""): 5,
+    ("SIGKILL", "last", ""): 0,
+}
+DAILY_BY_TWO = [
+    (("sys.exit", "raises", ""), 1),
+    (("SIGKILL", "exit", ""), 4),
+    (("SIGKILL", "caught", ""), 0),
+    (("os._exit", "all", ""), 5),
+]
+
+
+@pytest.mark.parametrize(("row", "other"), some(DAILY_BY_TWO, BY_TWO.items()), ids=str)
+def test_each_of_two_launchers_tells_of_its_own_rank(row, other):
+    how, way, _ = row
+    with ReservedPort() as reserved, ThreadPoolExecutor() as pool:
+        place = "-n", 1, "--nnodes", 2, "--coordinator", f"127.0.0.1:{reserved.port}"
+        words = [("run", *place, "--node-rank", node, ENDS, "run", way, how) for node in (0, 1)]
+        jobs = list(pool.map(lambda each: cobre(*each, COBRE_TCP_TOKEN="a1" * 32), words))
+    code, _, sentence, *_ = ENDINGS[row]
+    codes = [other, code]
+    assert [done.returncode for done in jobs] == codes, jobs
+    told = f"rank 0 exited with code {other}", f"rank 1 {sentence}"
+    expected = [[line] if code else [] for code, line in zip(codes, told, strict=True)]
+    assert [said_by(done, 2) for done in jobs] == expected

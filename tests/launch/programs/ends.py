@@ -16,6 +16,7 @@ from cobre_comm import CollectiveFailed, WorkerError, create_communicator, launc
 from cobre_comm.processes.endings import exit_status
 
 LONG_S = 60
+RANK_VARIABLES = ("COBRE_SHM_RANK", "COBRE_TCP_RANK", "PMI_RANK", "PMIX_RANK")
 
 
 def fail(comm, way):
@@ -74,7 +75,7 @@ class DiesEarly:
 
 
 def die_early():
-    if os.environ.get("COBRE_SHM_RANK") == "1":
+    if "1" in map(os.environ.get, RANK_VARIABLES):
         os.kill(os.getpid(), signal.SIGKILL)
 
 

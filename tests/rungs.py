@@ -13,14 +13,15 @@ slowest    `make test-all` it has the mark quiet; or it has the mark slow, and i
 ========== =============== =======================================================================
 
 The seconds are those that `make test-costs` has recorded (`tests/costs/recorded.json`), of all
-processes that worked for the test, without what it does for later tests too. A test that is not
+processes that worked for the test. Work that serves later tests too is left out. A test that is not
 recorded yet costs nothing. So a test that becomes expensive leaves `make test` by itself, and no
 test is lost. A test that keeps a promise is in `make test` with its cheapest row on each kind of
 backend. Where all tests of a promise cost more than `PROMISE_S` on a kind of backend, the cheapest
 of them is in `make test`, whatever it costs.
 
-The table of cases has a choice of its own (`cobre_comm/testing/suite/part.py`): usual are each
-value of each case, and pairs of case, caller and way; slow all pairs; slowest all triples.
+The table of cases has a choice of its own (`cobre_comm/testing/suite/part.py`). `make test` has
+each value of each case, and pairs of case, caller and way; CI has all pairs, and `make test-all`
+all triples.
 """
 
 import json

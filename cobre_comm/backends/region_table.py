@@ -46,8 +46,9 @@ class RegionTable:
             if row == ROWS:
                 raise OSError(f"a process cannot have more than {ROWS} regions")
             region = self._regions.rows[row]
-            # Releases: pair with the loads in regions.locate. A thread that reads bounds while
-            # they change finds another number afterwards, and drops these bounds.
+            # Releases: pair with the loads in regions.locate, which loads the number before the
+            # bounds and again after them. If the bounds have changed meanwhile, the two numbers
+            # differ, and it ignores the row.
             store(region.begin, begin)
             store(region.end, begin + nbytes)
             store(region.number, number)

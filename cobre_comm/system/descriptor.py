@@ -12,9 +12,10 @@ from collections.abc import Callable
 class Descriptor:
     """An open file that is closed with its last holder, wherever an interrupt comes.
 
-    Python runs signal handlers between any two of its own steps. So the number goes from the call
-    that opens into the list, and from the list into the call that closes, within one step. What a
-    handler raises within a ``__del__`` written in Python is lost, so ``__del__`` is a call in C.
+    Python runs signal handlers between any two of its own steps. So the call that opens the file
+    puts the number into the list ``_numbers`` within one step, and the call that closes the file
+    takes it from there within one step. What a handler raises within a ``__del__`` written in
+    Python is lost, so ``__del__`` is a call in C.
 
     ``opens`` is a function in C that opens a file and returns its number; ``arguments`` are its
     arguments.

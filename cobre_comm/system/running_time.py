@@ -16,10 +16,11 @@ _left_out_s = 0.0
 
 
 def running_s(*, has_run: bool = False) -> float:
-    """Return ``time.monotonic()`` less the time between readings that were far apart.
+    """Return ``time.monotonic()`` less the gaps between readings that were far apart.
 
-    Only differences have a meaning: between the beginning of a wait and its looks at the clock.
-    With ``has_run`` all time since the last reading counts, because this process was busy then.
+    Only the difference of two results has a meaning: the time from the beginning of a wait until
+    the wait reads the clock again. With ``has_run`` all time since the last reading counts, because
+    this process was busy then.
     """
     global _last, _left_out_s  # one clock for all waits of this process
     # Without a lock, which a fork could leave locked: two threads may leave out one gap twice.

@@ -1,7 +1,7 @@
 """The standard streams, which a program may have closed, replaced or never had.
 
-``sys.stderr`` is None in a process that began with descriptor 2 closed, and whatever a program has
-put there otherwise. What the library says there may be lost, and nothing else.
+``sys.stderr`` is None in a process that began with descriptor 2 closed. Else it is whatever the
+program has put there. So a line of the library may be lost; no other harm is done.
 """
 
 from __future__ import annotations

@@ -37,10 +37,10 @@ class CampaignJudge(Judge):
         return self.is_launched or (is_at_the_end and "done" in self.accounts[rank])
 
     def goes_on(self):
-        """Tell whether the victim has done all that it had to do.
+        """Tell whether a victim that has closed its descriptors has done all that it had to do.
 
-        One that has closed its descriptors has given up its lock with them. A rank that looks
-        while this victim is late takes it for dead, even in the last collective of all.
+        With its descriptors the victim has given up its lock. So a rank that polls while the
+        victim is late takes it for dead, even in the last collective of all.
         """
         return self.fault.kind == "descriptors" and "done" in self.accounts[self.fault.victim]
 

@@ -19,11 +19,12 @@ KERNELS, PACKAGE = ROOT / "kernels" / "cobre_kernels", ROOT / "cobre_comm"
 # of any form and file systems without locks crash nothing; by 28 so that an exception that was
 # shown ends no rank, and no file of the current folder is run; by 41 so that machine code is run
 # only unchanged, on a processor that has it, in memory that may be executed; by 174 so that kernels
-# are a shared library: its linker, its question to the processor, access lists of its folder; by 35
-# so that a rank starts without a Python before it, and tests' ranks and halves name their cure; by
-# 15 so that numba compiles an implementation once where it compiled it twice; by 3 so that the
-# build of kernels looks for no garbage, the table of cases forks its ranks, and a port that closes
-# hides no error.
+# are a shared library, which is linked, asks the processor whether it may run, and is taken from a
+# folder only after a look at its access list; by 35 so that a rank starts without a Python before
+# it, and errors name the cure where a test's rank cannot import its program, and where cobre_comm
+# and cobre_kernels are of two versions; by 15 so that numba compiles an implementation once where
+# it compiled it twice; by 3 so that the build of kernels looks for no garbage, the table of cases
+# forks its ranks, and a port that closes hides no error.
 MOST_LINES = 20_587
 MOST_MODULES = 12  # beside the packages
 CODE = {tokenize.NAME, tokenize.NUMBER, tokenize.OP, tokenize.STRING} | {

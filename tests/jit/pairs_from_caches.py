@@ -2,9 +2,10 @@
 
 python -m tests.jit.pairs_from_caches FOLDER
 
-Each function is compiled by ranks that are forks of this process, so that numba counts alike in all
-of them. Then other forks load all functions, in both orders: so of each two functions each has been
-loaded before the other. What a function gives has to be what it gives as a function of Python.
+Each function is compiled by ranks that are forks of this process, so that numba, which numbers the
+functions of a process, begins with the same number in all of them. Then other forks load all
+functions, in both orders: each of two functions has once been loaded before the other. A loaded
+function has to return what it returns as a function of Python.
 """
 
 import importlib

@@ -321,7 +321,7 @@ def churn():
 def half_made(comm, kind):
     """Return the errors for an object that ``__new__`` alone has made, and for None.
 
-    numba looks at the class of an argument, and not at that of what an objmode block gives.
+    numba checks the class of an argument, but not the class of a value from an objmode block.
     """
     made = KINDS[kind].make(comm)
     wrong = type("Sub", (type(made),), {}).__new__(type(made))

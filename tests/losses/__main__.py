@@ -3,8 +3,9 @@
     python -m tests.losses --way survive --trainings 100 --seed 1
 
 Prints a table of one row for each way: how many trainings ended with the cuts of the undisturbed
-one, and the seconds from a kill to the first line after a collective among the ranks that go on,
-or that are started again. A training that does not end so is shown with all of its output.
+one, and how many seconds after a kill the ranks that are left, or that were started again, printed
+the line that follows their first collective. A training that ends without these cuts is shown with
+all of its output.
 """
 
 import argparse

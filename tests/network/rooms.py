@@ -67,9 +67,9 @@ def _enter(files, folder):
 
 
 class Room:
-    """Namespaces of a host beside its network, as long as it is open.
+    """All namespaces of a host but that of its network; they last as long as the room is open.
 
-    Its making raises ``OSError`` if this user may not have namespaces.
+    The constructor raises ``OSError`` if this user may not have namespaces.
     """
 
     def __init__(self, name, network):

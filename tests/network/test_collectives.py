@@ -15,8 +15,8 @@ from tests.network.conftest import LAYOUTS
 
 DEADLINE_S = 60
 LENGTHS = [1, 13, 5_000, 100_003]
-# By default the threshold is ours; else everything behind headers, everything around the ring,
-# and a threshold between the lengths.
+# The largest payload behind a header (COBRE_TCP_EAGER_BYTES): our default; so large that everything
+# travels behind headers; so small that everything goes around the ring; and between the lengths.
 THRESHOLDS = [None, 2**31, 0, 4096]
 
 

@@ -95,8 +95,8 @@ def read_report(report):
 def load_faults():
     """Return the module that has the faults by their names.
 
-    Not imported as ``planted.faults``: that package's folder on this process's path would add
-    a backend to those of other tests.
+    The module is loaded from its file. To import it as ``planted.faults``, this process would need
+    the folder of that package on its path, and would then have one backend more in other tests.
     """
     spec = importlib.util.spec_from_file_location("planted_faults", SITE / "planted" / "faults.py")
     module = importlib.util.module_from_spec(spec)

@@ -1,7 +1,7 @@
-"""The conformance suite finds faults that are planted in true kernels.
+"""The conformance suite finds faults that are planted in copies of the kernels.
 
-CATCHERS has the tests that find each fault. CI has these tests for the true kernels, and `make
-test` most of them: README.md.
+CATCHERS has the tests that find each fault. On the kernels themselves CI runs all of these tests,
+and `make test` runs most of them: README.md.
 """
 
 import pathlib

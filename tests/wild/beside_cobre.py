@@ -1,6 +1,7 @@
 """Train a case by the example and by Cobre until both converge, and compare their bounds.
 
-Also ask Cobre whether it still reads or refuses each mutant of a folder as the table of them says.
+Also try each mutant of a folder: whether Cobre still reads or refuses it, as the table of mutants
+says.
 """
 
 import json

@@ -167,9 +167,10 @@ class Grid(Settings):
 
     @functools.cached_property
     def usual_points(self) -> set[str]:
-        """The points that a usual run prefers, because each of them starts ranks.
+        """The few points that a usual run prefers, because ranks have to start for each point.
 
-        They are those of a quick run, and what together holds each way on each number of ranks.
+        They are those of a quick run, and further ones, until each way is tried on each number of
+        ranks.
         """
         points = [*self.quick_points, *(p for p in self.points if not isinstance(p, Slow))]
         rows = [factors_of_point(*point) for point in points]

@@ -65,10 +65,11 @@ def release(comm):
 
 @routine
 def borrow(comm):
-    """Take the communicator to note something, also a broken one; return what the guard held.
+    """Take the communicator, even a broken one, to note something; return what the guard held.
 
-    If the guard held neither IDLE nor BROKEN, it is not taken. The exchanges pair with the stores
-    in :func:`release`, :func:`release_broken` and :func:`give_back`, as :func:`acquire` does.
+    If that is neither IDLE nor BROKEN, the communicator is not taken. The exchanges pair with the
+    stores in :func:`release`, :func:`release_broken` and :func:`give_back`, as the exchange in
+    :func:`acquire` does.
     """
     found = compare_exchange(comm.guard, states.IDLE, states.BUSY)
     if found == states.BROKEN:

@@ -65,7 +65,7 @@ class OutputMemory(NamedTuple):
 def is_closed(state):
     """Tell whether this process has closed a region.
 
-    Pairs with the store of the thread that closes it.
+    The load pairs with the store of the thread that closes the region.
     """
     return load_acquire(state.closed) != 0
 

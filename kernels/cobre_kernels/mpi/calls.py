@@ -195,8 +195,9 @@ def flag_is_set(mpi):
 def match_message(mpi, tag):
     """Match a message with that tag, from any rank; :func:`flag_is_set` tells whether one is here.
 
-    MPICH never matches a receive from any rank with a message that a probe has seen on its way
-    from another node. A matched probe takes the message itself, in every MPI.
+    In MPICH, once a probe has seen a message that is still under way from another node, a receive
+    from any rank never matches that message. So this is a matched probe, which takes the message
+    itself, in every MPI.
     """
     poke(mpi.flag, 0)
     return _improbe(mpi, mpi.any_source, tag, mpi.world, mpi.flag, mpi.matched, mpi.status)

@@ -67,7 +67,8 @@ def fail_on_node(comm, outcome):
 def adopt_report(comm):
     """Adopt the failure reports that are here, as failures of this leader; return their status.
 
-    If reports name this very rank as late, it names the reporter, which has given this rank up.
+    If the reports name this very rank as late, the failure names the reporter alone, because the
+    reporter has given this rank up.
     """
     nodes = comm.nodes
     comm.waited_ns = comm.timeout_ns  # as if this rank had waited itself

@@ -60,9 +60,9 @@ def _ramp():
 
 
 def data(rank, number, length, dtype="f8"):
-    """Return a rank's contribution to a step: small integers, whose sums are exact.
+    """Return a rank's contribution to a step: small integers, so that sums are exact.
 
-    Those of float32 are subnormal: their bits are the integers.
+    In float32 the elements are subnormal numbers, which have the bits of these integers.
     """
     integers = (_ramp()[:length] + 31 * rank + 13 * number) % _PRIME + 1
     return integers.astype("i4").view("f4") if dtype == "f4" else integers.astype(dtype)

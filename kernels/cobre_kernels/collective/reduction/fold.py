@@ -1,8 +1,8 @@
 """The operations of an allreduce, and the rank-ordered fold: ``acc[i] = op(acc[i], x[i])``.
 
-The ``allreduce.py`` of each transport calls the fold once per rank, in rank order. Each element is
-folded by itself, so the result does not depend on how a payload is cut into chunks, nor on SIMD
-width.
+The loops of ``shm/allreduce.py``, ``nodes/allreduce.py`` and ``tcp/chain.py`` call the fold once
+for each rank, in rank order. Each element is folded by itself, so the result does not depend on how
+a payload is cut into chunks, nor on SIMD width.
 """
 
 from collections.abc import Callable

@@ -40,8 +40,9 @@ CI_S = 6.0  # of a test of CI
 # What needs a bare machine or long preparations, or of which CI has rows enough.
 SLOWEST = re.compile(
     r"tests/(campaign|places|faults/mpi)/|pairs_leave_nothing|killed_training|longer_case"
-    r"|fault_of_the_package|quick_run_finds|test_surroundings"
+    r"|quick_run_finds|test_surroundings"
     r"|(fault_is_found|the_others_pass).(?!reverse-fold|no-fence|one-sided-error)"
+    r"|found_where_it_is.(?!block-copied|item-lost)"
     r"|\[.*mpi-"
 )
 SHIPPED = ("tests/packaging/", "tests/documents/")  # tried in CI, whatever it costs

@@ -2,7 +2,8 @@
 
 For what compiles into a user's own function, and for what is Python alone: no kernel of a
 communicator has it. The copy has its own ``__pycache__``, so it leaves no faulty code in another.
-Where the fault is in a routine of the kernels, these are copied too, and all of them compiled.
+The kernels are copied too, because the package runs only with kernels of its own version. Unless
+the fault is in the kernels, their machine code is that of the sources that were copied.
 """
 
 import pathlib
@@ -19,8 +20,7 @@ def copy_with(fault, folder):
     in_package = fault.path.removeprefix("kernels/")
     for module in (cobre_comm, cobre_kernels):
         true = pathlib.Path(module.__file__).parent
-        if module is cobre_comm or in_package.startswith(true.name):
-            shutil.copytree(true, folder / true.name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(true, folder / true.name, ignore=shutil.ignore_patterns("__pycache__"))
     path = folder / in_package
     path.write_text(patched(path.read_text(), fault.hunks))
 

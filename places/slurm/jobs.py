@@ -11,6 +11,7 @@ PYTHON = sys.executable
 MPIS = {"pmi2": "mpich", "pmix": "openmpi"}
 # Of 30 iterations, which take some seconds: long enough to lose a rank in the middle.
 TRAINING = f"{TRAIN} {ROOT / 'examples/sddp/cases/gen_h8_t12_k10.json'} --iterations 30"
+OUT = "OUT_FILE"  # in a step, for the option that says where the training leaves its result
 WAYS_OF_PMIX = {"PMIX_MCA_gds": "hash"}  # PMIx's own shared memory is not tried here
 
 
@@ -232,15 +233,15 @@ def losses(cluster, place):
             victim = cluster.run_here("pgrep", "-n", "-f", TRAINING).output.strip()
             cluster.run_here("kill", "-9", victim)
 
-    keep, survive = "--no-kill --kill-on-bad-exit=0", f"{TRAINING} --survive"
+    keep, survive = "--no-kill --kill-on-bad-exit=0", f"{TRAINING} {OUT} --survive"
     launcher = (
         "cobre-comm run -n 2 --nnodes 2 --node-rank $SLURM_NODEID "
         f"--coordinator {cluster.nodes[0].address}"
     )
     below = f"-N 2 -n 2 {keep} sh -c '{launcher}"
-    checkpoint = f"{TRAINING} --checkpoint {cluster.folder / 'cuts'} --checkpoint-every 5"
+    checkpoint = f"{TRAINING} {OUT} --checkpoint {cluster.folder / 'cuts'} --checkpoint-every 5"
     shown = f"srun {keep} cobre-comm run ..."
-    expected = trained(cluster, f"srun {PYTHON} {TRAINING}")[0]
+    expected = trained(cluster, f"srun {PYTHON} {TRAINING} {OUT}")[0]
     for what, command, step, lose in (
         ("a rank is killed: tasks go on", f"srun {keep} python train.py --survive",
          f"srun {keep} {PYTHON} {survive}", kill_a_rank),
@@ -266,8 +267,7 @@ def trained(cluster, step, lose=None):
     Returns the hash of the cuts, Slurm's word for the job, and the seconds from loss to end.
     """
     out = cluster.folder / f"lost.{len(list(cluster.folder.glob('lost.*')))}"
-    end = f"--out {out}"
-    step = f"{step[:-1]} {end}'" if step.endswith("'") else f"{step} {end}"
+    step = step.replace(OUT, f"--out {out}")
     options = "-N", "2", "-n", "4", "--no-kill", "-w", "h1,h2"
     settings = {"COBRE_TCP_TIMEOUT_SECS": "10"}
     job, output = cluster.submit(step, *options, **settings)

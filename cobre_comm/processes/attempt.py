@@ -87,7 +87,8 @@ class Attempt(Closing):
     def add(self, rank: Rank, hear: Callable[[bytes], None] | None = None) -> None:
         """Take a rank in, as soon as it is started."""
         self.ranks.append(rank)
-        self.guardian.watch(rank.pid)
+        if rank.pid:
+            self.guardian.watch(rank.pid)
         rank.call_on_report(self._escalate)
         rank.serve(self.loop, hear)
 
@@ -245,7 +246,7 @@ class Attempt(Closing):
 
     def await_exits(self, until: float) -> bool:
         """Wait for all processes to exit; return whether all have."""
-        while any(rank.exit_code() is None for rank in self.ranks):
+        while any(rank.pid and rank.exit_code() is None for rank in self.ranks):
             if time.monotonic() >= until:
                 return False
             self.loop.step(min(until, time.monotonic() + LOOK_S))
@@ -256,12 +257,13 @@ class Attempt(Closing):
 
         ``wait`` waits until a time at most, and returns whether to wait no more.
         """
+        here = [rank for rank in self.ranks if rank.pid]
         try:
-            for rank in self.ranks:
+            for rank in here:
                 if rank.exit_code() is None:  # a rank that has reported its value may hang
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(rank.pid, signal.SIGKILL)
-            end_groups([rank.pid for rank in self.ranks if rank.has_group], wait or self._wait)
+            end_groups([rank.pid for rank in here if rank.has_group], wait or self._wait)
             if self.starter is not None:
                 self.starter.process.signal(signal.SIGKILL, group=True)
         finally:

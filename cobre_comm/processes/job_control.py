@@ -91,7 +91,7 @@ class JobControl(Closing):
             for each in (signal.SIGHUP, signal.SIGCONT):  # as the kernel does
                 kill_group(reader.pid, each)
             return
-        running = [rank for rank in self._ranks if rank.exit_code() is None]
+        running = [rank for rank in self._ranks if rank.pid and rank.exit_code() is None]
         for rank in running:
             rank.signal(signal.SIGSTOP, group=True)
         before = signal.signal(number, signal.SIG_DFL)

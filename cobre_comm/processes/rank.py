@@ -43,7 +43,7 @@ class Rank(abc.ABC):
 
     def __init__(self, rank: int, *, reports: bool = True) -> None:
         self.rank = rank
-        self.pid = 0  # of its process, once that is started
+        self.pid = 0  # of a rank that is no process of this launcher
         self.ending: Ending | None = None  # while it runs
         self.inbox = Inbox() if reports else None  # the launcher's end of its report pipe
         self.has_met = False  # it has made a communicator
@@ -106,6 +106,8 @@ class Rank(abc.ABC):
 
         A code that is lost counts as 1: only a rank that has reported success has succeeded.
         """
+        if not self.pid:
+            return None
         if self.is_code_taken:
             return LOST_CODE
         try:

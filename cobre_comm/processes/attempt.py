@@ -5,8 +5,8 @@ Every launcher adds its ranks to an attempt, and waits until all have ended:
 =========== ================================= =====================================================
 a rank      from when on                      and then
 =========== ================================= =====================================================
-is starting ``mpiexec`` has started its shim  the shim gets its descriptors; other backends have no
-                                              such state
+is starting ``mpiexec`` runs                  its shim has the launcher start it; ranks of other
+                                              backends have no such state
 runs        its process exists                the guardian watches it, the loop hears its report
                                               pipe: progress, values, how it failed, whom it lost
 has ended   it is a zombie, or has reported   the escalation plans which signals the others get: for
@@ -94,8 +94,13 @@ class Attempt(Closing):
 
     @property
     def running(self) -> list[Rank]:
-        """The ranks without an ending, also those that have not begun."""
+        """The ranks that have begun and have no ending."""
         return [rank for rank in self.ranks if rank.ending is None]
+
+    @property
+    def is_starting(self) -> bool:
+        """Whether ``mpiexec`` has yet to start some ranks."""
+        return self.starter is not None and self.starter.is_starting
 
     @property
     def endings(self) -> list[Ending]:
@@ -147,7 +152,7 @@ class Attempt(Closing):
         when ranks may have ended.
         """
         self.look()  # a rank may have ended while others were started
-        while self.running:
+        while self.running or self.is_starting:
             step(self.escalation.next_at)
             self._show_lost()
             self._tell_losses()
@@ -171,7 +176,7 @@ class Attempt(Closing):
         if starter.ending is not None:
             self.end_because(starter.ending)
         if self.escalation.began != NEVER:
-            starter.find_leftovers()
+            starter.find_leftovers(self.ranks)
 
     def end_because(self, ending: Ending) -> None:
         """Plan the end of all ranks, for an ending elsewhere: that of ``mpiexec``, for example."""
@@ -181,8 +186,9 @@ class Attempt(Closing):
     def _escalate(self, *others: Ending) -> None:
         """Give the escalation all endings, and those announced for the loss of a running rank."""
         running = {rank.rank for rank in self.running}
-        announced = [rank.announced for rank in self.running if rank.announced is not None]
-        announced = [ending for ending in announced if ending.lost & running]
+        # Over MPI a rank that fails may hang in MPI_Finalize until all ranks arrive.
+        hanging = [rank.announced for rank in self.running if self.starter is not None]
+        announced = [ending for ending in hanging if ending is not None and ending.lost & running]
         endings = [*self.endings, *announced, *others]
         self.escalation.ranks_ended(endings, running, time.monotonic(), have_met=self.have_met)
 
@@ -257,20 +263,19 @@ class Attempt(Closing):
 
         ``wait`` waits until a time at most, and returns whether to wait no more.
         """
-        begun = [rank for rank in self.ranks if rank.pid]
-        starter = self.starter if self.starter is not None and self.starter.is_started else None
+        here = [rank for rank in self.ranks if rank.pid]
         try:
-            for rank in begun:
+            for rank in here:
                 if rank.exit_code() is None:  # a rank that has reported its value may hang
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(rank.pid, signal.SIGKILL)
-            end_groups([rank.pid for rank in begun if rank.has_group], wait or self._wait)
-            if starter is not None:
-                starter.process.signal(signal.SIGKILL, group=True)
+            end_groups([rank.pid for rank in here if rank.has_group], wait or self._wait)
+            if self.starter is not None:
+                self.starter.process.signal(signal.SIGKILL, group=True)
         finally:
             self.job_control.close()
-            if starter is not None:
-                starter.process.reap()
+            if self.starter is not None:
+                self.starter.process.reap()
             for rank in self.ranks:
                 self.guardian.forget(rank.pid)
                 rank.reap()

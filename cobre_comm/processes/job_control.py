@@ -103,14 +103,6 @@ class JobControl(Closing):
             rank.signal(signal.SIGCONT, group=True)
 
 
-def is_in_background(descriptor: int) -> bool:
-    """Whether this process is in the background of the terminal that a descriptor is."""
-    try:
-        return os.tcgetpgrp(descriptor) != os.getpgrp()
-    except OSError:
-        return False
-
-
 def _owner() -> int:
     """Return the process group that owns the terminal; 0 if it is gone."""
     try:

@@ -43,7 +43,7 @@ class Rank(abc.ABC):
 
     def __init__(self, rank: int, *, reports: bool = True) -> None:
         self.rank = rank
-        self.pid = 0  # before it has begun
+        self.pid = 0  # of a rank that is no process of this launcher
         self.ending: Ending | None = None  # while it runs
         self.inbox = Inbox() if reports else None  # the launcher's end of its report pipe
         self.has_met = False  # it has made a communicator
@@ -70,8 +70,10 @@ class Rank(abc.ABC):
 
     @property
     def announced(self) -> Ending | None:
-        """The ending that the rank has reported, if it may hang before it ends; else None."""
-        return None
+        """The failure that the rank has reported, as its ending; None without one."""
+        if self._report is None or not self._report.exit_code:
+            return None
+        return Ending(self.rank, self._report.exit_code, time.monotonic(), self._report)
 
     def _hear(self, message: bytes) -> None:
         with contextlib.suppress(Exception):  # a rank that writes something else says nothing

@@ -55,20 +55,18 @@ def by_ranks(attempt: Attempt, tails: Mapping[int, bytes]) -> tuple[int, list[st
     if speaker.report is None or not speaker.report.is_held:
         told[name_of(speaker.rank)] = last_words(speaker, tails.get(speaker.rank, b""))
     lines, name = [], name_of(first.rank)
-    began = {rank.rank for rank in attempt.ranks if rank.pid}
     same = first.report.cause if first.report is not None and first.report.trace else None
     after = [
         ending.rank
         for ending in by_themselves
         if ending.code
-        and ending.rank in began - {first.rank}
+        and ending.rank not in (first.rank, STARTER)
         and (same is None or ending.report is None or ending.report.cause != same)
     ]
     if after:
         lines.append(f"{named(after)} failed after {name} had")
     lines += [_quoted(whose, said) for whose, said in {**words, **told}.items() if said]
-    was_started = first.rank == STARTER or first.rank in began
-    lines.append(describe(first) if was_started else f"{name} was not started by mpiexec")
+    lines.append(describe(first))
     return exit_status(first.code), lines
 
 

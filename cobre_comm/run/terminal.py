@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cobre_comm.errors import signal_name
@@ -18,9 +18,8 @@ from cobre_comm.processes.endings import STARTER, Ending
 from cobre_comm.processes.environment import attempt_variables, rank_environment
 from cobre_comm.processes.escalation import GRACE_S
 from cobre_comm.processes.job import Job
-from cobre_comm.processes.job_control import STOPPING, is_in_background
+from cobre_comm.processes.job_control import STOPPING
 from cobre_comm.processes.loop import NEVER, LauncherLoop
-from cobre_comm.processes.mpi.mpi_rank import MpiRank
 from cobre_comm.processes.mpi.mpiexec import Mpiexec
 from cobre_comm.processes.mpi.start import MpiStart
 from cobre_comm.processes.mpi.variables import of_batch_job
@@ -31,11 +30,10 @@ from cobre_comm.run.launcher_signals import ENDING_SIGNALS, GROUP_SIGNALS, Signa
 from cobre_comm.run.output.destinations import Output, Shown
 from cobre_comm.run.output.outlet import Outlet
 from cobre_comm.system.open_files import SPARE_DESCRIPTORS, allow
-from cobre_comm.system.streams import STDIN
 
 STRAGGLERS_S = 0.3  # for processes that ranks have started to end by themselves
 WITNESS_S = 0.05  # for a sender of a signal to reach all processes, if it sends to all
-EACH, EACH_BY_SHIM = 4, 9  # descriptors for each rank
+EACH, SHIM = 4, 1  # descriptors for each rank, and for its shim
 
 Serve = Callable[[LauncherLoop, Callable[[], None], Callable[[], bool]], None]
 
@@ -74,7 +72,7 @@ def run_attempt(
     Else it is the code of the first that failed, or 128 and the number of the signal that ended it
     or the launcher, or 1 if only output is missing.
     """
-    each = EACH if mpiexec is None else EACH_BY_SHIM
+    each = EACH if mpiexec is None else EACH + SHIM
     allow(each * len(job.ranks) + SPARE_DESCRIPTORS)
     terminal = _Terminal(job, options, inbox)
     try:
@@ -119,38 +117,41 @@ class _Terminal:
 
     def start(self, command: Sequence[str]) -> None:
         """Start all ranks, and have the guardian watch them."""
-        cpus = self._cpus()
         for rank in self._job.ranks:
             environment = rank_environment(self._job, rank, os.environ, self._options.binding)
-            environment.update(self._output.variables)
-            standard = self._output.of_rank(rank)
-            self.attempt.add(RankProcess(rank, command, environment, standard, cpus=cpus[rank]))
+            self._begin(command, rank, environment)
 
     def start_by(self, mpiexec: Mpiexec, command: Sequence[str]) -> None:
-        """Have ``mpiexec`` start all ranks."""
-        cpus = self._cpus()
-        batch = of_batch_job(os.environ) | self._output.variables | attempt_variables(self._job)
-        ranks = []
-        for rank in self._job.ranks:
-            # mpiexec has a session of its own, so nothing would stop a rank that reads.
-            standard = self._output.of_rank(rank, reads=not is_in_background(STDIN))
-            ranks.append(MpiRank(rank, standard, batch, cpus[rank]))
-            self.attempt.add(ranks[-1])
-        watch = self.attempt.guardian.watch
-        self.attempt.starter = MpiStart(ranks, command, self.attempt.loop, watch)
-        self.attempt.starter.start(mpiexec, self._output.of_mpiexec())
+        """Have ``mpiexec`` start shims, and then each rank once its shim is there."""
+        batch = of_batch_job(os.environ) | attempt_variables(self._job)
 
-    def _cpus(self) -> dict[int, Cpus]:
-        """Return the CPUs that each rank is bound to; none for ranks that are not bound.
+        def begin(rank: int, environment: dict[str, str], inherited: tuple[int, ...]) -> None:
+            self._begin(command, rank, environment | batch, inherited)
 
-        A restart may have fewer ranks than were placed.
-        """
-        ranks = self._job.ranks
-        return dict(zip(ranks, self._options.binding.cpus or [()] * len(ranks), strict=False))
+        attempt, standard = self.attempt, self._output.of_mpiexec()
+        attempt.starter = MpiStart(
+            mpiexec, self._job.size, standard, attempt.loop, begin, attempt.guardian.watch
+        )
+
+    def _begin(
+        self,
+        command: Sequence[str],
+        rank: int,
+        environment: Mapping[str, str],
+        inherited: tuple[int, ...] = (),
+    ) -> None:
+        """Start a rank, and have the guardian watch it."""
+        cpus: Cpus = ()
+        if self._options.binding.cpus:
+            cpus = self._options.binding.cpus[rank - self._job.ranks.start]
+        standard = self._output.of_rank(rank)._replace(others=inherited)
+        environment = {**environment, **self._output.variables}
+        self.attempt.add(RankProcess(rank, command, environment, standard, cpus=cpus))
 
     def step(self, until: float) -> None:
         """Relay output until a time at most, and handle the signals that arrive."""
-        self._relay.step(min([until, *(at for at, _ in self._to_forward)]))
+        due = [] if self.attempt.is_starting else [at for at, _ in self._to_forward]
+        self._relay.step(min([until, *due]))
         for number in self._taken_signals():
             self._handle(number)
         self._forward(time.monotonic())
@@ -183,7 +184,12 @@ class _Terminal:
         self._to_forward.append((time.monotonic() + WITNESS_S, number))
 
     def _forward(self, now: float) -> None:
-        """Forward the signals that are due, unless the ranks have got them from the sender."""
+        """Forward the signals that are due, unless the ranks have got them from the sender.
+
+        As long as ``mpiexec`` starts ranks, signals wait, because each rank should get them.
+        """
+        if self.attempt.is_starting:
+            return
         due = [number for at, number in self._to_forward if at <= now]
         del self._to_forward[: len(due)]
         for number in due:

@@ -1,30 +1,27 @@
 """The program that ``mpiexec`` starts in place of a rank: it has the launcher start the rank.
 
-Run by path, isolated (``python -I -S shim.py NAME LAUNCHER``), by ``mpiexec``. It connects to
-the launcher's socket, says which rank it is, and gets an order: the command, and the descriptors of
-input and output. The rank has the environment and descriptors that ``mpiexec`` gave, but is a child
-of the launcher: its parent here ends at once, and the launcher adopts orphans
-(PR_SET_CHILD_SUBREAPER of prctl(2)). So the launcher, not ``mpiexec``, sees how the rank ends,
-and decides which signals the rank gets.
+Run by path, isolated (``python -I -S shim.py NAME LAUNCHER``), by ``mpiexec``. It connects to the
+launcher's socket, and sends what ``mpiexec`` gives to a rank: the number of the rank, the
+environment, and the connection to ``mpiexec`` where that is a descriptor. The launcher starts the
+rank with these as a child of its own. So the launcher, not ``mpiexec``, sees how the rank ends, and
+decides which signals the rank gets.
 
-The shim ends when the launcher says so or is gone; until then ``mpiexec`` believes that the rank
-runs.
+The shim ends when the launcher says so or is gone; until then ``mpiexec`` believes that the shim is
+the rank.
 """
 
 from __future__ import annotations
 
-import json
+import marshal
 import os
 import signal
 import socket
 import struct
 import sys
-from typing import Any, NoReturn
 
 # By which MPI's launchers tell a process its rank.
 RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
-REPORT_VARIABLE = "COBRE_REPORT_PIPE"  # as report_pipe.VARIABLE, which a shim cannot import
-HEADER = struct.Struct("!Q")  # length of the order that follows
+DESCRIPTOR_VARIABLE = "PMI_FD"  # by which Hydra (MPICH, Intel MPI) tells the number of a descriptor
 _IGNORED = (
     signal.SIGHUP,
     signal.SIGINT,
@@ -59,63 +56,20 @@ def announced_rank() -> str:
     sys.exit(f"cobre-comm: mpiexec has set none of {', '.join(RANK_VARIABLES)}")
 
 
-def receive_order(link: socket.socket) -> tuple[dict[str, Any], list[int]]:
-    """Return the order, and the rank's stdin, stdout, stderr and report pipe."""
-    header, descriptors, _, _ = socket.recv_fds(link, HEADER.size, 4)
-    if len(header) < HEADER.size:
-        os._exit(1)  # the job ends before this rank begins
-    (length,) = HEADER.unpack(header)
-    with link.makefile("rb") as stream:
-        return json.loads(stream.read(length)), descriptors
-
-
-def begin(order: dict[str, Any], descriptors: list[int], link: socket.socket) -> None:
-    """Fork an orphan, which the launcher adopts, and let it become the rank."""
-    reader, writer = os.pipe()
-    parent = os.fork()
-    if parent == 0:
-        if os.fork() != 0:
-            os._exit(0)
-        os.close(writer)
-        os.read(reader, 1)  # ends when the parent has been reaped: this is an orphan from then on
-        os.close(reader)
-        become(order, descriptors, link)
-    os.close(reader)
-    os.waitpid(parent, 0)
-    os.close(writer)
-
-
-def become(order: dict[str, Any], descriptors: list[int], link: socket.socket) -> NoReturn:
-    """Turn this process into the rank; tell the launcher its number just before."""
-    try:
-        os.setsid()
-        *standard, report_pipe = descriptors
-        for target, descriptor in enumerate(standard):
-            os.dup2(descriptor, target)
-            os.close(descriptor)
-        link.sendall(f"{os.getpid()}\n".encode())
-        command = order["command"]
-        for number in _IGNORED:
-            signal.signal(number, signal.SIG_IGN if number in order["ignored"] else signal.SIG_DFL)
-        os.set_inheritable(report_pipe, True)
-        pipe = {REPORT_VARIABLE: f"{report_pipe}:{os.fstat(report_pipe).st_ino}"}
-        os.execve(command[0], command, {**os.environ, **order["environment"], **pipe})
-    except BaseException as error:
-        os.write(2, f"cobre-comm: cannot start the rank: {error!r}\n".encode())
-    os._exit(127)
-
-
 def main() -> None:
-    """Announce the rank, take the order, start the rank, and wait for the launcher."""
+    """Announce the rank, with what it gets from ``mpiexec``, and wait for the launcher."""
     name, launcher = sys.argv[1], int(sys.argv[2])
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)  # mpiexec may end the rank by way of the launcher
     link = connect(name, launcher)
-    link.sendall(f"{announced_rank()} {os.getppid()}\n".encode())
-    order, descriptors = receive_order(link)
-    begin(order, descriptors, link)
-    for descriptor in descriptors:
-        os.close(descriptor)
+    line = f"{announced_rank()} {os.getppid()}".encode()
+    descriptor = os.environ.get(DESCRIPTOR_VARIABLE)
+    # A file in memory takes an environment of any size, and the launcher need not wait for it.
+    with open(os.memfd_create("environment"), "wb") as environment:  # noqa: PTH123
+        environment.write(marshal.dumps(dict(os.environ)))
+        environment.flush()
+        given = [environment.fileno(), *([int(descriptor)] if descriptor else [])]
+        socket.send_fds(link, [line], given)
     os._exit(0 if link.recv(1) else 1)
 
 

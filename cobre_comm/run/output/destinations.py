@@ -67,17 +67,17 @@ class Output:
         self._screen = Screen()
         self._streams: dict[int, list[Stream]] = {}
 
-    def of_rank(self, rank: int, *, reads: bool = True) -> Standard:
-        """Return the stdin, stdout and stderr of a rank; rank 0 that reads has our stdin."""
+    def of_rank(self, rank: int) -> Standard:
+        """Return the stdin, stdout and stderr of a rank; rank 0 has our stdin."""
         if self._is_direct:
-            return Standard() if reads else Standard(_nothing())
+            return Standard()
         colour = not os.environ.get("NO_COLOR")
         prefixes = [
             rank_prefix(rank, outlet, colour=colour) if self._has_prefix else b""
             for outlet in self.outlets
         ]
         stdout, stderr = self._pipes(rank, prefixes)
-        return Standard(0 if rank == 0 and reads else _nothing(), stdout, stderr)
+        return Standard(0 if rank == 0 else _nothing(), stdout, stderr)
 
     def of_mpiexec(self) -> Standard:
         """Return the stdin, stdout and stderr of ``mpiexec``."""

@@ -8,10 +8,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import IO
 
-from cobre_comm.processes.mpi.mpi_rank import MpiRank
 from cobre_comm.processes.mpi.mpiexec import find_mpiexec
 from cobre_comm.processes.mpi.start import MpiStart
-from cobre_comm.processes.rank import Standard
+from cobre_comm.processes.rank import RankProcess, Standard
 from cobre_comm.testing.ranks.litter import remove_litter
 from cobre_comm.testing.ranks.members import (
     SINGLE_THREADED,
@@ -21,7 +20,8 @@ from cobre_comm.testing.ranks.members import (
     duplicates,
     tail,
 )
-from cobre_comm.testing.ranks.surroundings import inherited_environment
+from cobre_comm.testing.ranks.outcome import Outcome
+from cobre_comm.testing.ranks.surroundings import inherited_environment, scaled_limit
 
 # There may be more ranks than cores: Open MPI gives its core away while it waits, as MPICH does.
 YIELDING = {"OMPI_MCA_mpi_yield_when_idle": "1"}
@@ -42,31 +42,47 @@ class MpiJob(RankJob):
             {**inherited_environment(), **YIELDING, **SINGLE_THREADED, **environment}
         )
         super().__init__("mpi", len(rank_environments))
+        self._own = rank_environments
         self._began = time.time()
         self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # as long as mpiexec
-        ranks: list[MpiRank] = []
-
-        def prepare(standard: Standard) -> MpiRank:
-            ranks.append(MpiRank(len(ranks), standard, rank_environments[len(ranks)]))
-            return ranks[-1]
-
-        for _ in rank_environments:
-            member = MpiMember(self.attempt, prepare)
-            member.common = self._said
-            self.members.append(member)
-        watch = self.attempt.guardian.watch
-        self._starter = MpiStart(ranks, command(), self.attempt.loop, watch)
+        standard = Standard(os.open(os.devnull, os.O_RDONLY), *duplicates(self._said))
+        loop, watch = self.attempt.loop, self.attempt.guardian.watch
+        self._starter = MpiStart(mpiexec, len(self._own), standard, loop, self._begin, watch)
         self.attempt.starter = self._starter
-        null = os.open(os.devnull, os.O_RDONLY)
-        self._starter.start(mpiexec, Standard(null, *duplicates(self._said)))
+
+    def _begin(self, rank: int, environment: dict[str, str], inherited: tuple[int, ...]) -> None:
+        def start(standard: Standard) -> RankProcess:
+            standard = standard._replace(others=inherited)
+            return RankProcess(rank, command(), {**environment, **self._own[rank]}, standard)
+
+        member = MpiMember(self.attempt, start)
+        member.common = self._said
+        self.members.append(member)
+        self.members.sort(key=lambda member: member.rank)
+
+    def run(self, orders: Sequence[bytes], timeout_s: float) -> list[Outcome]:
+        """Hand out bodies, once all ranks have begun; without them, tell how ``mpiexec`` ended."""
+        self._step_until(lambda: not self._starter.is_starting, scaled_limit(timeout_s))
+        if self._have_begun:
+            return super().run(orders, timeout_s)
+        ending, said = self._starter.ending, f"mpiexec:\n{tail(self._said)}"
+        if ending is None:
+            return [Outcome(rank, timed_out=True, output=said) for rank in range(len(orders))]
+        code = ending.code
+        return [Outcome(r, ended=True, exit_code=code, output=said) for r in range(len(orders))]
+
+    @property
+    def _have_begun(self) -> bool:
+        return len(self.members) == len(self._own)
 
     def _grace_s(self) -> float:
         """Return the time for MPI's end, in which all ranks take part: none if a rank has ended."""
-        are_alive = all(m.process.pid and m.process.ending is None for m in self.members)
+        are_alive = self._have_begun and len(self.attempt.running) == len(self.members)
         return super()._grace_s() if are_alive else 0.0
 
     def _leave_starter(self) -> None:
-        self._has_failed = any(not m.process.ending or m.process.ending.code for m in self.members)
+        ended_well = [ending for ending in self.attempt.endings if ending.code == 0]
+        self._has_failed = len(ended_well) < len(self._own)
         self._starter.end_starting()
         self._starter.leave(self._step)
 

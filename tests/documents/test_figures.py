@@ -53,6 +53,7 @@ LIMITS = {
     *(f"{config.LATE_S * factor:g} s" for factor in (1, 2, 4)),  # when lines name a late rank
     f"{escalation.GRACE_S:g} s",
     f"{escalation.CULPRIT_S:g} s",
+    f"{escalation.CULPRIT_OVER_MPI_S:g} s",
     *(f"{restarts.FIRST_PAUSE_S * factor:g} s" for factor in (1, 2, 4)),
     f"{restarts.AT_ONCE_S:g} s",
     f"{restarts.LONGEST_PAUSE_S:g} s",

@@ -22,7 +22,7 @@ def test_a_benchmark_starts_ranks_that_go_to_their_hosts(whole_network):
 
 
 def test_a_launcher_that_no_process_number_names_is_refused(hosts):
-    """The launcher could not adopt the rank: orphans on a host have another parent."""
+    """The rank would be a process of the launcher's namespace, and not of its host."""
     name = f"cobre-test-{os.getpid()}"
     words = "-I", "-S", shim.__file__, name, str(os.getpid())
     with inside(hosts[0].name):  # whose network has the name

@@ -112,6 +112,7 @@ class MpiStart:
         if struct.unpack("3i", peer)[1] != os.getuid():
             link.close()
             return
+        link.setblocking(False)
         self._links[link] = False
         self._loop.serve(link.fileno(), partial(self._hear, link))
 
@@ -119,6 +120,8 @@ class MpiStart:
         """Start the rank of a shim, or note that the shim has ended."""
         try:
             line, descriptors, _, _ = socket.recv_fds(link, _LINE_BYTES, 2, socket.MSG_CMSG_CLOEXEC)
+        except BlockingIOError:
+            return
         except OSError:
             line, descriptors = b"", []
         try:

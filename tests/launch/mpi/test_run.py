@@ -50,6 +50,15 @@ def test_input_goes_to_rank_0_and_variables_to_all(a_library):
     assert sorted(done.stdout.splitlines()) == ["[0] read 'to rank 0'", "[1] read ''"]
 
 
+@pytest.mark.slow
+def test_an_environment_of_any_size_reaches_the_ranks(a_library):
+    large = {f"LARGE_{number}": "x" * 100_000 for number in range(4)}  # more than a socket takes
+    done = cobre(*RUN, 2, ACT, "environment", **a_library, **large)
+    for rank in range(2):
+        seen = dict(line.split("=", 1) for line in lines_of(done.stdout, rank) if "=" in line)
+        assert large.items() <= seen.items(), done.stderr
+
+
 def test_one_rank_goes_through_mpiexec_too(a_library):
     done = cobre(*RUN, 1, ABORTS, 0, **a_library)
     assert done.returncode == 5

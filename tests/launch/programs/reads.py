@@ -9,7 +9,9 @@ import pathlib
 import sys
 import time
 
-rank, over = int(os.environ["COBRE_SHM_RANK"]), pathlib.Path(sys.argv[1])
+VARIABLES = "COBRE_SHM_RANK", "PMI_RANK", "PMIX_RANK"
+rank = int(next(filter(None, map(os.environ.get, VARIABLES))))
+over = pathlib.Path(sys.argv[1])
 draft = over.with_name(f"draft-{rank}")
 draft.write_text(str(os.getpid()))
 draft.rename(over.with_name(f"ready-{rank}"))

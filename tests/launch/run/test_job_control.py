@@ -14,7 +14,9 @@ import psutil
 import pytest
 
 from cobre_comm.testing.cases.waiting import wait_until
+from tests.grid import slow
 from tests.launch.command import COMMAND, PROGRAMS, SOON_S, environment
+from tests.launch.mpi_libraries import on
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="looks at the states of processes"),
@@ -108,8 +110,12 @@ def test_ranks_stop_and_continue_with_the_launcher(launcher, shell, tmp_path):
     shell.await_text("status 0")
 
 
-def test_a_job_in_the_background_takes_no_line_of_the_shell(shell, tmp_path):
-    ranks = shell.run(tmp_path, *COMMAND, "run", "-n", 2, READS, tmp_path / "over", end=" &")
+@pytest.mark.parametrize("backend", ["shm", slow("mpi-mpich"), slow("mpi-openmpi")])
+def test_a_job_in_the_background_takes_no_line_of_the_shell(shell, backend, tmp_path):
+    option, variables = on(backend)
+    told = [f"{name}={value}" for name, value in variables.items()]
+    run = "run", "-n", 2, *option, READS, tmp_path / "over"
+    ranks = shell.run(tmp_path, *told, *COMMAND, *run, end=" &")
     await_states(ranks, are_stopped=True)
     shell.type("echo the shell has $((40 + 2))")
     shell.await_text("the shell has 42")

@@ -48,7 +48,12 @@ def first_failure(endings: Iterable[Ending]) -> Ending | None:
     """Return the ending that caused the others, or None if no rank failed."""
     failures = [ending for ending in endings if ending.code != 0]
     # At the same moment, an ending by a signal counts first: it leaves no time for anything else.
-    return min(failures, key=lambda end: (end.secondary, end.at, end.code >= 0), default=None)
+    # A rank that has lost another one tells more than mpiexec.
+    return min(
+        failures,
+        key=lambda end: (end.secondary, end.rank == STARTER, end.at, end.code >= 0),
+        default=None,
+    )
 
 
 def with_abort(endings: Sequence[Ending], starter: Ending) -> list[Ending]:

@@ -128,8 +128,6 @@ def test_both_launchers_tell_of_an_ending_alike(row, launcher, size):
         ranks = "".join(rank for rank in ranks if int(rank) < size)
         last = size - 1
         named = f"ranks? [{ranks}](-{last}| and {last})?"  # also all that made the same mistake
-        if launcher == "mpich" and row == ("raise", "late", "timeout"):
-            named = f"({named}|mpiexec)"
         assert re.fullmatch(f"{named} {re.escape(sentence)}.*", told), done.stderr
     for line in BEFORE.get(row, []):
         assert sum(bool(re.search(line, each)) for each in said) == 1, done.stderr

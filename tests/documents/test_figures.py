@@ -27,7 +27,6 @@ from cobre_comm.backends.tcp.rendezvous import coordinator
 from cobre_comm.backends.wait_times import SPIN_BETWEEN_NODES_US
 from cobre_comm.contract import work
 from cobre_comm.processes import environment, escalation, restarts
-from cobre_comm.run import machines
 from cobre_comm.system import running_time
 
 ROOT = Path(__file__).parents[2]
@@ -57,7 +56,6 @@ LIMITS = {
     *(f"{restarts.FIRST_PAUSE_S * factor:g} s" for factor in (1, 2, 4)),
     f"{restarts.AT_ONCE_S:g} s",
     f"{restarts.LONGEST_PAUSE_S:g} s",
-    f"{machines.REJOIN_S:g} s",
     f"{int(environment.CONNECT_TIMEOUT_MS) / 60_000:g} minutes",
     f"{running_time.TICK_S * 1e3:g} ms",
     f"{running_time.STALL_S:g} s",

@@ -234,8 +234,8 @@ TYPED = [
     ("launch(set_nothing, 2)", TypeError, "that does not fit set_nothing()", "is the communicator"),
     ("launch(rank_of, 2, args=(1,))", TypeError, "launch calls rank_of(comm, *args)", "(comm)"),
     ("launch(functools.partial(rank_of), 2, args=(1,))", TypeError, "does not fit", "too many"),
-    ("launch(rank_of, n=2)", TypeError, "it has no argument 'n'", "size is missing"),
-    ("create_communicator(backend='shm')", TypeError, "no argument 'backend'", "kind=None"),
+    ("launch(rank_of, n=2)", TypeError, "launch() got an unexpected", "argument 'n'"),
+    ("create_communicator(backend='shm')", TypeError, "got an unexpected", "argument 'backend'"),
     ("launch(awaited, 1)", TypeError, "awaited is an async function", "asyncio.run"),
     ("launch(yielding, 1)", TypeError, "yielding is a generator function", "return a list"),
 ]

@@ -48,7 +48,7 @@ from cobre_comm.processes.guardian import Guardian, end_groups, remove_name
 from cobre_comm.processes.job import Job
 from cobre_comm.processes.job_control import JobControl
 from cobre_comm.processes.loop import NEVER, LauncherLoop
-from cobre_comm.processes.rank import Rank
+from cobre_comm.processes.rank import RankProcess
 from cobre_comm.processes.restarts import AttemptEnding, is_at_once
 from cobre_comm.processes.traces import finish_traces
 from cobre_comm.reports import stack_signal
@@ -73,7 +73,7 @@ class Attempt(Closing):
         self.escalation = Escalation(grace_s, culprit_s, survive=job.survive)
         self.loop = LauncherLoop()
         self.guardian = Guardian(job.shm_name)
-        self.ranks: list[Rank] = []
+        self.ranks: list[RankProcess] = []
         self.job_control = JobControl(self.ranks)
         self.starter: MpiStart | None = None  # the mpiexec that starts the ranks
         self.lost: dict[int, Ending] = {}  # while the other ranks continued, or had ended well
@@ -84,16 +84,15 @@ class Attempt(Closing):
         self._began = time.monotonic()
         self._known = 0  # endings that the escalation knows
 
-    def add(self, rank: Rank, hear: Callable[[bytes], None] | None = None) -> None:
+    def add(self, rank: RankProcess, hear: Callable[[bytes], None] | None = None) -> None:
         """Take a rank in, as soon as it is started."""
         self.ranks.append(rank)
-        if rank.pid:
-            self.guardian.watch(rank.pid)
+        self.guardian.watch(rank.pid)
         rank.call_on_report(self._escalate)
         rank.serve(self.loop, hear)
 
     @property
-    def running(self) -> list[Rank]:
+    def running(self) -> list[RankProcess]:
         """The ranks that have begun and have no ending."""
         return [rank for rank in self.ranks if rank.ending is None]
 
@@ -218,7 +217,7 @@ class Attempt(Closing):
                     stack_signal.ask(rank.pid)
 
     @property
-    def lost_and_running(self) -> list[Rank]:
+    def lost_and_running(self) -> list[RankProcess]:
         """The ranks that run and have reported nothing, while another one has reported their loss.
 
         A lost rank that reports the loss of all others is not believed. A rank that has closed
@@ -246,7 +245,7 @@ class Attempt(Closing):
 
     def await_exits(self, until: float) -> bool:
         """Wait for all processes to exit; return whether all have."""
-        while any(rank.pid and rank.exit_code() is None for rank in self.ranks):
+        while any(rank.exit_code() is None for rank in self.ranks):
             if time.monotonic() >= until:
                 return False
             self.loop.step(min(until, time.monotonic() + LOOK_S))
@@ -257,13 +256,12 @@ class Attempt(Closing):
 
         ``wait`` waits until a time at most, and returns whether to wait no more.
         """
-        here = [rank for rank in self.ranks if rank.pid]
         try:
-            for rank in here:
+            for rank in self.ranks:
                 if rank.exit_code() is None:  # a rank that has reported its value may hang
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(rank.pid, signal.SIGKILL)
-            end_groups([rank.pid for rank in here if rank.has_group], wait or self._wait)
+            end_groups([rank.pid for rank in self.ranks if rank.has_group], wait or self._wait)
             if self.starter is not None:
                 self.starter.process.signal(signal.SIGKILL, group=True)
         finally:

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from cobre_comm.contract.closing import Closing
 from cobre_comm.processes.guardian import kill_group
-from cobre_comm.processes.rank import Rank
+from cobre_comm.processes.rank import RankProcess
 from cobre_comm.system.streams import STDIN
 
 STOPPING = (signal.SIGTSTP, signal.SIGTTOU)
@@ -32,7 +32,7 @@ class JobControl(Closing):
     ``ranks`` are those of the launcher, as they are added.
     """
 
-    def __init__(self, ranks: Sequence[Rank]) -> None:
+    def __init__(self, ranks: Sequence[RankProcess]) -> None:
         self._ranks = ranks
         self._handled: list[int] = []
         self._has_lent = False
@@ -52,7 +52,7 @@ class JobControl(Closing):
             _give_to(os.getpgrp())
 
     @property
-    def _reader(self) -> Rank | None:
+    def _reader(self) -> RankProcess | None:
         """The rank that may read the terminal."""
         return next((rank for rank in self._ranks if rank.is_in_session), None)
 
@@ -76,7 +76,7 @@ class JobControl(Closing):
             self.stop(status.si_status)
         return 0
 
-    def _lend(self, reader: Rank) -> bool:
+    def _lend(self, reader: RankProcess) -> bool:
         """Let a rank have the terminal; return False if it is not the launcher's to give."""
         if _owner() not in (os.getpgrp(), reader.pid):
             return False
@@ -91,7 +91,7 @@ class JobControl(Closing):
             for each in (signal.SIGHUP, signal.SIGCONT):  # as the kernel does
                 kill_group(reader.pid, each)
             return
-        running = [rank for rank in self._ranks if rank.pid and rank.exit_code() is None]
+        running = [rank for rank in self._ranks if rank.exit_code() is None]
         for rank in running:
             rank.signal(signal.SIGSTOP, group=True)
         before = signal.signal(number, signal.SIG_DFL)

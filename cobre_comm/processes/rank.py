@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import abc
 import contextlib
 import os
 import pickle
@@ -36,14 +35,28 @@ class Standard(NamedTuple):
             os.close(descriptor)
 
 
-class Rank(abc.ABC):
-    """A rank, as its launcher sees it."""
+class RankProcess:
+    """A rank that this process starts, as its launcher sees it.
 
-    is_in_session = False  # of the launcher, because its stdin is the launcher's terminal
+    It has a session of its own, so a Ctrl-C of the terminal reaches it only through the launcher.
+    Where its stdin is the launcher's terminal, it has a process group alone (``job_control.py``).
+    Its children are in its process group. ``environment`` has all variables of the rank, but for
+    that of its report pipe. Without ``cpus`` the rank is not bound.
+    """
 
-    def __init__(self, rank: int, *, reports: bool = True) -> None:
+    begin = staticmethod(start)
+
+    def __init__(
+        self,
+        rank: int,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        standard: Standard,
+        *,
+        cpus: Sequence[int] = (),
+        reports: bool = True,
+    ) -> None:
         self.rank = rank
-        self.pid = 0  # of a rank that is no process of this launcher
         self.ending: Ending | None = None  # while it runs
         self.inbox = Inbox() if reports else None  # the launcher's end of its report pipe
         self.has_met = False  # it has made a communicator
@@ -53,6 +66,32 @@ class Rank(abc.ABC):
         self.is_code_taken = False
         self._report: Report | None = None
         self._on_report: Callable[[], None] = lambda: None
+        pipe = () if self.inbox is None else (self.inbox.writer,)
+        variables = {} if self.inbox is None else self.inbox.variables
+        # A rank whose stdin is the launcher's terminal stays in the session of the launcher.
+        self.is_in_session = _controls_us(standard.stdin)
+        try:
+            self._process = self.begin(
+                command,
+                cpus,
+                bufsize=0,
+                env={**environment, **variables},
+                stdin=standard.stdin,
+                stdout=standard.stdout,
+                stderr=standard.stderr,
+                pass_fds=(*pipe, *standard.others),
+                start_new_session=not self.is_in_session,
+                process_group=0 if self.is_in_session else None,
+            )
+        except BaseException:
+            if self.inbox is not None:
+                self.inbox.close()
+            raise
+        finally:
+            standard.close()
+        self.pid = self._process.pid
+        if self.inbox is not None:
+            self.inbox.handed_over()
 
     def serve(self, loop: LauncherLoop, hear: Callable[[bytes], None] | None = None) -> None:
         """Let a loop read its report pipe; messages go to ``hear``, by default into its report."""
@@ -106,8 +145,8 @@ class Rank(abc.ABC):
 
         A code that is lost counts as 1: only a rank that has reported success has succeeded.
         """
-        if not self.pid:
-            return None
+        if self._process.returncode is not None or not hasattr(os, "waitid"):
+            return self._process.poll()  # macOS before Python 3.13 has no waitid
         if self.is_code_taken:
             return LOST_CODE
         try:
@@ -135,65 +174,6 @@ class Rank(abc.ABC):
         elif not group and not self.is_code_taken and self.ending is None:
             with contextlib.suppress(ProcessLookupError):  # ended since, where SIGCHLD is ignored
                 os.kill(self.pid, number)
-
-    @abc.abstractmethod
-    def reap(self) -> None:
-        """Let go of an ended process, and of its pipes."""
-
-
-class RankProcess(Rank):
-    """A rank that this process starts.
-
-    It has a session of its own, so a Ctrl-C of the terminal reaches it only through the launcher.
-    Where its stdin is the launcher's terminal, it has a process group alone (``job_control.py``).
-    Its children are in its process group. ``environment`` has all variables of the rank, but for
-    that of its report pipe. Without ``cpus`` the rank is not bound.
-    """
-
-    begin = staticmethod(start)
-
-    def __init__(
-        self,
-        rank: int,
-        command: Sequence[str],
-        environment: Mapping[str, str],
-        standard: Standard,
-        *,
-        cpus: Sequence[int] = (),
-        reports: bool = True,
-    ) -> None:
-        super().__init__(rank, reports=reports)
-        pipe = () if self.inbox is None else (self.inbox.writer,)
-        variables = {} if self.inbox is None else self.inbox.variables
-        self.is_in_session = _controls_us(standard.stdin)
-        try:
-            self._process = self.begin(
-                command,
-                cpus,
-                bufsize=0,
-                env={**environment, **variables},
-                stdin=standard.stdin,
-                stdout=standard.stdout,
-                stderr=standard.stderr,
-                pass_fds=(*pipe, *standard.others),
-                start_new_session=not self.is_in_session,
-                process_group=0 if self.is_in_session else None,
-            )
-        except BaseException:
-            if self.inbox is not None:
-                self.inbox.close()
-            raise
-        finally:
-            standard.close()
-        self.pid = self._process.pid
-        if self.inbox is not None:
-            self.inbox.handed_over()
-
-    def exit_code(self) -> int | None:
-        """Return the exit code of the process, or None while it runs."""
-        if self._process.returncode is not None or not hasattr(os, "waitid"):
-            return self._process.poll()  # macOS before Python 3.13 has no waitid
-        return super().exit_code()
 
     def reap(self) -> None:
         """Let go of an ended process, and of its pipes."""

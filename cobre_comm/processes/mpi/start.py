@@ -21,7 +21,7 @@ from cobre_comm.processes.endings import STARTER, Ending
 from cobre_comm.processes.loop import NEVER, LauncherLoop
 from cobre_comm.processes.mpi import leftovers, shim
 from cobre_comm.processes.mpi.mpiexec import Mpiexec
-from cobre_comm.processes.rank import Rank, RankProcess, Standard
+from cobre_comm.processes.rank import RankProcess, Standard
 
 LEAVE_S = 3.0  # for mpiexec to tidy up after its processes have ended
 _LINE_BYTES = 64
@@ -101,7 +101,7 @@ class MpiStart:
         # mpiexec may have ended the job because a rank ended: then that rank is the cause.
         return Ending(STARTER, code or 1, self.ended_at)
 
-    def find_leftovers(self, ranks: Iterable[Rank]) -> None:
+    def find_leftovers(self, ranks: Iterable[RankProcess]) -> None:
         """Note MPI's files in shared memory, because the job may end without MPI_Finalize."""
         if self._segments is None:
             self._segments = set().union(*(leftovers.segments_of(rank.pid) for rank in ranks))

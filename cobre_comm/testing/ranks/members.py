@@ -23,7 +23,7 @@ from cobre_comm.processes.attempt import Attempt
 from cobre_comm.processes.interpreter import calling
 from cobre_comm.processes.job import Job
 from cobre_comm.processes.loop import Outbox
-from cobre_comm.processes.rank import Rank, RankProcess, Standard
+from cobre_comm.processes.rank import RankProcess, Standard
 from cobre_comm.testing.ranks.outcome import Outcome
 from cobre_comm.testing.ranks.surroundings import inherited_environment, scaled_limit
 
@@ -37,7 +37,7 @@ OUTPUT_BYTES = 6000
 class Member:
     """One rank of a job; ``start`` starts its process, with that stdin, stdout and stderr."""
 
-    def __init__(self, attempt: Attempt, start: Callable[[Standard], Rank]) -> None:
+    def __init__(self, attempt: Attempt, start: Callable[[Standard], RankProcess]) -> None:
         self._outbox = Outbox(attempt.loop)
         self._output: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # as long as the process
         self._begin = 0

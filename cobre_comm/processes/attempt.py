@@ -173,8 +173,7 @@ class Attempt(Closing):
         """Note that ``mpiexec`` has ended the job, and the files that MPI may then leave."""
         if starter.ending is not None and self.escalation.began == NEVER:
             self._escalate(starter.ending)
-        if self.escalation.began != NEVER:
-            starter.find_leftovers(self.ranks)
+        starter.find_leftovers(self.ranks, self.have_met + (self.escalation.began != NEVER))
 
     def _escalate(self, *others: Ending) -> None:
         """Give the escalation all endings, and those announced for the loss of a running rank."""

@@ -61,7 +61,8 @@ class MpiStart:
         self._watch = watch
         self._links: dict[socket.socket, bool] = {}  # of shims, and whether the rank has begun
         self.ended_at = NEVER  # when mpiexec began to end the job, or ended, before leave
-        self._segments: set[str] | None = None  # not looked for yet
+        self._segments = set[str]()  # that ranks have mapped
+        self._stage = 0  # in which they were looked for
         # An abstract name, in no file system, leaves nothing behind; both ends check their peer.
         name = f"cobre-comm-{os.urandom(16).hex()}"
         program = [sys.executable, "-I", "-S", shim.__file__, name, str(os.getpid())]
@@ -101,10 +102,14 @@ class MpiStart:
         # mpiexec may have ended the job because a rank ended: then that rank is the cause.
         return Ending(STARTER, code or 1, self.ended_at)
 
-    def find_leftovers(self, ranks: Iterable[RankProcess]) -> None:
-        """Note MPI's files in shared memory, because the job may end without MPI_Finalize."""
-        if self._segments is None:
-            self._segments = set().union(*(leftovers.segments_of(rank.pid) for rank in ranks))
+    def find_leftovers(self, ranks: Iterable[RankProcess], stage: int) -> None:
+        """Note MPI's files in shared memory, because the job may end without MPI_Finalize.
+
+        They are looked for once in each stage: when ranks have met, and when the job is to end.
+        """
+        if stage > self._stage:
+            self._stage = stage
+            self._segments.update(*(leftovers.segments_of(rank.pid) for rank in ranks))
 
     def _accept(self) -> None:
         link, _ = self._listener.accept()
@@ -175,7 +180,7 @@ class MpiStart:
             with contextlib.suppress(OSError):
                 link.sendall(b".")
             self._hang_up(link)
-        leftovers.remove(self._segments or set())
+        leftovers.remove(self._segments)
         until = time.monotonic() + LEAVE_S
         while self.process.exit_code() is None and time.monotonic() < until:
             if step(until):

@@ -22,7 +22,7 @@ from cobre.stages import YEAR
 from cobre.write_system import HOURS, bounds_by_stage, not_written, penalties, system
 
 LEAST = 1e-9
-"""A rate that discounts more between two stages has no number, or ends Cobre's precision."""
+"""The least factor between the discounts of two stages: for less, Cobre has no precise rate."""
 
 
 class NotInCobre(Exception):

@@ -154,8 +154,8 @@ def exchange(lp: Lp, r: int, var: int, bound: int) -> None:
 def shift(lp: Lp, var: int) -> None:
     """Take the reduced cost of the entering `var` for zero, if its sign is wrong.
 
-    With the wrong sign the dual step would go back. Divided by a small pivot, it would be a long
-    step on which all reduced costs lose their signs. `reprice` takes the shift back.
+    With the wrong sign the dual step would go back. With a small pivot this step would be so long
+    that all reduced costs lose their signs. `reprice` takes the shift back.
     """
     d = lp.red[var]
     if (d < 0.0 and lp.status[var] == AT_LOWER) or (d > 0.0 and lp.status[var] == AT_UPPER):

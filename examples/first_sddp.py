@@ -2,13 +2,14 @@
 
 ``python examples/first_sddp.py`` trains a policy for four reservoirs in a cascade, and
 ``cobre-comm run -n 4 examples/first_sddp.py`` trains it on four ranks. The printed digits do not
-depend on the number of ranks, nor on where they run. The path of another case, such as those in
-``examples/sddp/cases``, may follow.
+depend on the number of ranks, nor on where they run. To train another case, such as one of
+``examples/sddp/cases``, add its path.
 
 An iteration simulates the present policy on some trajectories, forward through the stages, and then
-adds a cut to each stage at each volume that it has met, backward. Ranks share out the trajectories.
-Two lines communicate: `allgatherv` gives every rank the cuts of all, and `exact_sum` adds up the
-simulated costs. They stand in compiled code, like everything else that takes time.
+adds a cut to each stage at each volume that the trajectories have met, backward. Ranks share out
+the trajectories. Two lines communicate: `allgatherv` gives every rank the cuts of all, and
+`exact_sum` adds up the simulated costs. Both lines stand in compiled code, like everything else
+that takes time.
 """
 
 import argparse
@@ -26,19 +27,19 @@ from cobre_comm.random import stream, uniform
 
 CASES = pathlib.Path(__file__).parent / "sddp" / "cases"
 Floats = NDArray[np.float64]
-MOST_CUTS = 100  # that bind in one stage problem; some of the pool's, which may have thousands
+MOST_CUTS = 100  # cuts that may bind in one stage problem, of thousands in the pool
 MOST_PIVOTS = 10_000
-CLOSE = 1e-9  # relatively
-NOISE = 1e-7  # of its row's largest entry: what rounding leaves of a zero is smaller
+CLOSE = 1e-9  # a relative difference that counts as none
+NOISE = 1e-7  # an entry below this part of its row's largest counts as a zero with rounding
 
 
 # ---- The stage problem ----------------------------------------------------------------------
 #
 # Minimise what thermal plants, spilled water and unmet demand cost now, and what cuts say of the
-# stages to come. Its columns, for H reservoirs: H volumes at the end, H + 1 constants, the cost to
-# go, H spills, the deficit, then turbines and thermal plants. Its rows: H balances of water, and
-# demand. A row's constant is a column with equal bounds, so that all right sides are zero, and its
-# reduced cost is the row's price.
+# stages to come. The columns, for H reservoirs: H volumes at the end, H + 1 constants, the cost to
+# go, H spills, the deficit, then turbines and thermal plants. The rows: H balances of water, and
+# demand. A row's constant is a column with equal bounds, so that all right sides are zero, and the
+# reduced cost of this column is the row's price.
 
 
 class System(NamedTuple):

@@ -4,8 +4,9 @@
 
 A communicator needs kernels, but numba needs only its type. So a training is set up on one rank
 with a communicator that moves nothing, and its iteration is compiled for the types of that
-training. They are those of every backend but `local`. With `--local` it is compiled for those of
-`local` too, which takes less than half of the time when one process compiles both.
+training. All backends but `local` have the same types. With `--local` the iteration is compiled for
+the types of `local` too: after the first compilation in the same process, the second one takes less
+than half of the time.
 """
 
 import argparse
@@ -111,7 +112,8 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--local", action="store_true", help="for the backend local, too")
     kinds = [AloneOnShm, AloneOnLocal] if parser.parse_args(argv).local else [AloneOnShm]
     begun = time.monotonic()
-    # What numba makes lives long. To look through all of it over and over took a sixth of the time.
+    # Objects that numba makes live long: to collect garbage as often as usual took a sixth of the
+    # time.
     gc.set_threshold(50_000, 20, 20)
     with compiled_by_one():
         for kind in kinds:

@@ -34,8 +34,9 @@ calling = routine(nogil=True, error_model="numpy", _nrt=True)
 def forget_stale_code(folder: Path = Path(__file__).parent) -> bool:
     """Delete compiled code of other sources than these; tell whether there was any.
 
-    numba's cache looks at the file of the cached function alone, but `trainer.py` has all of them
-    compiled into it. (A folder given by `NUMBA_CACHE_DIR` has to be emptied by hand.)
+    numba's cache looks at the file of the cached function alone, but the code of `trainer.py` has
+    functions of the other files compiled into it. (A folder given by `NUMBA_CACHE_DIR` has to be
+    emptied by hand.)
     """
     digest = hashlib.sha256()
     for source in sorted(folder.rglob("*.py")):
@@ -57,10 +58,10 @@ def forget_stale_code(folder: Path = Path(__file__).parent) -> bool:
 
 @contextlib.contextmanager
 def compiled_by_one(source: Path = Path(__file__)) -> Iterator[None]:
-    """Let the first rank that comes compile; the others then load its code from the cache.
+    """Let the first rank that arrives compile; the others then load its code from the cache.
 
-    Use it outside of all collectives, so that no timeout runs while a rank compiles. What is locked
-    is this file, which needs no permission to write.
+    Use this outside of all collectives, so that no timeout runs while a rank compiles. The lock is
+    one on this source file, because it can be locked without permission to write.
     """
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):  # where it cannot be locked, each rank compiles

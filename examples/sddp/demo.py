@@ -21,7 +21,7 @@ LARGER, ITERATIONS, FORWARD_PASSES = Shape(8, 6, 24, 20), 28, 32
 FIRST = ("known_optimum", "known_bound", "relative_difference")
 """What a reader of the result looks for."""
 MOST = 8
-"""Ranks, on a machine of more cores: there is too little work for more of them."""
+"""Most ranks of the larger case: for more of them, there is too little work."""
 
 
 def train(ranks: int, case: Path, out: Path, *words: object) -> dict[str, Any]:

@@ -156,7 +156,8 @@ class Folder:
     def rows(self, file: str, schema: List) -> list[dict[str, Any]]:
         """Return the rows of a Parquet file, none if it is not there.
 
-        They are as the schema says. A column that is not in it is taken down if it has values.
+        The rows are as the schema says. A column that the schema lacks is taken down if it has
+        values.
         """
         if not self.has(file):
             return []

@@ -33,7 +33,7 @@ FILE = "system/hydros.json"
 
 
 class Prices:
-    """The prices of hydros: of all, unless a hydro has its own, unless a stage has its own."""
+    """The prices of hydros: that of the stage, else that of the hydro, else that of all hydros."""
 
     def __init__(self, study: Study, usual: Field) -> None:
         self.study, self.usual = study, usual
@@ -106,9 +106,9 @@ class Hydros:
         return hydro if price is None else hydro | {"water_cost": price}
 
     def _turbine(self, field: Field, name: str) -> np.ndarray:
-        """Return a bound [T] of the turbines of a hydro, of 0.18 in a single unit group.
+        """Return a bound [T] of the turbines of a hydro; 0.18 may have them in one unit group.
 
-        0.18 takes a least bound from the group alone; a most bound of either holds.
+        With a group, a least bound is that of the group alone, and a most bound the lower of both.
         """
         of_hydro = self._bound(field, name, field.get("generation").get(name).number())
         groups, key = items(field, "unit_groups"), field.value["id"]

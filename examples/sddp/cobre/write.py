@@ -22,7 +22,7 @@ from cobre.stages import YEAR
 from cobre.write_system import HOURS, bounds_by_stage, not_written, penalties, system
 
 LEAST = 1e-9
-"""A rate that discounts more between two stages has no number, or ends Cobre's precision."""
+"""The least factor between the discounts of two stages: for less, Cobre has no precise rate."""
 
 
 class NotInCobre(Exception):
@@ -164,7 +164,7 @@ def write_case(
         Is made whole or not at all. If it is there, then it must be empty: what was left of
         another case would be read with this one.
     forward_passes, iterations : int
-        What Cobre is to do: it has no options for these.
+        What Cobre is to do: Cobre has no options for these two numbers.
     selection : str, optional
         Its method of cut selection, such as ``"dynamic"``; without it, every cut is a row.
 

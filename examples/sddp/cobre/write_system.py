@@ -1,7 +1,7 @@
 """The system of a case in Cobre's files: buses, lines, plants, and what differs between stages.
 
 A stage lasts as long as one m3/s takes to bring one unit of water, so that numbers keep their size;
-costs per MWh are divided by its hours.
+costs per MWh are divided by the hours of a stage.
 """
 
 import math

@@ -19,8 +19,8 @@ HEADER = (
     "iteration      lower bound       simulated       ± 95 %     cuts   seconds "
     "waiting transferring"
 )
-"""The last two are parts of the time since the line before, of rank 0 in collectives: until the
-last rank had arrived, and the rest."""
+"""The last two columns are the parts of the time since the line before that rank 0 has spent in
+collectives: until the last rank had arrived, and the rest."""
 
 
 def told_left(seconds: float) -> str:
@@ -72,7 +72,7 @@ class Display:
         self.told = 0.0, 0.0, 0.0  # `spent` at the line before
         self.has_begun = False
         self.elapsed = 0.0
-        self.recent = 0.0  # seconds of an iteration, of the last ones mostly
+        self.recent = 0.0  # seconds of an iteration: a mean in which the last ones count most
         self.last = ""
         self.console = Console(highlight=False, soft_wrap=True)
         columns = (TextColumn("{task.description}"), TimeElapsedColumn())

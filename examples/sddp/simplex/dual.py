@@ -1,11 +1,11 @@
 """Bounded-variable dual simplex on the basis of `simplex.state.Lp`.
 
 The leaving variable is that of the steepest edge: of all rows, the largest miss of a bound, squared
-and divided by the squared norm of the row of the inverse. `simplex.ratio` finds the entering one. A
-dual step never turns back, because a reduced cost whose sign rounding has turned is taken for zero
-when its variable enters. `simplex.primal` repairs reduced costs that stay wrong. After unusually
-many steps, leaving and entering variables are chosen by least index, which cannot cycle (Bland).
-Bounds are then kept a little less tightly, so that rounding cannot cycle either.
+and divided by the squared norm of the row of the inverse. `simplex.ratio` finds the entering
+variable. A dual step never turns back, because a reduced cost whose sign rounding has turned is
+taken for zero when its variable enters. `simplex.primal` repairs reduced costs that stay wrong.
+After unusually many steps, leaving and entering variables are chosen by least index, which cannot
+cycle (Bland). Bounds are then kept a little less tightly, so that rounding cannot cycle either.
 
 References: A. Koberstein, "The dual simplex method, techniques for a fast and stable
 implementation", thesis, Paderborn 2005, ch. 3 and 6; J. J. Forrest, D. Goldfarb, Math. Programming
@@ -59,8 +59,9 @@ REFRESH = 200
 def rest_boxed(lp: Lp) -> None:
     """Put each boxed nonbasic variable on the bound that its reduced cost asks for.
 
-    This is done only before the first pivot. Between pivots, rounding may put a cost on the wrong
-    side of zero. It would send its variable to a bound from which the next pivots bring it back.
+    This is done only before the first pivot. Between pivots, rounding may put a reduced cost on the
+    wrong side of zero. Such a cost would send its variable to a bound from which the next pivots
+    bring the variable back.
     """
     for var in range(lp.cost.size + end_of(lp)):
         if not is_nonbasic(lp, var):
@@ -153,8 +154,8 @@ def exchange(lp: Lp, r: int, var: int, bound: int) -> None:
 def shift(lp: Lp, var: int) -> None:
     """Take the reduced cost of the entering `var` for zero, if its sign is wrong.
 
-    With the wrong sign the dual step would go back. Divided by a small pivot, it would be a long
-    step on which all reduced costs lose their signs. `reprice` takes the shift back.
+    With the wrong sign the dual step would go back. With a small pivot this step would be so long
+    that all reduced costs lose their signs. `reprice` takes the shift back.
     """
     d = lp.red[var]
     if (d < 0.0 and lp.status[var] == AT_LOWER) or (d > 0.0 and lp.status[var] == AT_UPPER):

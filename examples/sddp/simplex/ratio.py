@@ -73,8 +73,8 @@ def list_candidates(lp: Lp, sign: float, least: float) -> int:
 def drop_noise(lp: Lp, r: int, count: int) -> int:
     """Drop those of `count` candidates whose entries in row `r` are noise; return how many stay.
 
-    An entry is a sum of a column of the program, times factors of its rows. If a column has small
-    numbers alone, so has its entry, without being a rounding error.
+    An entry is a sum of a column of the program, times factors of its rows. If a column has only
+    small numbers, its entry is small too, without being a rounding error.
     """
     factor, kept = 0.0, 0
     for i in range(end_of(lp)):

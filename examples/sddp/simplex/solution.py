@@ -23,8 +23,8 @@ ROUNDING = 1e-13
 MENDED = 1e-7
 """Largest relative excess over the cost of an unbounded variable that is repaired."""
 CANCELLED = 1e-5
-"""The gap is relative to the objective plus this times the size of its terms, which may cancel, and
-of a cost, because an objective of zero has rounding errors of that size."""
+"""The gap is relative to the objective, plus this times the size of its terms and of a cost: the
+terms may cancel, and then the rounding errors of the objective are of that size."""
 
 
 @plain

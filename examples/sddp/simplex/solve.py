@@ -11,7 +11,7 @@ from simplex.state import AGE, RESULT, Lp
 ACCURATE = 1e-9
 """Largest accepted entry of `Lp.measure`."""
 LAST_RESORT = 1e-7
-"""The same in the last attempt, because the dual objective is a valid bound all the same."""
+"""Largest accepted entry in the last attempt: the dual objective is a valid bound even then."""
 PATIENCE = 4
 """Steps before pivots are chosen by least index, in numbers of variables."""
 ATTEMPTS = "from the basis before", "with its inverse rebuilt", "from cold", "by least indices"

@@ -109,7 +109,7 @@ def allocate(a: np.ndarray, slots: int, width: int) -> Lp:
 
 
 class Basis(NamedTuple):
-    """What a program at a basis is known by, as in `Lp`; in a stack each array has a first axis."""
+    """The arrays of an `Lp` that tell its basis; in a stack of bases each has one axis more."""
 
     lower: np.ndarray
     upper: np.ndarray

@@ -1,9 +1,9 @@
 """Trial points of a stage, and the cuts that are the highest at none of them, which are deleted.
 
-That is level 1 of V. de Matos, A. Philpott, E. Finardi, J. Comput. Appl. Math. 290 (2015) 196. Of
-equal cuts the first counts (V. Guigues, Eur. J. Oper. Res. 258 (2017) 47: limited memory level 1).
-Beside each point lie its highest cut and the value of it, so that a cut is evaluated once at a
-point.
+This selection is level 1 of V. de Matos, A. Philpott, E. Finardi, J. Comput. Appl. Math. 290 (2015)
+196. Of equal cuts the first counts (V. Guigues, Eur. J. Oper. Res. 258 (2017) 47: limited memory
+level 1). Beside each point lie the number and the value of its highest cut, so that a cut is
+evaluated once at a point.
 """
 
 from typing import NamedTuple

@@ -25,7 +25,7 @@ LOOSE, LOOSEST = 1e-7, 1e-11
 """A row is loose if its cut exceeds theta by more than `LOOSE` times theta, plus `LOOSEST`."""
 
 LOOSE_ROW = 4
-"""Added to the slot of a loose row, it is told from the outcomes of `simplex.dual`."""
+"""Added to the slot of a loose row: the sum is none of the outcomes of `simplex.dual`."""
 
 NONE = -1
 
@@ -37,7 +37,7 @@ FLAT = 1.0 / 64.0
 
 
 BEYOND = 4.0 * FEASIBLE
-"""A bound is moved by this much, times one plus its size."""
+"""`move_bound` moves a bound by this much, times one plus the size of the bound."""
 
 SPARE = 40
 """Room for cuts that do not bind, besides the H + 1 that can."""
@@ -103,8 +103,8 @@ def solve_stage(lp: Lp, pool: Pool, t: int, row: np.ndarray) -> int:
     cuts, and gets only cuts that exceed theta by more. A problem is infeasible only if it is so
     without cuts.
 
-    A loose row gets a bound beyond its tolerance, and is solved with it. So the row comes into the
-    basis, from which it is solved again with its own bound.
+    For a loose row, the problem is solved with the bound of the row moved beyond its tolerance, so
+    that the row comes into the basis. From there the problem is solved with the row's own bound.
     """
     violated, moves, slot, key, low = VIOLATED, 0, NONE, NONE, 0.0
     while True:
@@ -148,7 +148,7 @@ def slot_of(lp: Lp, c: int) -> int:
 def is_loose(lp: Lp, slot: int, hydros: int) -> bool:
     """Tell whether a cut exceeds theta by much, although its row is kept within its tolerance.
 
-    Where its slopes are large, theta is a small part of the row.
+    This happens where the slopes of the cut are large, so that theta is a small part of its row.
     """
     var = lp.cost.size + rows_of(lp) + slot
     miss = (lp.lower[var] - lp.x[var]) / lp.cut[slot, hydros]

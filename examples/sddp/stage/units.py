@@ -5,8 +5,8 @@ two make scaling and unscaling exact, so scaled results carry the same bits as u
 
 Tolerances of a solver are absolute, for numbers near one. A reservoir that is millions of times
 smaller than others would vanish in them, although its water may be worth as much. So a cascade has
-a unit of water of its own. All reservoirs of a cascade have the same unit, as water flows
-from one to the next.
+a unit of water of its own. All reservoirs of a cascade have the same unit, because water flows from
+one reservoir to the next.
 """
 
 import math

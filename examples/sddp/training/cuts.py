@@ -94,7 +94,8 @@ class SharedPoints:
         """Fill the points of every node from `file`, where it has them; `pool` has its cuts."""
         self.points.seen[:] = seen
         self.make_room(pool)
-        # The rank that selects from a stage reads how many cuts are old, so this rank writes that.
+        # `kept` says how many cuts of a stage are old. A rank writes it for the stages from which
+        # the rank itself will select.
         mine = slice(pool.writer, None, pool.writers)
         self.points.kept[mine] = pool.count[mine]
         self.memory.load(self.counts, file)

@@ -1,8 +1,9 @@
-"""The finished iterations of a training: what a rank keeps when another one is lost.
+"""The finished iterations of a training: what a rank keeps when another rank is lost.
 
-Every node holds all cuts, so whoever survives has them. A survivor may have finished one iteration
-more than another one, but not two, because no iteration ends without all ranks. So each keeps the
-standing after its latest two, and all continue from the latest one that every survivor has.
+Every node holds all cuts, so every survivor has them. A survivor may have finished one iteration
+more than another survivor, but not two, because no iteration ends without all ranks. So each rank
+keeps the standing after its latest two iterations, and all survivors continue from the latest
+iteration that all of them have finished.
 """
 
 import time

@@ -39,7 +39,7 @@ class GrowingRows:
     def move(self, old: np.ndarray, room: int) -> None:
         """Move `old` rows to a region of their own, in which they may be `room` long.
 
-        Each rank of the node moves its share. If one is lost meanwhile, `rows` are as they were.
+        Each rank of the node moves its share. If a rank is lost meanwhile, `rows` do not change.
         """
         stages, width, filled = old.shape
         region, rows = self._allocate(stages, width, room)

@@ -1,9 +1,9 @@
-"""What the ranks share out in an iteration, and the memory of a node for what comes of it.
+"""What the ranks share out in an iteration, and the memory of a node for the results.
 
 The forward pass is step 0. Steps 1 to T - 1 are the backward pass: step s computes cuts of stage
-T - s. Item m * T + s is trajectory m in step s. So each node has a block of trajectories, in each
-step nearly the same one, and its ranks claim the items of a step in the order of their
-trajectories.
+T - s. Item m * T + s is trajectory m in step s. A node has a block of items. So it has a block of
+trajectories in each step, nearly the same in all steps, and its ranks claim the items of a step in
+the order of trajectories.
 """
 
 import math

@@ -48,7 +48,7 @@ SAMPLE = "simulate"
 
 
 class StageInfeasible(RuntimeError):
-    """A stage problem has no solution, so there is no policy to train (or none was found)."""
+    """A stage problem has no solution, or none was found, so there is no policy to train."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""A sample of fresh paths, by which the gap is judged: when one is drawn, how many, what it costs.
+"""The samples of fresh paths by which the gap is judged: when one is drawn, and of how many paths.
 
 The forward passes of several iterations are no sample: each simulates another policy, and their
 number is small. So the present policy is simulated anew, after some of the iterations. A sample
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from training.run import Run
 
 FIRST = 8
-"""The first iteration after which there is a sample; each next one comes half as many later."""
+"""The first iteration with a sample; the next one is half as many again: 12, 18, 27, ..."""
 
 FEWEST = 128
 """Paths of the smallest sample."""
 
 SHARE = 8
-"""All stage problems of a training, per stage problem of the sample behind its last iteration."""
+"""A sample has one stage problem for so many that the training has solved before the sample."""
 
 DOUBT = 0.05
 """The chance that any sample of a training, however long, shows too low a cost."""

@@ -5,8 +5,8 @@ shows in the draws.
 
 A small scenario tree (at most `LISTED` paths) is not sampled but walked: path number i of a fixed
 permutation is visited by the i-th trajectory, so every pass over the tree walks rare paths too. In
-a large one, if openings are not equally likely, every second trajectory explores: it draws openings
-uniformly, so that rare ones get cuts too; it does not enter the simulated cost.
+a large tree, if openings are not equally likely, every second trajectory explores: it draws
+openings uniformly, so that rare openings get cuts too. Its cost does not count in the mean.
 """
 
 import math

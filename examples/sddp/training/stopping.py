@@ -38,8 +38,9 @@ def is_below_bound(line: np.void) -> bool:
 def upper_end(line: np.void) -> float:
     """Return the cost that the policy exceeds with a small chance only, by its fresh paths.
 
-    The mean cost is not below the bound, so the half-width stands on the bound where the simulated
-    mean is lower. A sample whose interval is wide can then not come close to the bound by chance.
+    The true mean cost is not below the bound. So where the simulated mean is lower than the bound,
+    the half-width is added to the bound. A sample whose interval is wide can then not come close to
+    the bound by chance.
     """
     mean = max(line["fresh_mean"], line["lower_bound"])
     return float(mean + line["fresh_half_width"])

@@ -1,4 +1,4 @@
-"""Backward pass of one stage: compute cuts at the points that a rank gets, and choose from all."""
+"""Backward pass of one stage: a rank computes cuts at its points; all choose from all new cuts."""
 
 import numpy as np
 from compiled import plain
@@ -46,7 +46,8 @@ def expected_cut(state: State, t: int, basis, point: np.ndarray, cut: np.ndarray
     `cut` receives H slopes and the intercept; after a failure also the outcome, the opening and the
     errors. Value and slopes are those of the dual solution, so the cut is valid even if `lp` is not
     quite optimal.
-    Openings go from dry to wet: the first from `basis`, each other one from that of the one before.
+    Openings are solved from dry to wet: the first one starts from `basis`, each other one from the
+    basis of the opening before.
     """
     problem, lp, hydros = state.problem, state.memory.lp, point.size
     copy_values(problem.cost[t], lp.cost)
@@ -72,10 +73,10 @@ def expected_cut(state: State, t: int, basis, point: np.ndarray, cut: np.ndarray
 
 @plain
 def refer_near(state: State, t: int, point: np.ndarray) -> None:
-    """Put `memory.near` at a basis of stage `t` at `point`, which all points of the stage share.
+    """Put `memory.near` at a basis of stage `t` at `point`, where all points of the stage start.
 
     The solver finds this basis from the reference basis of the stage, which belongs to another
-    point and to older cuts. So the points need fewer pivots from here.
+    point and to older cuts. So the points need fewer pivots from `memory.near`.
     """
     problem, pool, near = state.problem, state.pool, state.memory.near
     reference = of_stack(state.memory.references, t)

@@ -24,7 +24,8 @@ def first_of(item: int, step: int, steps: int) -> int:
 def claim(work, ahead, step, steps) -> int:  # type: ignore
     """Return the trajectory of this rank's next item in `step` of `steps`; `NONE` after the last.
 
-    A rank that gets an item of a later step keeps it in `ahead`: all of this step are claimed.
+    If a rank gets an item of a later step, all items of this step are claimed. The rank keeps the
+    item in `ahead`, for that step.
     """
     item = ahead[0] if ahead[0] != NONE else work.claim()
     is_later = item != NONE and item % steps != step
@@ -36,7 +37,7 @@ def claim(work, ahead, step, steps) -> int:  # type: ignore
 def claim_group(work, ahead, group, steps, ranks) -> int:  # type: ignore
     """Claim trajectories of step 0 into `group`; return how many, and 0 after the last.
 
-    A group is a share of those that the node has left, so the last ones are single trajectories
+    A group is a share of the trajectories that the node has left, so the last ones have one each
     (C. D. Polychronopoulos, D. J. Kuck, "Guided self-scheduling", IEEE Trans. Comput. 36, 1987).
     """
     group[0] = claim(work, ahead, 0, steps)

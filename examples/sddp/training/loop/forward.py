@@ -89,8 +89,8 @@ def start(state: State, iteration: int, m: int) -> None:
 def walk(state: State, iteration: int, count: int) -> None:
     """Simulate the first `count` trajectories of `memory.group` into their rows.
 
-    They go together from stage to stage, because each solve reads all cuts of its stage. One that
-    cannot continue keeps its outcome, stage and opening.
+    They go together from stage to stage, because each solve reads all cuts of its stage. A
+    trajectory that cannot continue keeps its outcome, stage and opening.
     """
     problem, pool, plan, memory = state[:4]
     hydros, stages = problem.start.size, problem.cost.shape[0]

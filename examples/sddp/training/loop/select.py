@@ -14,7 +14,7 @@ from training.loop.memory import State
 
 @plain
 def select_cuts(state: State) -> None:
-    """Remember the points of this iteration; select this rank's share of the stages.
+    """Remember the points of this iteration; select the cuts of this rank's share of the stages.
 
     Cuts of stage `t` are functions of the volumes that come into stage `t + 1`. The latest `ring`
     points take the columns in turn. Every rank counts the points of all stages. Cuts of a

@@ -1,15 +1,15 @@
 """An iteration of training: one compiled function over any communicator.
 
 Every node holds the whole cut pool. In an iteration ranks claim trajectories, and then for each
-stage points of the backward pass. What comes of an item goes to its own row, in memory that the
+stage points of the backward pass. The results of an item go to a row of its own, in memory that the
 ranks of a node share. Each step ends with a fence, and an allgatherv if there are several nodes; in
 the backward pass another fence follows, behind the new cuts of the pool. Then come one allreduce
 MIN of the bound and one allreduce SUM of two counts. Two exact sums give the mean and the variance
 of the simulated cost. If cuts are selected, a last fence shows those that are left.
 
-Rows are ordered by trajectory, of any rank, and the bounds reduced by MIN are equal on all
-ranks. Counts are whole numbers, and an exact sum does not depend on the split over ranks. So every
-number has the same bits for every number of ranks.
+Rows are ordered by trajectory, whichever rank has computed them, and the bounds that MIN reduces
+are equal on all ranks. Counts are whole numbers, and an exact sum does not depend on the split over
+ranks. So every number has the same bits for every number of ranks.
 
 Method: M. V. F. Pereira, L. M. V. G. Pinto, Math. Programming 52 (1991) 359.
 """

@@ -44,7 +44,7 @@ FIELDS = Handshake(
     place=bytes(PLACE_BYTES),
 )
 ADMITTED = struct.pack(">I", 5) + this_process()
-SHORT_S = 0.1  # the limit of a handshake that a test lets pass
+SHORT_S = 0.1  # the limit of a handshake, where a test waits until the limit is over
 
 
 def accepting(refusal=None, limit_s=PATIENCE_S):

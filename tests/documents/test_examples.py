@@ -32,7 +32,7 @@ PUBLIC = dict(public())
 
 
 def documented(value):
-    """Yield each name that users call with its docstrings, from the contract's on."""
+    """Yield each name that users call, with its docstrings in our classes but the backends."""
     yield "", [value.__doc__]
     if not inspect.isclass(value):
         return

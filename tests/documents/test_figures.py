@@ -47,7 +47,7 @@ NO_PROSE = re.compile(
 )
 A_RUN = re.compile(r"`(?:python -m )?bench[./]|`make [a-z]|`python -m tests\.|of the tag `v")
 TCP = TcpConfig(rank=0, size=1)
-# What the code holds, as prose says it.
+# Limits in the code, as prose writes them.
 LIMITS = {
     f"{TCP.timeout_s:g} s",
     *(f"{config.LATE_S * factor:g} s" for factor in (1, 2, 4)),  # when lines name a late rank

@@ -48,7 +48,7 @@ def parallel_cuts():
 
 @pytest.mark.parametrize(("make", "passes"), [(flat_cuts, 4), (parallel_cuts, 8)])
 def test_cuts_make_no_stage_infeasible(comm, make, passes):
-    """Both stopped with the error that a feasible stage has no dispatch."""
+    """Both cases once stopped with the error that a feasible stage has no dispatch."""
     training = run_case(parse(make()), comm, Options(iterations=20, trajectories=passes))
     assert np.all(np.diff(training.lower_bound) >= 0.0)
 

@@ -1,4 +1,4 @@
-"""Methods that a backend of another distribution has without writing them."""
+"""Methods that a backend of another distribution inherits, so that its author writes none."""
 
 import pytest
 

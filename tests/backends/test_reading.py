@@ -1,4 +1,4 @@
-"""Ranks read a large private array in the memory of its rank, where the system permits it."""
+"""Ranks read a large private array in the memory of the root, where the system permits it."""
 
 import os
 import signal

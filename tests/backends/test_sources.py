@@ -34,7 +34,7 @@ def clone(tmp_path):
 
 
 def changed(file):
-    """Change the text of a source, so that it is of another version, but not what it does."""
+    """Change a source so that it is of another version, but does the same."""
     with file.open("a") as source:
         source.write("# of another version\n")
 
@@ -100,7 +100,8 @@ def test_ranks_of_two_versions_name_both_places(clone, backend):
     refused = ranks[1].communicate(timeout=60)[1]
     ranks[0].kill()
     ranks[0].communicate()
-    pathlib.Path("/dev/shm", str(port)).unlink(missing_ok=True)  # of rank 0, which waited
+    # Rank 0, which was killed while it waited, has left its segment.
+    pathlib.Path("/dev/shm", str(port)).unlink(missing_ok=True)
     assert ranks[1].returncode == 1
     for (folder, *_), said in zip(places, ("rank 0 runs", "rank 1 runs"), strict=True):
         assert f"{said} the cobre_comm of {folder} (sources " in refused

@@ -30,7 +30,7 @@ RARE = {
 }
 USUAL = 10
 LIMIT_S = 8.0  # of a wait for a live rank, long after all that is promised within a second
-SHORT_S = 1.5  # longer than a busy machine keeps a rank that is well from running
+SHORT_S = 1.5  # longer than a busy machine delays a rank that nothing has struck
 START_LIMIT_S = 3.0
 ON_ONE_MACHINE = {"tiny_memory": ("shm",), "unauthenticated": ("tcp", "tcp-flat", "tcp:0,0,1,1")}
 # Kinds that take from the process what an MPI needs for itself.
@@ -139,7 +139,7 @@ def _can_be_with_mpi(fault):
     if len(set(nodes)) == 1:
         return True
     if fault.kind == "stopped":
-        return len(set(nodes)) < fault.size  # on flat nodes the others wait for data within MPI
+        return len(set(nodes)) < fault.size  # if flat, the others wait for data within MPI
     if fault.victim != nodes.index(nodes[fault.victim]):  # a follower calls MPI at the end alone
         return fault.moment != CLOSE or fault.kind not in INSIDE_MPI
     is_alone = nodes.count(nodes[fault.victim]) == 1

@@ -1,9 +1,9 @@
 """``python -m tests.campaign.shrink``: ranks die at any moment, and the survivors continue.
 
 Each job makes regions, fences and collectives, round after round, until the ranks that are to die
-have died. Whoever gets ``CollectiveFailed`` calls ``shrink``. In the end the members are those that
-did not die, on each of them alike; 100 collectives then have the right results, and nothing is
-left. The ranks are forked from a process that has loaded the kernels.
+have died. A rank that gets ``CollectiveFailed`` calls ``shrink``. In the end each survivor has the
+same members, which are the ranks that did not die. Then 100 collectives have the right results, and
+no file is left. The ranks are forked from a process that has loaded the kernels.
 """
 
 import argparse
@@ -39,7 +39,7 @@ COLLECTIVE, FENCE, REGION, SHRINK, RETURNED = "collective", "fence", "region", "
 
 
 class Death(NamedTuple):
-    """The end of a rank: during what, and after how many calls of Python, or seconds, of that."""
+    """The end of a rank: what it is doing then, and since how many calls of Python, or seconds."""
 
     during: str
     moment: float

@@ -1,4 +1,4 @@
-"""The surroundings of a job, in which its leftovers are seen."""
+"""What is around a job: /dev/shm and child processes, where leftovers of the job are seen."""
 
 import contextlib
 import ctypes

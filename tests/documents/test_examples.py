@@ -11,7 +11,7 @@ import cobre_comm
 from cobre_comm import objects, random, testing
 from tests.grid import skip_unless_here, values
 
-ON_A_RANK_OF = {"cobre_comm.MpiBackend": "mpi"}  # what must not start in the process of the tests
+ON_A_RANK_OF = {"cobre_comm.MpiBackend": "mpi"}  # because MPI must not start in pytest's process
 
 
 def public():

@@ -92,7 +92,7 @@ SIZES = {
 
 
 def strange_figures(text, of_a_design):
-    """Return the figures in the prose of a page that have to go into a table, or to go."""
+    """Return the figures in the prose of a page that belong into a table, or have to be removed."""
     found = []
     for section in re.split(r"^(?=#+ )", text, flags=re.MULTILINE):
         if of_a_design and A_RUN.search(section):

@@ -34,7 +34,7 @@ PROGRAMS = (
     "docs/tutorials/*",
     "examples",
 )
-OF_OTHERS = ("numba_mpi",)  # programs with these names are left out: the package is not here
+OF_OTHERS = ("numba_mpi",)  # not installed: programs that name it are left out
 DEADLINE_S = 200
 METHODS = {
     "abort", "allgather", "allgatherv", "allreduce", "backend", "barrier", "block", "broadcast",
@@ -44,7 +44,7 @@ METHODS = {
 }  # fmt: skip
 OF_REGIONS = {"as_mut_slice", "as_slice", "block", "close", "fence"}
 OF_WORK = {"claim", "close", "costs", "reset"}
-# What a checker has to find is said by the comment.
+# A comment marks each line in which a checker has to find an error.
 WRONG = """
 from cobre_comm import Communicator, create_communicator, launch
 

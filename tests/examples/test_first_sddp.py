@@ -154,7 +154,7 @@ def test_a_refusal_is_a_wrong_argument(printed, changed, capsys):
 
 
 @pytest.mark.parametrize(
-    ("change", "optimum"),  # those of train.py
+    ("change", "optimum"),  # the optima are those of train.py
     [
         ({"discount": 0.9}, 48519.194639),
         ({"thermals": {"least": 20.0}}, 60811.351581),

@@ -18,7 +18,7 @@ from training.share import shared_setting
 ALL = 200
 """Cases that `make test-all` draws."""
 BATCH = 10
-# In case 255 rounding turns signs of reduced costs, and once left a stage problem unsolved. The
+# In case 255 rounding turns signs of reduced costs, which can leave a stage problem unsolved. The
 # other cases are of all sizes.
 EVERY_DAY = [(255, 6, 17, 29, 108, 185)]
 SLOW = [
@@ -26,7 +26,7 @@ SLOW = [
     for first in range(0, ALL, BATCH)
 ]
 HARD = {
-    "valley": case_of(Shape(8, 5, 24, 20), 3),  # errors of 1e-9 in costs once undid steps for ever
+    "valley": case_of(Shape(8, 5, 24, 20), 3),  # sign errors of 1e-9 in costs led back and forth
     "rivers": case_of(Shape(20, 10, 5, 4), 2),  # thousands of nearly parallel cuts
     "grid": case_of(Shape(12, 8, 6, 5, random_demand=True, limits=True, buses=4), 1),
     **{str(number): drawn_case(number) for number in (255, 6, 29, 108)},

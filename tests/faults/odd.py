@@ -66,7 +66,7 @@ def open_pipe():
 
 
 def wait_for_one(comm, how, at_fault, odd, oddity, folder):
-    """A rank dies, is late, or calls something else, and one rank is odd; return the error here."""
+    """A rank dies, is late or calls something else, and one is odd; return what a rank is told."""
     done = pathlib.Path(folder, "done")
     comm.barrier()
     # A rank could return from this barrier and die while another rank is still in the barrier.

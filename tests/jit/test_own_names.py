@@ -67,5 +67,5 @@ def test_every_two_functions_from_caches_keep_apart(tmp_path, level):
     program = "-m", "tests.jit.pairs_from_caches", str(tmp_path)
     found = json.loads(python(*program, env=environment).stdout)
     assert found["wrong"] == []
-    # With NUMBA_OPT=0 numba keeps no function that calls another one which has a name of its own.
+    # With NUMBA_OPT=0 numba caches no function that calls a function with a name of its own.
     assert found["pairs from caches"] > (1900 if level == "3" else 600), found["compiled anew"]

@@ -3,8 +3,8 @@
 A row of ``WAYS`` says how the object is held and how compiled code reads it from there; a row of
 ``KINDS`` what the object is, and what is called. Rank 0 calls in a thread. If ranks meet in the
 call, rank 0 looks while the call waits for rank 1: the object must be alive then. The object must
-be gone when the call has ended. Rank 1 meets rank 0 from Python, because one rank that compiles
-proves what two would.
+be gone when the call has ended. Rank 1 meets rank 0 from Python: that both ranks run compiled code
+would prove nothing more.
 """
 
 import collections

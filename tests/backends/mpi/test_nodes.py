@@ -60,7 +60,7 @@ def test_unread_queries_do_not_outlive_their_communicator(comm):
 
 @ranks(2, connect=False)
 def test_the_wait_for_goodbyes_has_a_limit(comm):
-    """Rank 0 awaits a goodbye in vain; when it comes later, the communicator is freed."""
+    """Rank 0 awaits a goodbye in vain; when the goodbye is there, the communicator is freed."""
     from mpi4py import MPI
 
     from cobre_comm.backends.mpi import owned

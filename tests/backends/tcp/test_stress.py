@@ -1,4 +1,4 @@
-"""Sockets take little at a time: results are still right, or errors are true."""
+"""Where sockets take only a few bytes at a time, results and errors are still right."""
 
 import contextlib
 import itertools

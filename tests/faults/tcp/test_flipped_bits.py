@@ -18,7 +18,7 @@ from tests.faults.tcp.job import LOOPBACK, SHORT_MS
 from tests.grid import slow
 
 TO_WORKER, TO_RANK_0 = 0, 1
-LIMIT_S = 60.0  # of a meeting that takes SHORT_MS and a handshake's 5 s where no machine is busy
+LIMIT_S = 60.0  # of a meeting: on an idle machine it takes SHORT_MS and a handshake's 5 s
 
 
 class Proxy:

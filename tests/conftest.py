@@ -1,4 +1,4 @@
-"""Hooks and fixtures of all test functions; the classes of the suite get theirs from their grid."""
+"""Hooks and fixtures of all test functions; a class of the suite has the fixtures of its grid."""
 
 import gc
 import os
@@ -16,16 +16,17 @@ from tests.grid import OUR_GRID, skip_unless_here, usual_and_slow
 os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
 TABLE = "tests/conformance/test_table.py"
 POINT = re.compile(r"(?:local|shm|tcp|mpi)[-a-z]*(?::[\d,x]+)?-\d+")  # a backend and its ranks
-FIRST = {"planted": 0, "network": 1}  # folders
-# These compile the example: one worker does so, and then finds it compiled.
+FIRST = {"planted": 0, "network": 1}  # the folders whose tests come first, in this order
+# The tests of these folders need the compiled example: one worker runs them all, so that it
+# compiles the example once.
 TOGETHER = dict.fromkeys(["tests/determinism", "tests/losses"], "tests/examples")
 pytest_plugins = ["cobre_comm.testing.plugin"]
 
 
 def pytest_sessionstart(session):
-    """Compile before any test's time runs; restore signals that a background shell ignores.
+    """Compile the kernels before a test's time runs; hear signals that a background shell ignores.
 
-    Launchers would pass it to ranks.
+    A launcher would pass an ignored signal on to its ranks, which would ignore it too.
     """
     for number, usual in (
         (signal.SIGINT, signal.default_int_handler),
@@ -58,14 +59,13 @@ def pytest_xdist_make_scheduler(config, log):
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` selects
 def pytest_collection_modifyitems(items):
-    """Mark what `make test` and CI leave out.
+    """Mark what `make test` and CI leave out, and put the tests in order.
 
-    Put short groups last, so that no worker ends long after the others; many ranks take long, and
-    so does the one rank of local, which has the most trials.
-
-    Tests of one pool of ranks come one after the other: only some pools stay. The tests of a
-    network come first, because they are one group that mostly waits: beside other tests that is
-    no time lost.
+    The tests of a network come early: they are one group that mostly waits, and other workers run
+    other tests meanwhile. The table of cases comes last. In the table, pools of many ranks come
+    before pools of few, and MPI and local before other backends, because these take long: a worker
+    that begins a long group last would end long after the others. Tests of one pool come one after
+    the other, because only some pools stay.
     """
     rungs.mark(items)
 
@@ -79,9 +79,10 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish():
-    """Look for garbage less often, and not in what has been collected, which stays.
+    """Let Python look for garbage less often, and not among the collected tests, which stay.
 
-    The workers of pytest-xdist, and the ranks of tests, do not all compile the same function.
+    A function that several workers of pytest-xdist or several ranks need is compiled by one of
+    them.
     """
     once_in_all_ranks()
     gc.freeze()

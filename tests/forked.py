@@ -1,6 +1,7 @@
-"""Forked processes: they have all modules of this one, may have their own /dev/shm, and are struck.
+"""Processes that are forks of this one, ranks that are such forks, and signals that strike them.
 
-A job of forked ranks takes milliseconds, because the kernels are loaded already.
+A fork has all modules of this process, and may have a /dev/shm of its own. A job of forked ranks
+takes milliseconds, because the kernels are loaded already.
 """
 
 import atexit
@@ -57,7 +58,7 @@ def make_private_memory(size):
 
 def start(act):
     """Start a process that calls a function, and ends with the exit code that it returns."""
-    with warnings.catch_warnings():  # of threads, which are those of pytest-xdist: they only wait
+    with warnings.catch_warnings():  # of a fork beside threads: those of pytest-xdist only wait
         warnings.simplefilter("ignore", DeprecationWarning)
         pid = os.fork()
     if pid == 0:
@@ -73,7 +74,7 @@ def start(act):
 def become_alone(stdin, stdout, stderr, kept=()):
     """Leave the session and the handler of Ctrl-C of the process that forked this one.
 
-    These descriptors remain: the three, as 0, 1 and 2, and those that are kept.
+    Only these descriptors stay open: the three arguments, as 0, 1 and 2, and those in ``kept``.
     """
     os.setsid()
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -86,7 +87,7 @@ def become_alone(stdin, stdout, stderr, kept=()):
 
 
 def exit_code(act):
-    """Call a function and Python's exit functions; return the exit code, as of an interpreter."""
+    """Call a function and Python's exit functions; return the exit code of an interpreter."""
     code = 0
     try:
         act()
@@ -122,7 +123,7 @@ def fork(act, *args):
 
 
 def outcome(pid, reader, within_s=None):
-    """Return the value or the exception of a process, or the exit code of one that tells none."""
+    """Return the value or exception that a process sends, or its exit code if it sends nothing."""
     with os.fdopen(reader, "rb") as pipe:
         hangs = not select.select([pipe], [], [], within_s)[0]
         if hangs:
@@ -146,7 +147,7 @@ def load():
 def ranks(backend, size, body, *args, env=MappingProxyType({}), timeout_s=60.0, connect=True):
     """Run ``body(comm, *args)`` on forked ranks; return the outcome of each.
 
-    It is for tests that end ranks or need ranks of their own, and are not about how a rank starts.
+    It is for tests that end ranks or need ranks of their own, and that do not try how ranks start.
     mpiexec cannot start forks: the ranks of an MPI are those of ``run_ranks_outcomes``.
     """
     if BackendName.parse(backend).is_mpi:
@@ -173,9 +174,9 @@ def ranks(backend, size, body, *args, env=MappingProxyType({}), timeout_s=60.0, 
 
 
 def on_forks(size, *backends, killed=0, **limits):
-    """Have a test run on each of some forked ranks, as the mark ``ranks`` has it run on processes.
+    """Have a test run on forked ranks, as the mark ``ranks`` has a test run on started ranks.
 
-    The other arguments are those of the mark. Fixtures are made before ranks are forked.
+    All arguments mean what they mean for the mark. Fixtures are made before ranks are forked.
     """
 
     def decorate(test):
@@ -240,7 +241,10 @@ def in_private_shm(size, act, *args):
 
 @contextlib.contextmanager
 def struck_at(moment, number):
-    """Send this process a signal at its n-th call; yield a list with an entry for each call."""
+    """Send this process the signal ``number`` at its n-th call, where n is ``moment``.
+
+    Yields a list that gets an entry for each call.
+    """
     calls = []
 
     def count(frame, event, argument):

@@ -14,7 +14,8 @@ SIZES = (1, 2, 3, 4, 7)
 EVERY_RANK_ALONE = "0,1,2,3,4,5,6"
 
 
-# Which node each rank is on, beside all on one: one each, 2 + 2, 3 + 1, in turn, 1 + 2 + 4.
+# Nodes, and the number of ranks: a node for each rank, 2 + 2 ranks, 3 + 1, two nodes in turn,
+# 1 + 2 + 4. Where all ranks are on one node, a backend has no list of nodes.
 LAYOUTS = [("0,1,2,3", 4), ("0,0,1,1", 4), ("0,0,0,1", 4), ("0,1", 4), ("0,1,1,2,2,2,2", 7)]
 
 
@@ -23,7 +24,7 @@ def slow(value):
 
 
 def values(backend, size, body, *args, **keywords):
-    """Return the values of ranks whose bodies make their own communicators, or none."""
+    """Return the values of ranks; their bodies make communicators themselves, or need none."""
     return values_of(run_ranks_outcomes(backend, size, body, *args, connect=False, **keywords))
 
 
@@ -47,9 +48,9 @@ def points(usual, slow_ones=()):
     return [*usual, *(Slow(point) for point in slow_ones)]
 
 
-# On one node mpi and tcp are the kernels of shm, started in another way. On several, one rank of
-# each node speaks over MPI, or several do, by its own shared memory or through sockets. The usual
-# ones meet each library, and each way, at least once.
+# On one node mpi and tcp run the kernels of shm, and only start in another way. Over several nodes,
+# one rank of each node or several (``x2``) call MPI, which moves messages by shared memory of its
+# own, or through sockets (``-net``). The usual points have each library and each way at least once.
 MPI_USUAL = [
     ("mpi-mpich", 2),
     ("mpi-mpich-net:0,1", 2),
@@ -79,21 +80,22 @@ TCP_SLOW = [
     *((f"tcp:{layout}", size) for layout, size in LAYOUTS if layout != "0,0,1,1"),
     ("tcp:0,1,1,0,1,0x3", 7),
 ]
-# Seven ranks on few cores take as long as all others; three meet over mpi every day.
+# Seven ranks on few cores take as long as all other points together. Three ranks of these backends
+# are slow too, because the usual points have three ranks over mpi.
 CROWDED = [("shm", 7), ("tcp-flat", 7), ("shm", 3), ("tcp-flat", 3)]
 OUR_GRID = Grid(
     points=points(
         [point for point in [*WITHOUT_MPI, *TCP_OF_NODES, *MPI_USUAL] if point not in CROWDED],
         [*CROWDED, *TCP_SLOW, *MPI_SLOW],
     ),
-    # Many minutes: every transport, one rank, many, and numbers between.
+    # For cases of many minutes: every transport; one rank, many ranks, and numbers between.
     thorough_points=[
         *(("local", 1), ("shm", 2), ("shm", 7), ("tcp-flat", 3), ("tcp", 3)),
         ("mpi-openmpi", 2),
         ("mpi-openmpi-net", 3),
         ("mpi-mpich-net:0,1", 3),
     ],
-    # Wrong arguments: many in each test.
+    # For wrong arguments: few points, because each test tries many arguments.
     argument_points=points(
         [
             *(("local", 1), ("shm", 3), ("tcp-flat", 3)),
@@ -101,9 +103,9 @@ OUR_GRID = Grid(
         ],
         [("shm", 1), ("tcp", 1), ("mpi-openmpi", 1), ("mpi-mpich", 3), ("mpi-openmpi-net", 3)],
     ),
-    # Each backend once; what is compiled for mpi is the same on all paths.
+    # Each backend once, because the code that is compiled for mpi is the same on all nodes.
     typed_points=[("local", 1), ("shm", 2), ("tcp-flat", 2), ("mpi-mpich", 2)],
-    # Those of several ranks, for cases that choose the number of ranks.
+    # Backends of several ranks, for cases that choose the number of ranks themselves.
     backends=[
         "shm",
         "tcp-flat",
@@ -118,7 +120,8 @@ OUR_GRID = Grid(
         Slow("mpi-mpich-net:0,1"),
         Slow("mpi-mpich:0,0,1"),
     ],
-    # Those that see at once when a rank's process ends; across nodes MPI does not tell.
+    # Backends on which ranks see at once that a rank's process has ended. Where ranks are on
+    # several nodes, MPI does not tell them.
     watchful_backends=["shm", "tcp", "tcp-flat", "mpi-mpich", Slow("mpi-openmpi")],
     quick_points=[
         *(("local", 1), ("shm", 2), ("tcp", 4), ("tcp-flat", 2)),

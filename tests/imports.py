@@ -1,4 +1,4 @@
-"""Which modules of ours each file imports: at its head, in its functions, and by a name in a text.
+"""Which of our modules each file imports: at its head, in its functions, or by ``import_module``.
 
 Imports for annotations alone do not count.
 """
@@ -49,7 +49,7 @@ def _imported(path, known):
 
 @functools.cache
 def imports():
-    """Return the names of the modules that each module imports, by its own name."""
+    """Return, by the name of each module, the names of the modules that this module imports."""
     known = files().keys()
     return {name: _imported(path, known) - {name} for name, path in files().items()}
 

@@ -3,21 +3,21 @@
 ========== =============== =======================================================================
 a test is  it is in        if
 ========== =============== =======================================================================
-quick      all runs        it has the mark: what breaks most often
-usual      `make test`     it costs at most `USUAL_S`, and no other test has the same values in
-                           other combinations; or it keeps a promise of docs/guarantees.md, and
-                           costs at most `PROMISE_S`
-slow       CI              it is neither, or has the mark
+quick      all runs        it has the mark quick: it tries what breaks most often
+usual      `make test`     it costs at most `COMBINED_S`; or at most `USUAL_S`, and it is one of the
+                           few rows of its test in which every value of a parameter occurs; or it
+                           keeps a promise of docs/guarantees.md, and costs at most `PROMISE_S`
+slow       CI              it is neither quick nor usual, or has the mark slow
 slowest    `make test-all` it has the mark quiet; or it has the mark slow, and is of `SLOWEST`, or
                            costs more than `CI_S` and is not of `SHIPPED`
 ========== =============== =======================================================================
 
-The seconds are those that `make test-costs` has recorded (`tests/costs/recorded.json`), of all
-processes that worked for the test. Work that serves later tests too is left out. A test that is not
-recorded yet costs nothing. So a test that becomes expensive leaves `make test` by itself, and no
-test is lost. A test that keeps a promise is in `make test` with its cheapest row on each kind of
-backend. Where all tests of a promise cost more than `PROMISE_S` on a kind of backend, the cheapest
-of them is in `make test`, whatever it costs.
+A cost is the seconds of CPU that `make test-costs` has recorded (`tests/costs/recorded.json`), of
+all processes that worked for the test. Work that serves later tests too is left out. A test that is
+not recorded counts as if it cost nothing. A test that becomes expensive leaves `make test` after
+the next recording, and CI or `make test-all` still runs it. A test that keeps a promise is in
+`make test` with its cheapest row on each kind of backend. Where all tests of a promise cost more
+than `PROMISE_S` on a kind of backend, the cheapest of them is in `make test`, whatever it costs.
 
 The table of cases has a choice of its own (`cobre_comm/testing/suite/part.py`). `make test` has
 each value of each case, and pairs of case, caller and way; CI has all pairs, and `make test-all`
@@ -34,10 +34,10 @@ import pytest
 from cobre_comm.testing.pairwise import choose
 
 USUAL_S = 0.6  # seconds of CPU of a usual test
-PROMISE_S = 2.0  # of one that keeps a promise
-COMBINED_S = 0.1  # of a combination of values that other tests have
+PROMISE_S = 2.0  # of a test that keeps a promise
+COMBINED_S = 0.1  # of a row of values that all occur in other rows too
 CI_S = 6.0  # of a test of CI
-# What needs a bare machine or long preparations, or of which CI has rows enough.
+# Tests that need a bare machine or long preparations, and rows beyond those that CI needs.
 SLOWEST = re.compile(
     r"tests/(campaign|places|faults/mpi)/|pairs_leave_nothing|killed_training|longer_case"
     r"|quick_run_finds|test_surroundings"
@@ -98,7 +98,7 @@ def usual_of(tests, cost):
 
 
 def kept_of(tests, cost, usual):
-    """Return those of all tests of a promise that are usual because they keep it."""
+    """Of the tests of a promise, return those that are usual because they keep the promise."""
     rows, kinds = defaultdict(list), defaultdict(list)
     for item in filter(is_short, tests):
         rows[item.nodeid.partition("[")[0], kind(item)].append(item)

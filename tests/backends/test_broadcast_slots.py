@@ -52,7 +52,7 @@ def in_turn(comm):
 
 @pytest.mark.parametrize("size", [3, 5])
 def test_other_collectives_find_their_slots_as_they_left_them(size):
-    """They follow one another at once, so a slow rank still reads while a fast one writes."""
+    """Collectives follow one another at once: a slow rank still reads while a fast rank writes."""
     values_of(forked.ranks("shm", size, in_turn, env=SMALL))
 
 
@@ -60,16 +60,16 @@ def test_other_collectives_find_their_slots_as_they_left_them(size):
 @pytest.mark.ranks(64, timeout=300)
 def test_sixty_four_ranks_take_a_megabyte_in_few_steps(comm):
     for root in (0, 63):
-        assert broadcast(comm, root, 1_000_000) <= 4  # one, where they share cores
+        assert broadcast(comm, root, 1_000_000) <= 4  # one step, where ranks share cores
 
 
 @pytest.mark.parametrize(
     ("size", "spin_us", "expected"),
     [
-        (2, 0.0, 2**20),  # a slot
+        (2, 0.0, 2**20),  # one slot
         (3, 0.0, 3 * 2**20),
         (4, 0.0, 4 * 2**20),
-        (64, 0.0, 48 * 87_296),  # of 64
+        (64, 0.0, 48 * 87_296),  # 48 of 64 slots
         (1024, 0.0, 256 * 16_384),
         (4, 30.0, 2**18),
         (64, 30.0, 3 * 87_296),

@@ -1,4 +1,4 @@
-"""Methods that a backend of another distribution has without writing them."""
+"""Methods that a backend of another distribution inherits, so that its author writes none."""
 
 import pytest
 
@@ -12,7 +12,7 @@ def delegating(name):
 
 
 class Written(Communicator):
-    """What has to be written of a backend, and nothing else: by calls of another communicator."""
+    """The methods that a backend has to write, and no others; each calls another communicator."""
 
     def __init__(self, inner):
         self.inner = inner

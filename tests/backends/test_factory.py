@@ -140,10 +140,11 @@ def test_auto_does_not_turn_several_ranks_into_many_rank_zeros(monkeypatch, envi
 @pytest.mark.parametrize(
     "environ",
     [
-        {"PMI_SIZE": "1", "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "4"},  # the nearest counts
+        # The launcher that is nearest to the rank counts, which is not srun.
+        {"PMI_SIZE": "1", "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "4"},
         TASK | {"SLURM_NTASKS": "1", "SLURM_STEP_NUM_TASKS": "1"},  # srun -n 1
         {"SLURM_JOB_ID": "7", "SLURM_NTASKS": "4"},  # the shell of salloc
-        TASK | {"SLURM_NTASKS": "4", "SLURM_STEP_NUM_TASKS": "1"},  # its interactive step
+        TASK | {"SLURM_NTASKS": "4", "SLURM_STEP_NUM_TASKS": "1"},  # the interactive step of salloc
         {"SLURM_JOB_ID": "7", "SLURM_NTASKS": "4", "SLURM_PROCID": "0"},  # the script of sbatch
         {"WORLD_SIZE": "4"},
         {"PMI_SIZE": "many"},
@@ -295,7 +296,7 @@ def test_signals_that_ask_to_stop_are_given_back(monkeypatch, graceful):
             comm.barrier()
             assert comm.stop_requested()
             child = os.fork()
-            if child == 0:  # its signals are its own
+            if child == 0:  # in a child the handler of before hears the signal
                 signal.raise_signal(signal.SIGUSR1)
                 os._exit(len(heard))
             assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1

@@ -1,4 +1,4 @@
-"""How many lanes the nodes of a communicator have: by the cable, the cores, the ranks, the wish."""
+"""How many lanes nodes have: the cable, the cores and ranks of a node, and the user decide."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from cobre_comm.system import cores as cores_of_machine
 
 
 class Answers:
-    """A group whose other ranks have chosen already; it keeps what this rank has chosen."""
+    """A group whose other ranks have chosen already; ``own`` is what this rank has chosen."""
 
     def __init__(self, *others):
         self.others, self.own = others, None
@@ -26,7 +26,7 @@ def placed(*places):
 
 
 def write_card(root, name, speed, *, is_virtual=False):
-    """Write a network card as sysfs shows it; a virtual one is no device."""
+    """Write a network card as sysfs shows it; a virtual card has no ``device``."""
     card = root / name
     card.mkdir(parents=True)
     if not is_virtual:
@@ -58,16 +58,17 @@ def test_no_sysfs(tmp_path):
     assert lanes.cable_mbps(tmp_path / "missing") == 0
 
 
-# Speed of the cable, cores, ranks of each node, and the lanes: one for each 20 Gbit/s that begin.
+# Speed of the cable in Mbit/s, cores, ranks of each node, and the lanes that they give: one lane
+# for each 20 Gbit/s that begin.
 CHOICES = [
     (0, 64, 8, 1),
     (1000, 64, 8, 1),
     (20_000, 64, 8, 1),
     (25_000, 64, 8, 2),
     (100_000, 64, 8, 5),
-    (400_000, 64, 16, 8),  # no more than are of use
-    (100_000, 64, 3, 3),  # no more than ranks
-    (100_000, 7, 8, 1),  # ranks that share cores
+    (400_000, 64, 16, 8),  # never more lanes than are of use
+    (100_000, 64, 3, 3),  # never more lanes than ranks
+    (100_000, 7, 8, 1),  # one lane, where ranks share cores
 ]
 
 
@@ -84,8 +85,8 @@ def test_choice(monkeypatch, mbps, cores, ranks, right):
     [
         ([0, 0, 0, 1, 1, 1], 2, [], 2),
         ([0, 0, 0, 1, 1, 1], 9, [], 3),
-        ([0, 0, 0, 0, 1, 1], 4, [], 2),  # the narrowest node
-        ([0, 0, 0, 1, 1, 1], 3, [2], 2),  # another rank was told otherwise
+        ([0, 0, 0, 0, 1, 1], 4, [], 2),  # the node of fewest ranks has two
+        ([0, 0, 0, 1, 1, 1], 3, [2], 2),  # another rank wants two
     ],
 )
 def test_wish(places, wanted, others, right):
@@ -95,7 +96,7 @@ def test_wish(places, wanted, others, right):
 
 @pytest.mark.parametrize("places", [[0, 0, 0], [0, 1, 2]])
 def test_one_node_and_flat_ones_have_one_lane(places):
-    """Nobody is asked: the ranks of one node have no leaders, and flat ranks lead each."""
+    """No rank is asked: one node speaks to no other; in a flat communicator every rank leads."""
     group = Answers()
     assert lanes.with_lanes(group, placed(*places), 4).lanes == 1
     assert group.own is None

@@ -1,4 +1,4 @@
-"""Large things: one copy in memory, and payloads of more than 2**31 bytes."""
+"""Memory: one copy of a large region, payloads of more than 2**31 bytes, and objects that go."""
 
 import mmap
 import os
@@ -32,7 +32,7 @@ def pss_bytes():
 @pytest.mark.skipif(available_gib() < 2, reason="needs 2 GiB of free memory")
 @pytest.mark.ranks(4, backends=["shm", slow("mpi-mpich"), slow("mpi-openmpi")], timeout=120)
 def test_four_ranks_hold_one_copy_of_a_region(comm):
-    """The sum of PSS grows by one region when all have read it."""
+    """When all ranks have read the region, the sum of their PSS has grown by one region."""
     count = GIB // 4 // 8
     before = np.array([pss_bytes()])
     region = comm.create_shared_region(count)
@@ -80,7 +80,7 @@ def test_beyond_31_bits(comm):
 
 
 def names_of_calls_while(drop):
-    """Return the names of the Python functions that run while an object is freed; in C, none."""
+    """Return the names of the functions of Python that run while an object is freed."""
     ran = []
     sys.setprofile(lambda frame, event, _: event == "call" and ran.append(frame.f_code.co_name))
     try:
@@ -91,7 +91,7 @@ def names_of_calls_while(drop):
 
 
 def test_an_interrupt_is_not_lost_in_a_mapping_that_goes(tmp_path):
-    """A mapping is freed without Python, which ignores exceptions within ``__del__``."""
+    """C alone frees a mapping, because Python ignores exceptions within a ``__del__``."""
     with (tmp_path / "file").open("wb+") as file:
         file.truncate(mmap.PAGESIZE)
         held = [map_file(file.fileno(), mmap.PAGESIZE)]
@@ -127,7 +127,7 @@ def test_nor_in_a_descriptor_that_goes():
 def test_a_descriptor_is_closed_once():
     file = Descriptor(os.open, os.devnull, os.O_RDONLY)
     file.close()
-    with open(os.devnull) as other:  # noqa: PTH123  # takes the same number
+    with open(os.devnull) as other:  # noqa: PTH123  # gets the number of the closed descriptor
         file.close()
         assert file.number == -1
         del file

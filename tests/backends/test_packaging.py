@@ -8,7 +8,7 @@ import cobre_comm
 
 ROOT = Path(__file__).parents[2]
 CONDA_NAMES = {"matplotlib": "matplotlib-base"}
-NOT_IN_CONDA = {"mpich>=5.0"}  # an environment of conda holds one MPI, the other one is in it
+NOT_IN_CONDA = {"mpich>=5.0"}  # an environment of conda can hold one MPI, and ours has Open MPI
 
 
 def normalised(requirement):

@@ -9,7 +9,7 @@ class Other(Communicator):
 
 
 class Counting(Other):
-    """One that counts phases."""
+    """A backend that counts phases."""
 
     def __init__(self):
         self.names, self.under_way, self.entered = [""], 0, []

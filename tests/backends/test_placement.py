@@ -43,7 +43,7 @@ def test_ranks_take_the_pages_of_regions(comm, monkeypatch):
     taken = watched(monkeypatch)
     for placement in ("owner", "leader", "interleave"):
         comm.create_shared_region(SHAPE, placement=placement).close()
-    comm.create_shared_region(2).close()  # rank 2 has none of its elements
+    comm.create_shared_region(2).close()  # rank 2 has no element of this region
     start, stop = comm.block(SHAPE[0])
     share = range(start * ROW_BYTES, stop * ROW_BYTES)
     whole = [range(SHAPE[0] * ROW_BYTES)] if comm.rank == 0 else []
@@ -65,12 +65,13 @@ def test_ranks_take_the_pages_of_their_slots(comm, monkeypatch):
     with comm.split_local() as other:
         stride, begin = other._comm.node.buffer_stride, control.buffers_offset(3)
     first, last = begin + comm.rank * stride, begin + (comm.rank + 1) * stride
-    assert taken[-1] == range(first if comm.rank else 0, last)  # after the memory of a journal
+    # The last range is that of the slots; before it a rank takes the memory of its journal.
+    assert taken[-1] == range(first if comm.rank else 0, last)
 
 
 @pytest.mark.ranks(1, backends=["shm"])
 def test_a_large_region_is_taken_in_pieces(comm, monkeypatch):
-    """A signal undoes the piece under way, on Linux before 6.10; a periodic one may always come."""
+    """Before Linux 6.10 a signal undoes the piece under way; a timer would undo each long piece."""
     taken = []
     monkeypatch.setattr(
         os, "posix_fallocate", lambda fd, start, count: taken.append((start, count))
@@ -107,7 +108,7 @@ def test_a_rank_that_cannot_take_its_pages(comm, monkeypatch):
 
 
 def policy_at(address):
-    """Return the memory policy of the mapping at an address, as the kernel tells it."""
+    """Return the memory policy of the mapping at an address, as Linux tells it."""
     for line in Path("/proc/self/numa_maps").read_text().splitlines():
         if line.startswith(f"{address:08x} "):
             return line.split()[1]
@@ -117,7 +118,7 @@ def policy_at(address):
 @pytest.mark.skipif(not Path("/proc/self/numa_maps").exists(), reason="a kernel without NUMA")
 @on_forks(2)
 def test_pages_are_interleaved_over_several_numa_nodes(comm, monkeypatch, tmp_path):
-    """This machine may have one: the kernel leaves out those that it does not have."""
+    """This machine may have one NUMA node: Linux ignores nodes that a machine does not have."""
     done, interleave = [], numa.interleave
     monkeypatch.setattr(cpus, "SYSFS", write_sysfs(tmp_path / f"{comm.rank}", cores=1))
     monkeypatch.setattr(numa, "interleave", lambda *where: done.append(interleave(*where)))
@@ -129,7 +130,7 @@ def test_pages_are_interleaved_over_several_numa_nodes(comm, monkeypatch, tmp_pa
             is_spread = comm.max(int(True in done))  # all ranks see the policy that one has set
             assert re.match("interleave" if is_spread else "default", told)
         comm.barrier()
-    assert len(done) == (comm.rank == 0)  # a container may refuse it, so it may be False
+    assert len(done) == (comm.rank == 0)  # one result, False if a container refuses the policy
 
 
 def test_one_numa_node_needs_no_policy(monkeypatch, tmp_path):

@@ -1,4 +1,4 @@
-"""Large private arrays are read in the memory of another rank, where the system permits it."""
+"""Ranks read a large private array in the memory of the root, where the system permits it."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ from cobre_kernels.shm.reading import READ_BYTES
 from cobre_comm import CollectiveFailed
 
 LENGTH = 4 * READ_BYTES + 4099  # not a multiple of a word
-READ_STEPS = 2  # through slots it takes more, where a step moves 4 MiB too
+READ_STEPS = 2  # a broadcast through slots takes more steps, even if a step moves 4 MiB
 
 
 def values(root, number):
@@ -45,7 +45,7 @@ def test_every_rank_reads_the_roots_array(comm):
 @pytest.mark.parametrize("another", ["no process", "the parent", "a reader"])
 @pytest.mark.ranks(3, backends=["shm"])
 def test_ranks_that_cannot_read_begin_anew_and_do_not_try_again(comm, another):
-    """A process id of another PID namespace may be that of a wrong process here."""
+    """A process id from another PID namespace may name a wrong process in this one, or none."""
     pids = np.empty(comm.size, np.int64)
     comm.allgather(np.array([os.getpid()]), pids)
     if comm.rank == 1:
@@ -78,7 +78,7 @@ def test_a_root_that_dies_before_it_is_read_is_named(comm):
     if comm.rank == 0:
         threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGKILL)).start()
     elif comm.rank == 2:
-        time.sleep(1.5)  # rank 1 has read by now, and awaits this one
+        time.sleep(1.5)  # rank 1 has read by now, and awaits rank 2
     with pytest.raises(CollectiveFailed) as caught:
         comm.broadcast(buf)
     assert caught.value.ranks == (0,)

@@ -1,4 +1,4 @@
-"""Sources of two versions do not run together: the two packages in one process, and ranks."""
+"""Sources of two versions are refused: our two packages in one process, and the ranks of a job."""
 
 import os
 import pathlib
@@ -34,7 +34,7 @@ def clone(tmp_path):
 
 
 def changed(file):
-    """Change a source as another version would, and nothing of what it does."""
+    """Change a source so that it is of another version, but does the same."""
     with file.open("a") as source:
         source.write("# of another version\n")
 
@@ -56,7 +56,7 @@ def test_kernels_of_another_version_are_refused_at_import(clone):
     said = f"cobre_comm of {clone} cannot run with cobre_kernels of {KERNELS.parent}, which is"
     assert said in both.stderr
     assert f"pip install {clone}" in both.stderr
-    shutil.rmtree(clone / "kernels")  # nothing tells which version belongs to this half
+    shutil.rmtree(clone / "kernels")  # now nothing tells which kernels belong to this cobre_comm
     python("-c", "from cobre_comm import ReduceOp", **elsewhere(clone, KERNELS.parent), code=1)
 
 
@@ -100,7 +100,8 @@ def test_ranks_of_two_versions_name_both_places(clone, backend):
     refused = ranks[1].communicate(timeout=60)[1]
     ranks[0].kill()
     ranks[0].communicate()
-    pathlib.Path("/dev/shm", str(port)).unlink(missing_ok=True)  # of rank 0, which waited
+    # Rank 0, which was killed while it waited, has left its segment.
+    pathlib.Path("/dev/shm", str(port)).unlink(missing_ok=True)
     assert ranks[1].returncode == 1
     for (folder, *_), said in zip(places, ("rank 0 runs", "rank 1 runs"), strict=True):
         assert f"{said} the cobre_comm of {folder} (sources " in refused
@@ -119,7 +120,7 @@ def test_ranks_of_two_versions_over_mpi_name_both(comm):
 
 
 def test_ranks_compare_all_that_they_run():
-    """But for what they report, which no other rank reads."""
+    """They compare all folders that they run but ``reports``: no rank reads another's reports."""
     met = folders(reached("cobre_comm.backends", "cobre_comm.mpi4py"))
     assert {*sources._OF_RANKS} == met - {"reports"}
 

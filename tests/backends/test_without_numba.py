@@ -1,4 +1,4 @@
-"""Python calls need no numba; whichever comes first, numba or an object of ours, it works."""
+"""Calls from Python need no numba; numba may be imported before or after objects of ours."""
 
 import pytest
 

@@ -20,7 +20,7 @@ from tests.campaign.job import Result, perform
 from tests.forked import each, load, make_private_memory
 
 MOST_WORKERS = 3
-FEW = 3000  # of which `--each` chooses
+FEW = 3000  # faults among which `--each` chooses
 
 
 def _arguments(words):
@@ -68,7 +68,7 @@ def chosen(options):
 
 
 def traits(fault):
-    """Return the traits that `--each` has once: kinds, and promises by backends and waits."""
+    """Return the traits of a fault; `--each` takes only faults that have a new trait."""
     waits = [item for item in fault.env.items() if item[0].startswith("COBRE_COMM_")]
     promise = promise_of(fault)
     return {fault.kind, fault.moment, (promise, fault.backend, fault.start), (promise, *waits)}
@@ -104,7 +104,7 @@ def warm():
 def alone(numbered, margin_s):
     """Perform one fault in a process of its own; return its result, or why it cannot strike here.
 
-    The process has a /dev/shm of its own: it sees nothing of other jobs, and removes nothing.
+    The process has a /dev/shm of its own, so it neither sees nor removes files of other jobs.
     """
     index, fault = numbered
     tiny = fault.kind == "tiny_memory"

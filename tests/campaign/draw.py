@@ -1,4 +1,4 @@
-"""Draws from a seed the fault of a number: on every machine the same fault."""
+"""Draws a fault from a seed and a number; the same two give the same fault on every machine."""
 
 import random
 from dataclasses import replace
@@ -30,13 +30,13 @@ RARE = {
 }
 USUAL = 10
 LIMIT_S = 8.0  # of a wait for a live rank, long after all that is promised within a second
-SHORT_S = 1.5  # longer than a busy machine keeps a rank that is well from running
+SHORT_S = 1.5  # longer than a busy machine delays a rank that nothing has struck
 START_LIMIT_S = 3.0
 ON_ONE_MACHINE = {"tiny_memory": ("shm",), "unauthenticated": ("tcp", "tcp-flat", "tcp:0,0,1,1")}
-# What takes from the process what an MPI itself needs.
+# Kinds that take from the process what an MPI needs for itself.
 NOT_WITH_MPI = {"exec", "descriptors", "memory", "suspended", "tiny_memory", "full_stdout",
                 "no_descriptor", "killed_early", "threads_first"}  # fmt: skip
-# What may strike a rank that calls MPI between nodes: its launcher, or MPI itself, ends the job.
+# Kinds that may strike a rank while it calls MPI between nodes: then mpiexec or MPI ends the job.
 INSIDE_MPI = {"killed", "terminated", "crashed", "orphan", "orphan_of_libc"}
 BY_RUN = {"full_stdout", "killed_early", "threads_first"}
 BY_HAND = {
@@ -116,7 +116,8 @@ def _can_be(fault):
     if fault.backend.startswith("mpi"):
         return _can_be_with_mpi(fault)
     if fault.start != "hand":
-        # What a launcher does with ranks that end or are alone is the launcher's promise.
+        # A launcher has promises of its own for ranks that end or are left alone, and the judge of
+        # the campaign knows only some of them.
         known = (
             KINDS[fault.kind].promise in (LOST, ASTRAY, ENDED, UNSAID, FAILED)
             or fault.kind in SIMPLE
@@ -126,7 +127,10 @@ def _can_be(fault):
 
 
 def _can_be_with_mpi(fault):
-    """Whether MPI allows the fault: its start needs every rank, and it tells nodes of no death."""
+    """Tell whether a job over MPI can have the fault.
+
+    MPI starts only with every rank, and no node learns from MPI that a rank elsewhere has died.
+    """
     if fault.kind in NOT_WITH_MPI or fault.kind.startswith("launcher"):
         return False
     if fault.moment == START:
@@ -135,7 +139,7 @@ def _can_be_with_mpi(fault):
     if len(set(nodes)) == 1:
         return True
     if fault.kind == "stopped":
-        return len(set(nodes)) < fault.size  # on a flat one, data keeps the others waiting
+        return len(set(nodes)) < fault.size  # if flat, the others wait for data within MPI
     if fault.victim != nodes.index(nodes[fault.victim]):  # a follower calls MPI at the end alone
         return fault.moment != CLOSE or fault.kind not in INSIDE_MPI
     is_alone = nodes.count(nodes[fault.victim]) == 1

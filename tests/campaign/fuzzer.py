@@ -1,6 +1,7 @@
 """Throws connections at a port: noise, mutated handshakes, parts of valid handshakes.
 
-No job may accept them: a proven handshake has a wrong field, a handshake of right fields no proof.
+No job may accept such a connection: a handshake with a valid proof has a wrong field, and one with
+right fields has no valid proof.
 """
 
 import random
@@ -10,7 +11,7 @@ from cobre_kernels.tcp.tags import PROTOCOL_VERSION
 
 from tests.faults.tcp.clients import frame, handshake
 
-MOST_HELD = 40  # left open without a word
+MOST_HELD = 40  # connections that stay open and send nothing
 
 
 class Fuzzer:

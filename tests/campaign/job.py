@@ -99,7 +99,7 @@ class Job:
         )  # fmt: skip
 
     def _not_allowed(self, names):
-        """Return the names that must not be left; a killed rank 0 may leave one."""
+        """Return the names that must not be left; rank 0, if struck at its start, may leave one."""
         fault = self.fault
         may = fault.moment == START and fault.victim == 0 and fault.start == "hand"
         return set() if may and len(names) == 1 else names
@@ -158,7 +158,7 @@ class Job:
         return self._fork("launcher", {}, lambda: sys.exit(launching(str(self.folder))))
 
     def _fork(self, name, environment, do):
-        """Return the pid of a forked process that shares only copied memory with this one."""
+        """Fork a process that has its own log, environment and session; return its pid."""
 
         def be():
             _become_alone(self.folder / f"out.{name}")
@@ -171,7 +171,8 @@ class Job:
         fault = self.fault
         striker = threading.Thread(target=outside.strike, args=(fault, self.folder, [], None))
         striker.start()
-        for _ in range(2):  # Open MPI's starter may end at once: its listener "failed to start"
+        # Open MPI's mpiexec may end at once, because its listener "failed to start": try again.
+        for _ in range(2):
             outcomes = run_ranks_outcomes(
                 fault.backend, fault.size, work, fault.caller, fault, str(self.folder),
                 connect=fault.moment != START, env=self.env, timeout_s=DEADLINE_S,

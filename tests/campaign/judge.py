@@ -5,7 +5,7 @@ from cobre_comm.testing.cases.faults.fault import CLOSE, START
 from cobre_comm.testing.cases.faults.judge import Judge
 from tests.campaign.kinds import SIGNALS
 
-START_S = 3.0  # how long ranks look for each other where one may be lost then
+START_S = 3.0  # how long ranks look for each other, if a rank may be lost meanwhile
 
 
 def judge(fault, accounts, seen):
@@ -22,7 +22,7 @@ class CampaignJudge(Judge):
 
     def anything(self):
         super().anything()
-        # An MPI opens what it needs when it needs it, and keeps it.
+        # An MPI opens descriptors only when it needs them, and keeps them.
         if self.fault.kind != "descriptors" and not BackendName.parse(self.fault.backend).is_mpi:
             for rank, told in enumerate(self.accounts):
                 self.must(not told.get("left"), f"rank {rank} keeps {told.get('left')}")
@@ -32,7 +32,10 @@ class CampaignJudge(Judge):
             super().must_end(rank, code)
 
     def need_not_learn(self, rank):
-        """A launcher may end the rank first, and a rank at its end needs no other rank."""
+        """Tell whether a rank may end without an error.
+
+        It may if a launcher may have ended it first, or if it was at its end and needed no rank.
+        """
         is_at_the_end = self.fault.moment == CLOSE or self.goes_on()
         return self.is_launched or (is_at_the_end and "done" in self.accounts[rank])
 
@@ -96,7 +99,7 @@ class CampaignJudge(Judge):
         self.must(right, f"the launcher says {self.seen.launcher_text!r}")
 
     def short(self):
-        """All ranks succeed, or are refused alike, or the others name a failed victim."""
+        """All ranks succeed, or all get the same error, or the others name a victim that failed."""
         met = [told.get("caught", {}).get("error") for told in self.accounts]
         for rank in self.everyone:
             self.must_end(rank, 0)
@@ -114,7 +117,8 @@ class CampaignJudge(Judge):
     def ended(self):
         """The launcher ended by its signal, or was at its end already.
 
-        An interpreter that imports the module of ``-m`` answers Ctrl-C itself, and exits with 1.
+        While an interpreter still imports the module of ``-m``, Python itself answers Ctrl-C, and
+        exits with 1.
         """
         text = self.seen.launcher_text
         if not any(self.accounts) and "runpy" in text and text.endswith("KeyboardInterrupt\n"):
@@ -125,7 +129,7 @@ class CampaignJudge(Judge):
                   f"the launcher ended with {self.seen.launcher}")  # fmt: skip
 
     def _launcher_says(self, code):
-        """The launcher has the failed rank's exit code, or another's if that exits with 0."""
+        """The launcher ends with the victim's exit code, or with 1 if the victim's is 0."""
         expected = 128 - code if code < 0 else code or 1
         came = self.seen.launcher
         self.must(came == expected, f"the launcher ended with {came} instead of {expected}")

@@ -17,9 +17,9 @@ from cobre_comm.testing.cases.faults.strike import Victim
 from tests.campaign import strike
 
 ASTRAY = "astray"  # all ranks learn who called what
-SHORT = "short"  # nothing, or all ranks alike are told that there is no memory; or the victim fails
+SHORT = "short"  # all ranks succeed, or all are told that memory is missing, or the victim fails
 ENDED = "ended"  # no rank is left
-UNSAID = "unsaid"  # nothing, but the launcher says that output is missing, and fails
+UNSAID = "unsaid"  # all ranks succeed; the launcher says that output is missing, and fails
 FAILED = "failed"  # the launcher ends the job at once, with the code of the victim
 
 OUTSIDE = Victim.now  # notes the moment; a process outside reads the account, and strikes
@@ -53,7 +53,7 @@ KINDS |= {
     "launcher_interrupted": Kind(ENDED, OUTSIDE),
     "launcher_paused": Kind(NOTHING, OUTSIDE),
 }
-# What comes from outside.
+# The signals that a process outside sends.
 SIGNALS = {
     "paused": signal.SIGSTOP,
     "suspended": signal.SIGSTOP,
@@ -64,8 +64,9 @@ SIGNALS = {
 }
 ANY = (START, STEP, REGION, CLOSE, LAST)
 RUNNING = (STEP, REGION)
-CALLING = (STEP, REGION, LAST)  # not where a handler raises: Python drops that in a __del__
-# When each can strike; by this order a number stands for a fault.
+# LAST is not for kinds that raise in a handler: Python ignores an exception within a __del__.
+CALLING = (STEP, REGION, LAST)
+# When each kind can strike. The faults that are drawn depend on the order of these rows.
 WHEN = {
     "killed": ANY,
     "terminated": ANY,

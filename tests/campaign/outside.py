@@ -16,7 +16,7 @@ from tests.faults.tcp.clients import Visitor, listening
 
 PAUSES = 6  # at most, in one job
 LONGEST_PAUSE_S = 0.15
-LATEST_S = 120.0  # for the victim to come to the step at which it is struck
+LATEST_S = 120.0  # until the victim arrives at the step at which it is struck
 
 
 def strike(fault, folder, pids, launcher):

@@ -19,7 +19,7 @@ def report(results, broken, skipped, options):
 
 
 def write(page, is_busy, text):
-    """Write the part of a quiet or of a busy machine anew."""
+    """Replace the part of the page that is about a quiet machine, or the part about a busy one."""
     wanted = "campaign", "busy" if is_busy else "quiet"
     made = filled(page.read_text(), lambda *part: f"\n{text}\n" if part == wanted else None)
     if text not in made:
@@ -38,7 +38,7 @@ def _command(options, results):
 
 
 def _table(results):
-    """Count faults and misses on all variants of a backend together, and name what was missed."""
+    """Count faults and misses, all variants of a backend together, and name the missed kinds."""
     struck, missed = collections.defaultdict(collections.Counter), collections.Counter()
     for result in results:
         struck[_family(result)][result.fault.kind] += 1

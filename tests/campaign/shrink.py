@@ -1,9 +1,9 @@
-"""``python -m tests.campaign.shrink``: ranks die at any moment, and the survivors go on.
+"""``python -m tests.campaign.shrink``: ranks die at any moment, and the survivors continue.
 
 Each job makes regions, fences and collectives, round after round, until the ranks that are to die
-have died. Whoever gets ``CollectiveFailed`` calls ``shrink``. In the end the members are those that
-did not die, on each of them alike; 100 collectives then have the right results, and nothing is
-left. The ranks are forked from a process that has loaded the kernels.
+have died. A rank that gets ``CollectiveFailed`` calls ``shrink``. In the end each survivor has the
+same members, which are the ranks that did not die. Then 100 collectives have the right results, and
+no file is left. The ranks are forked from a process that has loaded the kernels.
 """
 
 import argparse
@@ -39,7 +39,7 @@ COLLECTIVE, FENCE, REGION, SHRINK, RETURNED = "collective", "fence", "region", "
 
 
 class Death(NamedTuple):
-    """The end of a rank: what it then does, and after how many Python calls, or seconds, in it."""
+    """The end of a rank: what it is doing then, and since how many calls of Python, or seconds."""
 
     during: str
     moment: float
@@ -81,7 +81,7 @@ def draw(seed, index, backends=tuple(BACKENDS)):
 
 @contextlib.contextmanager
 def killed_at(moment):
-    """Kill this process at its n-th call of a function, or at the end."""
+    """Kill this process at its n-th call of a function, or at the end of the context."""
     try:
         with struck_at(moment, signal.SIGKILL):
             yield
@@ -90,7 +90,7 @@ def killed_at(moment):
 
 
 class Rank:
-    """One rank of a job, until it has gone on with the others that are spared, or has died."""
+    """One rank of a job: it works until it has died, or only ranks that are spared are left."""
 
     def __init__(self, loss, comm):
         self.loss, self.comm, self.me = loss, comm, comm.rank
@@ -100,7 +100,7 @@ class Rank:
         self.steps = steps.steps(loss.seed, loss.size)
 
     def dies_in(self, during):
-        """Be killed at the moment that is drawn, if that is in here."""
+        """Return a context in which the rank is killed, if it is to die during this."""
         if during != self.death.during:
             return contextlib.nullcontext()
         if during in (COLLECTIVE, FENCE):
@@ -109,7 +109,7 @@ class Rank:
         return killed_at(self.death.moment)
 
     def go_on(self):
-        """Return the members, once none is left that is to die."""
+        """Work and shrink until all ranks that are to die have died; return the members."""
         is_broken = False
         while True:
             try:
@@ -144,7 +144,7 @@ class Rank:
             self.collectives(CALLS)
 
     def collectives(self, count):
-        """Take the next steps, of which each is verified."""
+        """Take the next steps, and verify each of them."""
         for _ in range(count):
             steps.take(self.comm, next(self.steps), self.loss.caller)
 
@@ -182,7 +182,7 @@ def perform(loss):
 
 
 def _stop_some(loss, pids):
-    """Stop and continue ranks, which count as alive all the time."""
+    """Stop ranks and continue them; meanwhile they count as alive."""
     for rank, at in loss.stopped.items():
         time.sleep(at)
         with contextlib.suppress(ProcessLookupError):

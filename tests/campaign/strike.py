@@ -28,7 +28,7 @@ def raise_error(victim):
 
 
 class OddBoom(Exception):
-    """An exception that compares as arrays do: a comparison has no truth."""
+    """An exception that cannot be compared: as with arrays, a comparison has no single truth."""
 
     def __eq__(self, other):
         raise ValueError("the truth of a comparison is ambiguous")
@@ -45,7 +45,7 @@ def raise_odd_error(victim):
 
 
 def change_float_mode(victim):
-    """Compute in another floating-point mode from now on, as a library may have it."""
+    """Compute in another floating-point mode from now on, as if a library had set it."""
     victim.now()
     if MODES:
         victim.taken.enter_context(mode_of([*MODES][victim.fault.seed % len(MODES)]))
@@ -61,7 +61,7 @@ def freeze_time(victim):
 
 
 def load_in_threads(victim):
-    """Have threads be the first that need machine code."""
+    """Make the first calls that need machine code in several threads at once."""
     victim.now()
     threads = [threading.Thread(target=lambda: LocalBackend().barrier()) for _ in range(4)]
     for thread in threads:
@@ -81,7 +81,7 @@ def die_early(victim):
 
 
 def late_with_pipe(victim):
-    """Be late with a pipe open that lies in /dev/shm, as programs of others have them."""
+    """Be late while a pipe in /dev/shm is open, as other programs may have one there."""
     with open_pipe():
         victim.late()
 
@@ -94,7 +94,8 @@ def speak(victim):
 
 def in_prange(victim):
     """Call with a wrong length in a parallel loop, whose threads cannot raise."""
-    # It has threads of its own, also of one. A compilation reads the variables again.
+    # This layer has threads of its own, even if there is only one. The variable has to stand in the
+    # environment, because numba reads the variables again when it compiles.
     os.environ["NUMBA_THREADING_LAYER"] = "workqueue"
     numba.config.reload_config()
     last_is_wrong(victim.comm, np.ones((0, 3)))  # compiles
@@ -118,7 +119,7 @@ def descriptors(victim):
 
 
 def no_descriptor(victim):
-    """Leave the process no descriptor; its account goes on by one that is open."""
+    """Leave the process no free descriptor; it writes its account to one that is open."""
     victim.now()
     account = os.open(victim.ledger._path, os.O_WRONLY | os.O_APPEND)
     victim.taken.callback(os.close, account)

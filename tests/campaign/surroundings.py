@@ -1,4 +1,4 @@
-"""The surroundings of a job, in which its leftovers are seen."""
+"""What is around a job: /dev/shm and child processes, where leftovers of the job are seen."""
 
 import contextlib
 import ctypes
@@ -15,7 +15,7 @@ from tests.forked import die_with_parent
 
 PR_SET_CHILD_SUBREAPER = 36
 SHM = pathlib.Path("/dev/shm")
-PATIENCE_S = 3.0  # for what has lost its rank or its launcher to end
+PATIENCE_S = 3.0  # within which a process ends that has lost its rank or its launcher
 _libc = ctypes.CDLL(None, use_errno=True)
 
 

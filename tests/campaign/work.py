@@ -23,8 +23,8 @@ _LAST = []
 def work(comm, caller, fault, folder, rank=None):
     """Be a rank of a job that a fault strikes; return the account.
 
-    Without a communicator one is made here, from the environment; without a rank, the communicator
-    tells it, or MPI.
+    If ``comm`` is None, the rank makes a communicator from its environment. If ``rank`` is None,
+    the communicator tells its number, or MPI where there is no communicator.
     """
     if rank is None:
         rank = _rank_of_mpi() if comm is None else comm.rank
@@ -78,10 +78,10 @@ class WholeWorker(Worker):
             self.strike()
         super().end()
         if self.victim and self.kind.exit_code < 0:
-            time.sleep(LONGEST_S)  # the signal comes while it closes, or soon after
+            time.sleep(LONGEST_S)  # the signal arrives while the rank closes, or soon afterwards
 
     def try_later(self):
-        if self.fault.moment != LAST:  # there, what broke was held by the call alone
+        if self.fault.moment != LAST:  # at LAST, only the call held the communicator that broke
             super().try_later()
 
     def close_communicator(self):
@@ -117,7 +117,7 @@ def _hold_in_call_alone(comm, step):
         _LAST.append(comm.split(0))
         reduce(steps.data(comm.rank, step.number, step.length), recv)
     finally:
-        _LAST.clear()  # where it was struck before the call
+        _LAST.clear()  # the fault may strike before the call takes the communicator
     steps.compare(step, recv, steps.folded(step._replace(dtype="f8", op=ReduceOp.SUM), comm.size))
 
 

@@ -1,8 +1,8 @@
-"""Pools of forked ranks: what their first body would import is there when they begin.
+"""Pools of forked ranks, which have from their beginning all modules that a body imports.
 
-A rank of a pool takes half a second of CPU to import numba and the cases. The table of cases needs
-some sixty such ranks over shared memory and sockets, and is not about how a rank starts. The ranks
-of an MPI are started by its mpiexec, as ever.
+A started rank of a pool takes half a second of CPU to import numba and the cases. The table of
+cases needs some sixty ranks over shared memory and sockets, and does not try how a rank starts. So
+these ranks are forks of pytest's process. The ranks of an MPI are still started by its mpiexec.
 """
 
 import atexit
@@ -25,7 +25,7 @@ from tests.forked import become_alone, exit_code, load, start
 
 
 class Forked:
-    """A process as `subprocess.Popen` has it, which serves bodies and becomes no other program."""
+    """A forked process, in place of a `subprocess.Popen`, that serves bodies of tests."""
 
     def __init__(self, command, cpus, *, env, stdin, stdout, stderr, pass_fds, **options):
         self.returncode = None
@@ -44,7 +44,7 @@ class Forked:
         if self.returncode is None:
             try:
                 ended, status = os.waitpid(self.pid, options)
-            except ChildProcessError:  # its code is taken
+            except ChildProcessError:  # another wait has taken the exit code
                 ended, status = self.pid, 0
             self.returncode = os.waitstatus_to_exitcode(status) if ended else None
         return self.returncode
@@ -59,12 +59,12 @@ def be_rank(env, standard, kept):
     # Another test may have started numba's threads, and their number cannot change after that.
     os.environ["NUMBA_NUM_THREADS"] = str(numba.config.NUMBA_NUM_THREADS)
     sys.stdin, sys.stdout, sys.stderr = (
-        open(number, mode, closefd=False)  # noqa: SIM115  # as long as the process
+        open(number, mode, closefd=False)  # noqa: SIM115  # open as long as the process lives
         for number, mode in enumerate(("r", "w", "w"))
     )
     sys.excepthook = sys.__excepthook__
     warnings.resetwarnings()
-    compile_once._lock_file.cache_clear()  # of descriptors
+    compile_once._lock_file.cache_clear()  # the descriptors in this cache have been closed
     atexit._clear()
     atexit.register(raised.end_all_at_exit)
     return exit_code(bodies.main)

@@ -42,14 +42,14 @@ def author(tmp_path):
 
 def run_pytest(author, *arguments, **extra):
     words = "-m", "pytest", "-p", "no:cacheprovider", "-rs", *arguments
-    (author / "pytest.ini").touch()  # else a configuration in a folder above counts
+    (author / "pytest.ini").touch()  # else pytest reads a configuration of a folder above
     env = {**os.environ, "PYTHONPATH": str(author), **extra}
     return python(*words, code=None, cwd=author, env=env)
 
 
 @pytest.mark.slow
 def test_the_page_runs_and_skips_what_it_cannot_do_with_the_reason(author):
-    """The page's suite passes; another one skips the features that its backend lacks."""
+    """The suite of the page passes; a suite that declares missing features skips their cases."""
     page = author / "test_conformance.py"
     declared = '{"njit": "it is written in Python", "regions": "not yet"}'
     less = page.read_text().replace("cannot = {}", f"cannot = {declared}")

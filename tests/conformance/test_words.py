@@ -209,7 +209,7 @@ def test_names_of_mpi4py_say_what_is_ours(comm, name):
 
 
 def test_other_misspellings_are_told_what_is_meant():
-    """Python itself suggests a name, from the names that ``dir`` gives."""
+    """Python itself suggests a name, among those that ``dir`` lists."""
     told = python("-c", "from cobre_comm import LocalBackend; LocalBackend().barier()", code=1)
     assert "Did you mean: 'barrier'" in told.stderr
 

@@ -12,8 +12,8 @@ from collections import Counter
 from tests.rungs import RECORDED, TABLE, in_any_folder
 
 PAGE = pathlib.Path(__file__).parent / "README.md"
-LEAST_S = 0.1  # what a test costs that is recorded by its name
-SMALL_S = 2.0  # files below share a row
+LEAST_S = 0.1  # the least cost of a test that is recorded by its name
+SMALL_S = 2.0  # files that cost less share a row
 HEAD = """\
 # What the tests cost
 
@@ -33,7 +33,7 @@ the seconds of two measurements compare only where both ran on one machine; coun
 
 
 def sums_of(tests):
-    """Return what tests cost together: by kind of process, how many there were, and by file."""
+    """Return sums over tests: seconds by kind of process and by file, and numbers of processes."""
     kinds, starts, files = Counter(), Counter(), Counter()
     for name, cost in tests.items():
         kinds.update(cost["of"])
@@ -55,14 +55,14 @@ def sums_of(tests):
 
 
 def table(title, now, before):
-    """Return a table of both measurements, the largest first."""
+    """Return a table of both measurements, the largest row first."""
     names = sorted(now.keys() | before.keys(), key=lambda n: -max(now.get(n, 0), before.get(n, 0)))
     rows = [f"| {name} | {before.get(name, 0):,} | {now.get(name, 0):,} |" for name in names]
     return "\n".join([f"| {title} | before | now |", "|---|---|---|", *rows, ""])
 
 
 def main(path):
-    """Record a measurement; the one that was recorded becomes the one before."""
+    """Record a measurement as `now`; what was recorded as `now` becomes `before`."""
     measured = json.loads(pathlib.Path(path).read_text())
     tests = {in_any_folder(name): cost for name, cost in measured.items()}
     old = json.loads(RECORDED.read_text()) if RECORDED.exists() else {}

@@ -1,7 +1,7 @@
 """A plugin of pytest that measures what each test costs: `-p tests.costs.plugin --costs FILE`.
 
-All processes below pytest's own are looked at while tests run, ranks of pools included. So a test
-has the seconds of CPU that were spent during it, by whatever process.
+While tests run, the plugin looks at all processes below pytest's own, ranks of pools included. The
+cost of a test is the seconds of CPU that all of these processes have spent during the test.
 """
 
 import contextlib
@@ -22,9 +22,10 @@ from tests.costs.site import compilations
 SITE = pathlib.Path(__file__).parent / "site"
 LOOK_S = 0.05
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
-OWN, SHORT = "pytest", "short-lived"  # the kinds of process that are not looked up
+OWN, SHORT = "pytest", "short-lived"  # kinds of process that no command line tells
 POOLED = "ranks of tests"
-# By words of the command line, the first that occurs; else it is a program of a test.
+# The first of these words that occurs in a command line tells the kind of the process. If none
+# occurs, the process is a program of a test.
 KINDS = {
     "cobre_comm.testing.ranks.bodies": POOLED,
     "cobre_comm.processes.guardian": "guardians",
@@ -58,7 +59,7 @@ def kind_of(pid, own):
 
 
 def below(pid):
-    """Yield all processes that a process has started, those that these have started included."""
+    """Yield the children of a process, their children, and so on."""
     with contextlib.suppress(OSError):
         for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
             for child in (task / "children").read_text().split():
@@ -77,19 +78,19 @@ class Meter:
     """Measures tests, in the process that runs them."""
 
     def __init__(self):
-        self._before = {"ranks": set()}  # as the present test began
-        self._kinds = {}  # of the processes below this one
-        self._seen = {}  # their seconds
-        self._stay = {}  # of ranks that have been started by the present test, and live
+        self._before = {"ranks": set()}  # what `_now` returned as the present test began
+        self._kinds = {}  # of each process below this one, by pid
+        self._seen = {}  # seconds of each of these processes, by pid
+        self._stay = {}  # seconds of ranks that the present test has started and that live, by pid
         self._costs = Counter()  # seconds by kind, since the start
         self._starts = Counter()
-        self._alive = 0.0  # seconds of all that lives, with what it has waited for
+        self._alive = 0.0  # seconds of all live processes, and of children they have waited for
         self._own = pathlib.Path("/proc/self/cmdline").read_bytes().replace(b"\0", b" ").decode()
         descriptor, notes = tempfile.mkstemp(prefix="compilations-")
         os.close(descriptor)
         self._notes = pathlib.Path(notes)
         os.environ[compilations.NOTES] = notes
-        sys.path.append(str(SITE))  # ranks of pools get this path, and the others the variable
+        sys.path.append(str(SITE))  # ranks of pools get this path, other processes the variable
         os.environ["PYTHONPATH"] = os.pathsep.join(
             filter(None, [str(SITE), os.environ.get("PYTHONPATH")])
         )
@@ -108,8 +109,8 @@ class Meter:
                 with contextlib.suppress(OSError):
                     own, waited_for = spent(pid)
                     alive += own + waited_for
-                    # A process is counted from the second look on: at the first one it may be a
-                    # fork that has yet to become what it will be.
+                    # A process is counted from the second look on: at the first look it may be a
+                    # fork that has not yet become another program.
                     if pid in self._kinds and self._kinds[pid] is None:
                         self._kinds[pid] = kind_of(pid, self._own)
                         self._starts[self._kinds[pid]] += 1
@@ -172,7 +173,7 @@ class Meter:
 
 
 class Book:
-    """Writes down what all tests have cost, in the process that learns of them."""
+    """Writes down what all tests have cost, in the process to which the workers report."""
 
     def __init__(self, path):
         self._path = path

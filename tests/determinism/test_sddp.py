@@ -22,7 +22,8 @@ MOST = {"gen_h8_t12_k10": ("--iterations", "40")}  # a fifth of its default, and
 SMALL = "gen_h4_t5_k3"
 CASES = [path.stem for path in sorted(example_folder().glob("cases/*.json"))]
 QUICK = ("shm", 2, SMALL, FEW)
-# As few ranks as tell one order of a sum from another; over tcp a leader has a follower.
+# Three ranks are the fewest that tell one order of a sum from another; over tcp a leader has a
+# follower.
 EVERY_DAY = [
     ("shm", 3, SMALL, ALL),
     ("tcp:0,0,1", 3, SMALL, FEW),
@@ -43,7 +44,7 @@ FULL = [
     *(("shm", 4, SMALL, ALL), ("tcp:0,0,1,1", 4, SMALL, FEW)),
     *((backend, ranks, SMALL, SELECT) for backend, ranks in [("shm", 3), *RUNS]),
 ]
-# The example starts no threads of its own; these bound what NumPy and numba might use.
+# The example starts no threads of its own; these variables limit those of NumPy and numba.
 THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 

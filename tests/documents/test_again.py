@@ -1,4 +1,4 @@
-"""In CI a test that fails is tried once more: what then passes is listed, the rest no success."""
+"""In CI a test that fails is tried once more; if it passes then it is listed, else CI fails."""
 
 import os
 import pathlib
@@ -45,7 +45,7 @@ ONCE = [
     "test_it.py::test_fails_once[c[d]",
     "test_it.py::test_with_a_fixture",
 ]
-# By a name: what is added to the tests, and the code of pytest.
+# By name: the code that is added to the tests, and the exit code of the command.
 MORE = {
     "nothing": ("", 0),
     "a failure": ("def test_more():\n    assert 1 + 1 == 3", 1),

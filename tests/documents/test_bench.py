@@ -86,7 +86,7 @@ def test_a_figure_of_too_few_calls_is_not_in_the_report(tmp_path):
 
 
 def recorded_ratios(path, ratios):
-    """Record a run for each ratio, in which theirs takes ten times as long as in the run before."""
+    """Record a run for each ratio; in each run the peer takes ten times as long as in the last."""
     for number, ratio in enumerate(ratios):
         theirs = [1e-6 * 10**number] * 10
         ours = [ratio * seconds for seconds in theirs]
@@ -107,7 +107,7 @@ def test_a_record_keeps_its_newest_runs_and_each_of_them_once(tmp_path):
 
 
 def test_a_figure_of_several_runs_is_their_median_with_their_span(tmp_path):
-    """The median is of the runs' ratios: times differ more between runs than within a run."""
+    """The median is that of the runs' ratios: times differ more between runs than within a run."""
     results = load([recorded_ratios(tmp_path / "run.json", [1.32, 0.31, 0.8])])
     ours, theirs = results.records
     assert (theirs.p50_s, len(results.runs)) == (1e-5, 3)

@@ -11,7 +11,7 @@ import cobre_comm
 from cobre_comm import objects, random, testing
 from tests.grid import skip_unless_here, values
 
-ON_A_RANK_OF = {"cobre_comm.MpiBackend": "mpi"}  # what must not start in the process of the tests
+ON_A_RANK_OF = {"cobre_comm.MpiBackend": "mpi"}  # because MPI must not start in pytest's process
 
 
 def public():
@@ -32,7 +32,7 @@ PUBLIC = dict(public())
 
 
 def documented(value):
-    """Yield each name that users call with its docstrings, from the contract's on."""
+    """Yield each name that users call, with its docstrings in our classes but the backends."""
     yield "", [value.__doc__]
     if not inspect.isclass(value):
         return

@@ -46,7 +46,7 @@ NO_PROSE = re.compile(
 )
 A_RUN = re.compile(r"`(?:python -m )?bench[./]|`make [a-z]|`python -m tests\.|of the tag `v")
 TCP = TcpConfig(rank=0, size=1)
-# What the code holds, as prose says it.
+# Limits in the code, as prose writes them.
 LIMITS = {
     f"{TCP.timeout_s:g} s",
     *(f"{config.LATE_S * factor:g} s" for factor in (1, 2, 4)),  # when lines name a late rank
@@ -91,7 +91,7 @@ SIZES = {
 
 
 def strange_figures(text, of_a_design):
-    """Return the figures in the prose of a page that have to go into a table, or to go."""
+    """Return the figures in the prose of a page that belong into a table, or have to be removed."""
     found = []
     for section in re.split(r"^(?=#+ )", text, flags=re.MULTILINE):
         if of_a_design and A_RUN.search(section):

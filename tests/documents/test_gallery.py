@@ -60,7 +60,7 @@ def test_one_rank_draws_the_progress_bar():
 
 @pytest.mark.slow
 def test_threads_and_ranks_find_the_same_mean(tmp_path):
-    """Also where compiled code comes from numba's cache, in the second and third job."""
+    """The second and the third job take their compiled code from numba's cache."""
     program = tmp_path / "costs.py"
     program.write_text((HOWTO / "threads/costs.py").read_text())
     for ranks, threads in ((1, 2), (2, 1), (2, 2)):
@@ -72,7 +72,8 @@ def test_the_notebook_runs_and_has_the_code_of_its_page():
     cells = json.loads((HOWTO / "notebooks/ranks.ipynb").read_text())["cells"]
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     assert "\n\n\n".join(code) + "\n" in (HOWTO / "notebooks.md").read_text()
-    # A kernel has no file either, so the function goes to the ranks by value.
+    # A program from stdin has no file, as the code of a notebook has none: so the function is sent
+    # to the ranks by value here too.
     program = "\n\n\n".join([*code[:-1], code[-1].replace("result.values", "print(result.values)")])
     done = python(input=program, env=environment())
     (largest, first), (same, second) = eval(re.sub(r"np\.float64\((.*?)\)", r"\1", done.stdout))

@@ -30,7 +30,7 @@ MOST_MODULES = 12  # beside the packages
 CODE = {tokenize.NAME, tokenize.NUMBER, tokenize.OP, tokenize.STRING} | {
     getattr(tokenize, f"FSTRING_{part}", tokenize.STRING) for part in ("START", "MIDDLE", "END")
 }
-APART = ("testing", "check")  # what judges backends, and is no part of the runtime
+APART = ("testing", "check")  # folders that judge backends, and are no part of the runtime
 
 
 def runtime():
@@ -72,7 +72,7 @@ def test_no_two_classes_share_a_name():
     assert {name: paths for name, paths in homes.items() if len(paths) > 1} == {}
 
 
-# Two modules have one name only where they are one thing: of each backend, of each collective, of
+# Two modules share a name only if they are the same thing: of each backend, of each collective, of
 # each transport or protocol of kernels, or a thing in Python and the same thing in kernels.
 OF_EACH = [
     "backend",
@@ -133,7 +133,8 @@ def _imported(tree):
             yield from (name.name for name in node.names)
 
 
-# numba asks what is declared for its type, and only then is that made.
+# The two modules that import each other. The compiler imports what `compiled` declares; `compiled`
+# imports the compiler only when numba asks a declared function for its type.
 DOOR = ("cobre_kernels.machine.compiled", "cobre_kernels.machine.compiling.compiler")
 
 

@@ -52,7 +52,7 @@ PROGRAMS = [
 
 
 def frames_of_ours(error):
-    """Count the frames of this package in a traceback; that of numba's compiler has many others."""
+    """Count the frames of this package in a traceback; frames of numba's compiler do not count."""
     files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
     is_compiling = any("/numba/core/" in file for file in files)
     return 0 if is_compiling else sum(file.startswith(PACKAGE) for file in files)
@@ -105,7 +105,7 @@ def test_two_communicators_in_a_different_order():
     (program, *_), said = next((p, s) for title, p, s in SECTIONS if title == LATE)
     limit = {"COBRE_SHM_TIMEOUT_SECS": "5"}
     raised = run_ranks("shm", 2, lines_raised, [program], env=limit)
-    # The rank whose time is up later may be told of the other one's error instead.
+    # The rank that reaches its limit later may be told the other rank's error instead.
     said = said.replace("60 s", "5 s")
     late = [lines for (lines,) in raised if {said, said.replace("rank 1", "rank 0")} & {*lines}]
     assert late, raised
@@ -116,7 +116,7 @@ def test_two_communicators_in_a_different_order():
 
 def test_a_function_that_launch_cannot_send(monkeypatch):
     monkeypatch.setitem(sys.modules, "cloudpickle", None)
-    # The program of a worker of pytest has no file, as if it were interactive.
+    # The main module of a worker of pytest has no file, like that of an interactive Python.
     monkeypatch.setattr(sys.modules["__main__"], "__file__", __file__, raising=False)
     (program,), said = next((p, s) for title, p, s in SECTIONS if title == OF_LAUNCH)
     with pytest.raises(ValueError, match="cannot import") as caught:
@@ -143,8 +143,8 @@ def told(pair, name):
     return pair[0], pair[1].format(name)
 
 
-# What is typed, the class of the error, what it says, and the next step that it names. The examples
-# of the page have their sentences there.
+# What is typed, the class of the error, what the error says, and the next step that it names. The
+# examples of the page are not here: the page has their sentences.
 TYPED = [
     ("comm.allreduce(region, x)", TypeError, *AS_REGION),
     ("comm.allreduce(x, region)", TypeError, *AS_REGION),
@@ -301,7 +301,7 @@ def test_what_is_typed_is_told_the_next_step(typed, kind, sentence, step):
 
 
 def test_calls_that_launch_cannot_judge_are_made():
-    """Functions of C, and decorated ones, take what they take."""
+    """Of functions of C, and of decorated ones, `launch` cannot tell which arguments they take."""
 
     @functools.wraps(rank_of)
     def more(comm, number):
@@ -310,7 +310,7 @@ def test_calls_that_launch_cannot_judge_are_made():
     assert launch(more, 1, args=(5,)).value == 5
     assert launch(operator.methodcaller("sum", 1.5), 1).value == 1.5
     assert launch(njit(rank_of), 1).value == 0
-    assert launch(rank_of, 1)  # it is true, and Python would ask for its length
+    assert launch(rank_of, 1)  # true by `__bool__`: without it Python would ask for the length
 
 
 def test_a_work_that_is_no_sequence_can_still_be_looped_over():
@@ -356,7 +356,7 @@ def test_numba_refuses_a_masked_array():
 
 
 def test_a_frame_of_the_user_s_is_kept():
-    """An error that a function of the user has raised is explained by that function."""
+    """If a function of the user raises an error, the traceback ends in that function."""
 
     class Faulty:
         def __array__(self, dtype=None, copy=None):
@@ -377,7 +377,7 @@ from cobre_comm import create_communicator
 
 
 def test_a_global_communicator_in_a_cached_function(written):
-    """numba warns in the words of the page, and does not where it is an argument."""
+    """numba warns in the words of the page, but not where the communicator is an argument."""
     programs = next(programs for title, programs, _ in SECTIONS if title == GLOBAL)
     quoted = re.search(r"^NumbaWarning: (.*)$", PAGE.read_text(), re.MULTILINE)[1]
     calls = ("total(np.ones(3), np.empty(3))", "comm = create_communicator()\n{}")
@@ -405,7 +405,7 @@ def test_a_mistake_is_explained_by_a_word_of_its_title(word, capsys):
 
 
 def test_the_note_of_an_error_leads_to_its_section(raised):
-    """What a rank raises for an example says by which word that section is printed."""
+    """The error of an example has a note: the command that prints the section of the example."""
     noted = {
         program: {line for line in lines if line.startswith("more: ")}
         for program, said, lines in raised
@@ -450,7 +450,7 @@ def test_a_sentence_of_an_error_leads_to_its_section(sentence, title, capsys):
 
 
 def test_a_second_loop_over_a_work_writes_one_line(caplog):
-    """A loop that was left, and loops of other threads, write none."""
+    """A loop that continues one that was left, and loops of other threads, write no line."""
     [said] = re.findall(r"^a second loop .*$", PAGE.read_text(), re.MULTILINE)
     with LocalBackend() as comm, caplog.at_level(logging.WARNING, "cobre_comm"):
         work = comm.create_work(3)

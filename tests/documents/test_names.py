@@ -26,7 +26,7 @@ FILES = {
     if "__pycache__" not in path.parts
     for one in (path.relative_to(ROOT), *path.relative_to(ROOT).parents)
 } | {"CHANGELOG.md", "CONTRIBUTING.md", "README.md", "pyproject.toml"}
-# The reader's own script, and what a benchmark writes.
+# Files that pages name and that are made later: the reader's own script, results of a benchmark.
 MADE_LATER = ("script.py", "bench/results/")
 SUFFIXES = "md|pml|py|toml"
 
@@ -54,7 +54,7 @@ def paths(text):
 
 
 def exists(path):
-    """Tell whether a file or folder has that path, or a path that ends so."""
+    """Tell whether the path of a file or folder is ``path``, or ends with it."""
     return any(fnmatch(f"/{name}", f"*/{path.rstrip('/')}") for name in FILES)
 
 
@@ -78,7 +78,7 @@ def functions_not_there(text):
 
 
 def defines(path, name):
-    """Tell whether a file that has that path, or one that ends so, has a function or class."""
+    """Tell whether a file with ``path``, or a path that ends with it, has the function or class."""
     files = [ROOT / one for one in FILES if f"/{one}".endswith(f"/{path}")]
     definition = re.compile(rf"^ *(?:def|class) {name}\b", re.MULTILINE)
     return any(definition.search(one.read_text()) for one in files)

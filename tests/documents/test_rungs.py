@@ -1,4 +1,4 @@
-"""The rule that says which tests `make test` and CI leave out, on a few tests of its own."""
+"""The rule of `tests/rungs.py` says which tests each run has; here it is tried on made-up rows."""
 
 import pathlib
 import re
@@ -27,7 +27,7 @@ class Row:
 
 
 def usual(rows, costs, keeps_promise=False):
-    """Return the names in brackets of the rows that `make test` has."""
+    """Return, of the rows that `make test` has, the part of the name in brackets."""
 
     def cost(row):
         return costs.get(row.nodeid, 0.0)

@@ -34,7 +34,7 @@ PROGRAMS = (
     "docs/tutorials/*",
     "examples",
 )
-OF_OTHERS = ("numba_mpi",)  # what they import is not installed here
+OF_OTHERS = ("numba_mpi",)  # not installed: programs that name it are left out
 DEADLINE_S = 200
 METHODS = {
     "abort", "allgather", "allgatherv", "allreduce", "backend", "barrier", "block", "broadcast",
@@ -44,7 +44,7 @@ METHODS = {
 }  # fmt: skip
 OF_REGIONS = {"as_mut_slice", "as_slice", "block", "close", "fence"}
 OF_WORK = {"claim", "close", "costs", "reset"}
-# What a checker has to find is said by the comment.
+# A comment marks each line in which a checker has to find an error.
 WRONG = """
 from cobre_comm import Communicator, create_communicator, launch
 
@@ -63,7 +63,7 @@ half: str = launch(work, 2, args=(0.5,)).value  # wrong
 
 @pytest.mark.parametrize("kind", [LocalBackend, ShmBackend, TcpBackend, MpiBackend])
 def test_a_communicator_shows_what_users_may_call(kind):
-    """A class also has names of mpi4py, which name ours; ``dir`` of an object hides them."""
+    """A class also has names of mpi4py, which tell ours; ``dir`` of an object leaves these out."""
     for each in (kind, cobre_comm.Communicator):
         assert {name for name in dir(each) if name[0] != "_"} - set(SAID) == METHODS
 
@@ -86,7 +86,7 @@ def test_a_work_shows_nothing_more():
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory):
-    """Return a folder with the programs as a reader has them, by folder, and a wrong one."""
+    """Return a folder with the programs in folders as a reader has them, and a wrong program."""
     folder = tmp_path_factory.mktemp("programs")
     for pattern in PROGRAMS:
         for path in ROOT.glob(f"{pattern}/*.py"):
@@ -102,9 +102,9 @@ def programs(tmp_path_factory):
             target.write_text(block)
     (folder / "wrong").mkdir()
     (folder / "wrong" / "wrong.py").write_text(WRONG)
-    # An older numba has no types.
+    # An older numba has no annotations of types.
     (folder / "mypy.ini").write_text("[mypy]\n[mypy-numba.*]\nignore_missing_imports = True\n")
-    # Each folder is a program by itself, which imports its neighbours.
+    # Each folder is a root of imports: its programs import their neighbours by name.
     folders = sorted({path.parent for path in folder.rglob("*.py")})
     roots = [{"root": str(each.relative_to(folder))} for each in folders]
     (folder / "pyrightconfig.json").write_text(json.dumps({"executionEnvironments": roots}))

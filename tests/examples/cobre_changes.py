@@ -24,9 +24,9 @@ NAN = float("nan")
 
 @dataclass(frozen=True)
 class Mutant:
-    """A change of a folder, the bound of Cobre, or `REFUSED`, and what our sentence says.
+    """A change of a folder; Cobre's bound after it, or `REFUSED`; and what our sentence says.
 
-    Where ours is None, our bound is Cobre's.
+    If `ours` is None, we refuse nothing, and our bound is Cobre's.
     """
 
     change: Callable

@@ -26,7 +26,7 @@ def write_base(folder):
 
 
 def make_mutant(base, name, target):
-    """Write a mutant of the folder `base` to `target`, and return that."""
+    """Write a mutant of the folder `base` to the folder `target`, and return `target`."""
     shutil.copytree(base, target)
     MUTANTS[name].change(target)
     return target

@@ -1,4 +1,4 @@
-"""Cases of Cobre's with more features at once, made from its own; `bounds.json` has their bounds.
+"""Cases with more of Cobre's features at once, made from its cases; `bounds.json` has the bounds.
 
 `python cobre_variants.py` (with cobre-python 0.5.1 and pyarrow) prints these bounds.
 """
@@ -202,7 +202,7 @@ VARIANTS = {
 
 
 def make_variant(name, target):
-    """Write a variant to the folder `target`, and return that."""
+    """Write a variant to the folder `target`, and return the folder."""
     base, change = VARIANTS[name]
     shutil.copytree(CASES / base, target)
     change(target)
@@ -210,7 +210,7 @@ def make_variant(name, target):
 
 
 def first_stages(folder, target, count):
-    """Write the first stages of a case to the folder `target`, and return that."""
+    """Write the first stages of a case to the folder `target`, and return the folder."""
     shutil.copytree(folder, target)
     edit(target, "stages", lambda content: content.update(stages=content["stages"][:count]))
     for path in (target / "scenarios").glob("*.parquet"):

@@ -37,7 +37,7 @@ def train_drawn(comm, numbers):
 
 
 def train_selected(comm, ring, iterations=12, checkpoint=None, select=True):
-    """Return bounds, numbers of cuts and their digest, selected by so many points of a stage."""
+    """Train with cuts selected by ``ring`` points of a stage; return bounds, numbers and digest."""
     case = case_of(Shape(6, 4, 8, 6), 1)
     options = Options(iterations, trajectories=13, checkpoint=checkpoint, select=select)
     with mock.patch("training.plan.REMEMBERED", ring):
@@ -47,5 +47,5 @@ def train_selected(comm, ring, iterations=12, checkpoint=None, select=True):
 
 
 def train_each(comm, rings):
-    """Return the results of trainings that select by these numbers of points, in one process."""
+    """Return the results of a training for each number of points, all of them in one process."""
     return [train_selected(comm, ring) for ring in rings]

@@ -11,7 +11,7 @@ def solve_highs(cost, a, row_bounds, bounds):
 
 
 def solve_entries(cost, entries, row_bounds, bounds):
-    """Return the same, of a matrix given by the rows, columns and values of its entries by row."""
+    """Do what `solve_highs` does, with the rows, columns and values of the entries, row by row."""
     highs = highspy.Highs()
     highs.silent()
     lp = highspy.HighsLp()

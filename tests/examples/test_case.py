@@ -159,7 +159,8 @@ def test_any_value_of_a_field_is_read_or_named(path, value):
         parse(replace(valid(), path, value))
     except CaseError as error:
         named = error.path
-    # Numbers of stages or hydros that are valid in themselves are found where they do not fit.
+    # A wrong number of stages or hydros may be valid in itself: then the error names another field,
+    # which does not fit the number.
     known = (str(path[0]), "inflows", "demand", "probabilities", "thermals", "hydros")
     assert named == "" or named.startswith(known)
 

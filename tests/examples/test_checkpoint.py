@@ -132,7 +132,7 @@ def test_a_full_disk_leaves_the_checkpoint_before(cases, comm, tmp_path):
 
 
 def start(ranks, path, every="1"):
-    """Start a training that writes a checkpoint every so many iterations."""
+    """Start a training that writes a checkpoint after every ``every`` iterations."""
     command = [sys.executable, "-m", "cobre_comm", "run", "-n", str(ranks), "--backend", "shm"]
     command += [str(EXAMPLE / "train.py"), str(EXAMPLE / "cases" / f"{LARGE}.json"), "--quiet"]
     command += ["--iterations", ITERATIONS, "--checkpoint", str(path), "--checkpoint-every", every]
@@ -150,7 +150,7 @@ def await_checkpoint(process, path):
 
 
 def kill_in_the_middle(process, path, draw):
-    """Kill a rank or the launcher some time after training began; return which of the two."""
+    """Kill a rank or the launcher after the first checkpoint; return which of the two it was."""
     await_checkpoint(process, path)
     family = ranks_of(process.pid) if process.poll() is None else []
     time.sleep(draw.uniform(0.0, 1.0))
@@ -167,7 +167,8 @@ def kill_in_the_middle(process, path, draw):
 
 @pytest.fixture(scope="module")
 def uninterrupted():
-    sddp.train("shm", 1, LARGE, ("--iterations", "0"))  # compiles: no kill falls into that
+    # Compiles, so that no later training is killed while it compiles.
+    sddp.train("shm", 1, LARGE, ("--iterations", "0"))
     return sddp.train("local", 1, LARGE, ("--iterations", ITERATIONS))
 
 

@@ -1,4 +1,4 @@
-"""Cases as folders of Cobre's."""
+"""Our cases are written as folders of Cobre's, and are read back from there."""
 
 import json
 
@@ -35,7 +35,7 @@ def test_openings_and_costs_are_those_of_the_case(tmp_path):
 
 
 def full_case():
-    """Return a case of buses and lines, with everything in it that is written."""
+    """Return a case of buses and lines that has every feature which is written to a folder."""
     shape = Shape(
         hydros=3, thermals=3, stages=4, openings=3, random_demand=True, stage_cost=True,
         limits=True, buses=3,

@@ -10,7 +10,7 @@ CORES = 3
 
 @pytest.fixture
 def planted(monkeypatch):
-    """Let a training end at once, with these cuts by the number of ranks."""
+    """Return a function that lets trainings end at once, with cuts given by number of ranks."""
 
     def plant(cuts):
         def train(ranks, case, out, *words):

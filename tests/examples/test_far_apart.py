@@ -22,9 +22,9 @@ HERE = Path(__file__).resolve().parent / "far_apart"
 
 
 def rivers(downstream, seed=3):
-    """Return a case of so many hydros, whose water flows as told, with limits and prices of water.
+    """Return a case with a hydro for each entry of ``downstream``, which names the next hydro.
 
-    Its units are near one.
+    The case has limits and prices of water, and its units are near one.
     """
     data = generate(Shape(len(downstream), 2, 3, 3, limits=True), seed)
     for hydro, receiver in zip(data["hydros"], downstream, strict=True):
@@ -66,7 +66,7 @@ def test_the_bound_does_not_depend_on_how_far_cascades_are_apart(comm, orders):
 
 
 def test_two_rivers(comm):
-    """A unit for all water stopped 7e-5 below the optimum, with every path settled."""
+    """With one unit for all water, training stopped 7e-5 below the optimum, all paths settled."""
     case = parse(json.loads((HERE / "two_rivers.json").read_text()))
     assert train(case, comm)[0] == pytest.approx(315150.923, rel=1e-8)
 
@@ -85,14 +85,14 @@ def test_within_a_cascade_a_case_is_right_or_refused(comm, orders):
 
 
 def test_spill_that_costs_millions_of_deficits_makes_no_stage_infeasible(comm):
-    """The third iteration stopped with the error that a feasible stage has no dispatch."""
+    """The third iteration once stopped with the error that a feasible stage has no dispatch."""
     case = parse(json.loads((HERE / "dear_spill.json").read_text()))
     bounds = run_case(case, comm, Options(iterations=12)).lower_bound
     assert bounds[-1] == pytest.approx(3649227513259.8, rel=1e-9)
 
 
 def test_spill_that_never_comes_may_cost_anything(comm):
-    """The bound stopped 4 % below the optimum: theta was a millionth of the rows of cuts."""
+    """The bound once stopped 4 % below the optimum: theta was a millionth of the rows of cuts."""
     case = parse(json.loads((HERE / "dear_spill_that_never_comes.json").read_text()))
     assert train(case, comm)[0] == pytest.approx(extensive_form(case), rel=1e-6)
 
@@ -139,7 +139,7 @@ def test_the_numbers_of_wild_cases_are_far_apart():
         ([1e-9, 1.0, 1e9, 1.0], "stage 1 count 1e[+]09 times as much as those of stage 0"),
         ([1.0, 1e-5, 1e-2, 2e3], "stage 3 count 2e[+]08 times as much as those of stage 1"),
         ([0.0, 1e-4, 1e4, 1.0], "^$"),
-        ([1.0, 1e-10, 1e-20, 0.0], "^$"),  # they fall
+        ([1.0, 1e-10, 1e-20, 0.0], "^$"),  # discounts that fall may be far apart
     ],
 )
 def test_discounts_that_rise_too_far_are_refused(discount, said):

@@ -20,7 +20,7 @@ SMALL = "gen_h4_t5_k3"
 
 @pytest.fixture
 def full(tmp_path):
-    """Return a function that names a file on a disk that is full once it is written to."""
+    """Return a function that makes a file, and lets the next write of it meet a full disk."""
 
     def file(name, text):
         path = tmp_path / name

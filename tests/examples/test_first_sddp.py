@@ -13,7 +13,7 @@ from drawn_cases import drawn_case
 
 from tests.launch.command import cobre
 
-# numba compiles the trainer for each kind of communicator.
+# These tests are slow because numba compiles the trainer for each kind of communicator.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 PROGRAM = Path(__file__).parents[2] / "examples" / "first_sddp.py"
@@ -87,7 +87,8 @@ def test_a_case_without_a_solution_is_told(printed, tmp_path):
 
 def test_what_rounding_leaves_of_a_zero_is_no_pivot(program):
     """Column 0 has to rise; column 1 can lift it, and the entry of column 2 is rounding."""
-    rows = np.zeros((2, 5))[:, :4]  # no whole array, as in `solve`: nothing is compiled for it
+    # A part of a larger array, as in `solve`, so that numba compiles nothing for another layout.
+    rows = np.zeros((2, 5))[:, :4]
     rows[:] = [1.0, -100.0, -2e-9, 0.0], [0.0, 0.0, 0.0, 1.0]
     x, low, high = np.array([-50.0, 0.0, 0.0, 0.0]), np.zeros(4), np.full(4, np.inf)
     basic = np.array([0, 3])
@@ -97,7 +98,7 @@ def test_what_rounding_leaves_of_a_zero_is_no_pivot(program):
 
 
 def test_a_large_feasible_case_is_solved(printed, tmp_path):
-    """Its stage problems once seemed to have no solution, since rounding was taken for pivots."""
+    """Rounding was once taken for pivots: stage problems of this case seemed to be infeasible."""
     with mock.patch("drawn_cases.parse_case", lambda data, _: json.loads(data)):
         case = drawn_case(4)
     path = tmp_path / "large.json"
@@ -108,7 +109,7 @@ def test_a_large_feasible_case_is_solved(printed, tmp_path):
 
 @pytest.fixture
 def changed(program, tmp_path):
-    """Return a function that writes a case with other values, for parts of the system too."""
+    """Return a function that writes a case with other values, also of its hydros and thermals."""
 
     def write(hydros=(), thermals=(), **fields):
         case = json.loads((CASES / "gen_h4_t5_k3.json").read_text()) | fields
@@ -153,7 +154,7 @@ def test_a_refusal_is_a_wrong_argument(printed, changed, capsys):
 
 
 @pytest.mark.parametrize(
-    ("change", "optimum"),  # those of train.py
+    ("change", "optimum"),  # the optima are those of train.py
     [
         ({"discount": 0.9}, 48519.194639),
         ({"thermals": {"least": 20.0}}, 60811.351581),

@@ -66,7 +66,10 @@ MANY = [pytest.param(seed, 2000, 0, marks=pytest.mark.slow) for seed in range(10
     ("seed", "programs", "fewest"), [*((seed, 200, 2) for seed in range(10)), *MANY]
 )
 def test_random_programs_agree_with_highs(seed, programs, fewest):
-    """The arrays of fewer than two entries have another layout, for which all is compiled anew."""
+    """Programs of fewer entries than ``fewest`` are left out.
+
+    numba has another type for an array of one entry or none, and would compile all anew for it.
+    """
     rng = np.random.default_rng(seed)
     drawn = [random_program(rng) for _ in range(programs)]
     outcomes = {check_program(each) for each in drawn if np.count_nonzero(each[1]) >= fewest}

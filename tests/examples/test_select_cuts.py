@@ -57,7 +57,7 @@ def select_as(state: Any) -> None:
 
 @njit(**{**FROM_PYTHON, "cache": False})
 def take_counts(count: np.ndarray, kept: np.ndarray) -> None:
-    """Take over the numbers of cuts."""
+    """Set the number of cuts of each stage to the number that is kept."""
     count_kept(count, kept)
 
 
@@ -70,7 +70,7 @@ def value_of(cut, point):
 
 
 def level_one(cuts, points):
-    """Return the cuts that are the first of the highest ones at some point."""
+    """Return each cut that at some point is the highest, the first one if several are equal."""
     if not cuts:
         return []
     values = np.array([[value_of(cut, point) for cut in cuts] for point in points])
@@ -78,7 +78,7 @@ def level_one(cuts, points):
 
 
 def drawn(rng, whole, *shape):
-    """Return normal numbers, or whole ones, of which many sums are equal."""
+    """Return normal numbers, or whole numbers: many sums of whole numbers are equal."""
     return rng.integers(-2, 3, shape).astype(float) if whole else rng.normal(size=shape)
 
 
@@ -152,7 +152,7 @@ def test_memory_is_bounded_by_the_number_of_points(comm):
         assert run.cuts.memory.rows.shape[2] <= (ring + trajectories) * 3 // 2
 
 
-# A ring smaller than the points of a training takes columns anew.
+# The smaller ring has fewer columns than a training has points, so that it fills columns again.
 TRAINED = [*itertools.product(["shm"], [1, 2, 3, 4]), ("tcp:0,0,1,1", 4), ("tcp:0,1,2", 3)]
 
 
@@ -182,7 +182,7 @@ def test_other_ranks_go_on_with_the_bits_of_one_training(alone, tmp_path, ring):
 
 
 def test_few_cuts_are_all_kept_and_many_are_selected_by_default(comm):
-    """Up to a number of cuts of a stage the bits are those of a training that keeps all."""
+    """While a stage has few cuts, the bits are those of a training that keeps all cuts."""
     case, options = case_of(Shape(6, 4, 8, 6), 1), {"trajectories": 13}
     with mock.patch("training.plan.REMEMBERED", 60):
         spared, all_kept = (

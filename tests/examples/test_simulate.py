@@ -26,7 +26,7 @@ SELECTED = "selected"  # the small case, its cuts selected
 
 @pytest.fixture(scope="module")
 def policies(cases, comm, tmp_path_factory):
-    """Return a folder with the policies of two cases, those of the small one optimal."""
+    """Return a folder with policies of two cases; the two of the small case are optimal."""
     folder = tmp_path_factory.mktemp("policies")
     options = {"iterations": 20, "checkpoint": folder / LARGE}
     run_training(cases / f"{LARGE}.json", comm, **options)
@@ -54,7 +54,7 @@ def test_an_optimal_policy_costs_the_optimum_over_all_paths(cases, comm, policie
 
 
 def test_energy_is_balanced_at_every_bus(comm, tmp_path):
-    """The balance holds with exchanges, and no price is above that of the last step."""
+    """Exchanges are part of the balance, and no price is above the last step of the deficit."""
     data = generate(Shape(4, 5, 4, 3, random_demand=True, buses=3), 5)
     data["demand_outcomes"] = [(2.0 * np.array(rows)).tolist() for rows in data["demand_outcomes"]]
     case = parse_case(json.dumps(data).encode(), "case.json")

@@ -131,7 +131,7 @@ SKEW = Shape(8, 6, 5, 4)
 @pytest.mark.slow
 @pytest.mark.parametrize("passes", [1, 2, 4, 16])
 def test_training_does_not_stop_far_below_the_optimum(comm, passes):
-    """Costs are as skew as their seldom deficits are dear, and a few passes rarely meet one."""
+    """Deficits are seldom and expensive: costs are skew, and a few passes rarely meet a deficit."""
     case = case_of(SKEW, 4711)
     optimum, gap = extensive_form(case), 0.05
     for seed in range(3):
@@ -214,7 +214,7 @@ def test_a_time_limit_stops_after_the_iteration_and_the_next_training_goes_on(co
 
 
 def clocks(comm):
-    """Train within half an hour, where the last rank began an hour before the others."""
+    """Train with a limit of half an hour; by the last rank's clock an hour has passed already."""
     finished = Finished()
     finished.seconds()
     finished._begun -= 3600.0 * (comm.rank == comm.size - 1)

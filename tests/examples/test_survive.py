@@ -30,7 +30,7 @@ def whole(case, comm):
 
 @pytest.mark.parametrize("number", [0, 1, 6, 7])
 def test_half_an_iteration_is_written_again(case, comm, whole, number, monkeypatch):
-    """Behind the counted cuts lies what an iteration has left that was cut short."""
+    """Behind the cuts that count are numbers of an iteration that was interrupted."""
     finished = Finished()
     trained(case, comm, max(1, number + number % 2), finished)
     monkeypatch.setattr(Finished, "agree", lambda self, comm: number)
@@ -60,7 +60,7 @@ def test_a_training_that_deletes_cuts_cannot_go_on_after_a_loss(case, comm):
 
 
 class Fails:
-    """A communicator of so many ranks, whose ``shrink`` gives the next one."""
+    """A communicator of ``sizes[0]`` ranks; its ``shrink`` returns one of ``sizes[1]`` ranks."""
 
     def __init__(self, *sizes):
         self.size, *self.left = sizes

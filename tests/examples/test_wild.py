@@ -30,7 +30,7 @@ def test_a_wild_case_trains_to_the_optimum(comm, number):
 
 
 def flat_cuts():
-    """Slopes near 1e-8, so that rows of cuts are scaled up to entries of many millions."""
+    """A case of cuts with slopes near 1e-8: their rows are scaled up to many millions."""
     data = generate(Shape(19, 6, 11, 5, random_demand=True), 863217)
     give((data["hydros"][h] for h in (0, 4, 6, 11, 13, 14, 16, 17)), spill_cost=0.0)
     give((data["hydros"][h] for h in (0, 1, 7)), vmin=0.0, vmax=0.0, v0=0.0)
@@ -39,7 +39,7 @@ def flat_cuts():
 
 
 def parallel_cuts():
-    """Cuts whose slopes differ by 1e-4, so that the inverse of a basis has entries of 2e9."""
+    """A case of cuts with slopes that differ by 1e-4: the inverse of a basis has entries of 2e9."""
     shape = Shape(40, 3, 10, 7, random_demand=True, uneven=True, buses=5)
     data = generate(shape, 43932)
     data["inflows"] = np.zeros_like(data["inflows"]).tolist()
@@ -48,7 +48,7 @@ def parallel_cuts():
 
 @pytest.mark.parametrize(("make", "passes"), [(flat_cuts, 4), (parallel_cuts, 8)])
 def test_cuts_make_no_stage_infeasible(comm, make, passes):
-    """Both stopped with the error that a feasible stage has no dispatch."""
+    """Both cases once stopped with the error that a feasible stage has no dispatch."""
     training = run_case(parse(make()), comm, Options(iterations=20, trajectories=passes))
     assert np.all(np.diff(training.lower_bound) >= 0.0)
 

@@ -1,4 +1,4 @@
-"""A process that lacks descriptors, addresses or bytes, or holds a pipe; and ranks beside it."""
+"""A process that lacks descriptors, addresses or bytes, or holds a pipe; a job with such a rank."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ from cobre_comm.testing.cases.waiting import await_all, wait_until
 
 @contextlib.contextmanager
 def limited(what, most):
-    """Let this process have no more of a resource of ``resource``."""
+    """Let this process have at most so much of a resource of the module ``resource``."""
     soft, hard = resource.getrlimit(what)
     resource.setrlimit(what, (most, hard))
     try:
@@ -36,7 +36,7 @@ def no_descriptor_left():
 
 
 def bytes_of_addresses(more):
-    """Return how many bytes of addresses this process has, and some more."""
+    """Return how many bytes of addresses this process has, plus ``more``."""
     pages = int(pathlib.Path("/proc/self/statm").read_text().split()[0])
     return pages * os.sysconf("SC_PAGESIZE") + int(more)
 
@@ -66,10 +66,10 @@ def open_pipe():
 
 
 def wait_for_one(comm, how, at_fault, odd, oddity, folder):
-    """A rank dies, is late, or calls something else; return what the others, and it, are told."""
+    """A rank dies, is late or calls something else, and one is odd; return what a rank is told."""
     done = pathlib.Path(folder, "done")
     comm.barrier()
-    # A rank may return from this barrier and die while another one is still in it.
+    # A rank could return from this barrier and die while another rank is still in the barrier.
     await_all(pathlib.Path(folder), comm.rank, comm.size)
     with oddity() if comm.rank == odd else contextlib.nullcontext():
         if comm.rank == at_fault and how == "killed":

@@ -24,7 +24,7 @@ both_callers = pytest.mark.parametrize("caller", ["njit", slow("python")])
 
 
 def begin(comm, caller):
-    """Share items out, of which the victim has got one; return how to claim, and its item."""
+    """Share items out; the victim claims one. Return how to claim, work, region and that item."""
     claim, work, done = CLAIM[caller], comm.create_work(COUNT), comm.create_shared_region(COUNT)
     item = claim(work) if comm.rank == VICTIM else None
     comm.barrier()
@@ -32,7 +32,7 @@ def begin(comm, caller):
 
 
 def compile_claim(caller):
-    """Compile how to claim here, of which ranks are forked: none waits for it within a limit."""
+    """Compile the claim in this process, before ranks are forked: no limit runs meanwhile."""
     if caller == "njit":
         CLAIM[caller].compile((WorkType(),))
 
@@ -68,11 +68,11 @@ def dies(comm, caller):
 
 
 def keeps(comm, caller, how):
-    """The victim keeps its item for longer than the limit; all others continue, and name it."""
+    """The victim keeps its item beyond the limit; all others continue, and name the victim."""
     claim, work, done, _ = begin(comm, caller)
     if comm.rank == VICTIM:
         PAUSES[how](PAUSE_S)
-        met(work.reset)  # all others had come to it, so it may succeed
+        met(work.reset)  # may succeed, because all other ranks had entered this reset
         raises((CollectiveFailed, InvalidCommunicator), comm.barrier)
         return
     claim_rest(comm, claim, work, done)
@@ -80,7 +80,7 @@ def keeps(comm, caller, how):
 
 
 def pauses(comm, caller, how):
-    """The victim is late with its item, and not too late."""
+    """The victim is late with its item, but within the limit."""
     claim, work, done, item = begin(comm, caller)
     if comm.rank == VICTIM:
         PAUSES[how](0.3)
@@ -95,7 +95,7 @@ def pauses(comm, caller, how):
 @pytest.mark.parametrize("backend", BACKENDS)
 @both_callers
 def test_a_rank_that_dies_with_an_item_is_named(backend, caller):
-    """Its item is lost, and the next collective says so on all others."""
+    """The item of this rank is lost, and in the next collective all others name the rank."""
     compile_claim(caller)
     outcomes = forked.ranks(backend, 4, dies, caller)
     assert outcomes.pop(VICTIM).exit_code == -signal.SIGKILL
@@ -106,7 +106,7 @@ def test_a_rank_that_dies_with_an_item_is_named(backend, caller):
 @both_callers
 @pytest.mark.parametrize("how", PAUSES)
 def test_a_rank_that_keeps_an_item_for_too_long_is_named(backend, caller, how):
-    """The others go on claiming without it, and name it in the next collective."""
+    """The others continue to claim, and name this rank in the next collective."""
     compile_claim(caller)
     values_of(forked.ranks(backend, 4, keeps, caller, how, env=timeout_of(LIMIT_S)))
 

@@ -1,4 +1,4 @@
-"""A signal of a fault that comes late, as on a busy machine, still strikes the rank at work."""
+"""If a fault's signal is late, as on a busy machine, the rank works until it has been struck."""
 
 import pytest
 

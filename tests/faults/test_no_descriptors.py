@@ -1,4 +1,4 @@
-"""A rank without a descriptor left tells and is told as any other: errors open and load nothing."""
+"""A rank without a free descriptor gets the usual errors: to raise them opens and loads nothing."""
 
 import contextlib
 
@@ -16,7 +16,7 @@ BACKENDS = {"shm": True, "tcp": True, "tcp:0,0,1": True, "tcp-flat": False}
 
 
 def make_region(comm, is_shared):
-    """Make a first region, which only ranks with a descriptor can; then the ranks go on."""
+    """Make a first region, which needs a descriptor if ranks share it; then the ranks continue."""
     comm.barrier()
     with no_descriptor_left() if comm.rank == SHORT else contextlib.nullcontext():
         expected = pytest.raises(AllocationFailed) if is_shared else contextlib.nullcontext()

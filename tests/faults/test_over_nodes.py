@@ -26,7 +26,7 @@ from tests.grid import skip_unless_here, slow, some, timeout_of
 COUNT = 2**15  # elements: with small buffers many chunks on every transport
 FOLLOWER = 1
 LIMIT_S = 3.0
-LONG = 2**17  # float64: a rank copies so many for longer than it takes to wake another
+LONG = 2**17  # numbers: to copy them takes a rank longer than to wake another rank
 
 
 @pytest.fixture(params=["tcp:0,0,1", *map(slow, ("mpi-mpich:0,0,1", "mpi-openmpi:0,0,1"))])
@@ -35,7 +35,7 @@ def nodes(request):
 
 
 def assert_named(caught, lost):
-    """The error names the lost rank, and perhaps ranks that had their own error and have gone."""
+    """The error names the lost rank, and may name ranks that have ended after their own error."""
     assert isinstance(caught, CollectiveFailed), repr(caught)
     assert lost in caught.ranks, str(caught)
 
@@ -49,7 +49,7 @@ def test_follower(nodes, kind, tmp_path):
 
 
 def lost_before(comm, operation):
-    """A follower ends before the others enter; return the error of this rank."""
+    """A follower ends before the others enter the call; return the error of this rank."""
     region = comm.create_shared_region(40)
     comm.barrier()
     if comm.rank == FOLLOWER:
@@ -64,7 +64,7 @@ def test_follower_that_has_ended(nodes, operation):
     first, lost, other = forked.ranks(nodes, 3, lost_before, operation)
     assert lost.exit_code == EXIT_CODE
     assert_named(first.value, FOLLOWER)
-    if operation == "fence":  # of the ranks of a node
+    if operation == "fence":  # only the ranks of one node meet in a fence
         assert other.value is None
     else:
         assert_named(other.value, FOLLOWER)
@@ -78,7 +78,7 @@ def stopped_before_it_fetches(comm):
     else:
         time.sleep(LIMIT_S / 3)
     if comm.rank == comm.size - 1:
-        comm.barrier()  # all ranks have entered, so this one returns
+        comm.barrier()  # all ranks have entered this barrier, so it returns on this rank
     caught = met(comm.barrier)
     if comm.rank == 0:
         os.kill(pids[FOLLOWER], signal.SIGCONT)
@@ -86,7 +86,7 @@ def stopped_before_it_fetches(comm):
 
 
 def test_follower_that_does_not_fetch_the_outcome(nodes):
-    """The follower is late to its leader, which has gone when the follower looks."""
+    """The follower is late to its leader; when the follower continues, its leader has gone."""
     body, env = stopped_before_it_fetches, timeout_of(LIMIT_S)
     first, follower, other = values_of(forked.ranks(nodes, 3, body, env=env))
     assert_named(first, FOLLOWER)
@@ -97,7 +97,7 @@ def test_follower_that_does_not_fetch_the_outcome(nodes):
 
 
 def half_readable(count):
-    """Return an array of zeros whose second half cannot be read: reading it ends the process."""
+    """Return an array of zeros; a process that reads its second half ends by a signal."""
     half_bytes, memory = 4 * count, mmap.mmap(-1, 8 * count)
     begin = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     libc = ctypes.CDLL(None, use_errno=True)
@@ -136,7 +136,7 @@ CRASHED_DAILY = [
     ("shm", 3, "allgatherv", 2),
     ("tcp:0,0,1", 3, "allreduce", FOLLOWER),  # along a chain
     ("tcp:0,1", 4, "allreduce", 3),  # in stripes, through the staging buffer
-    ("tcp:0,0,1,1x2", 4, "gatherv", 3),  # leads in a lane
+    ("tcp:0,0,1,1x2", 4, "gatherv", 3),  # the victim leads its node in a lane
 ]
 CRASHED = [
     *(("shm", 3, operation, 2) for operation in ONE_NODE),
@@ -157,5 +157,5 @@ def test_crashed_amid_a_call(backend, size, operation, victim):
 
 
 def test_long_outputs_of_a_node(nodes):
-    """One rank of a node writes a long output while the other sleeps."""
+    """One rank of a node writes a long output while the other rank of the node sleeps."""
     values_of(forked.ranks(nodes, 3, into_regions.reduce, "mixed", "all", "f8", LONG))

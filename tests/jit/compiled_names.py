@@ -49,7 +49,7 @@ def made(power):
 
 
 def call(text, **names):
-    """Compile a call, and make it; what it raises is of another test."""
+    """Compile a call, and make it; its errors are ignored here, because other tests try them."""
     function = eval(f"lambda {', '.join(names)}: {text}", {"random": random, "np": np})
     with contextlib.suppress(Exception):
         njit(function)(*names.values())

@@ -1,6 +1,6 @@
 """Uses of a communicator or a region in compiled code, and the errors of uses that are refused.
 
-``ways.py`` has how long each way holds one.
+``ways.py`` tries how long compiled code holds an object in each way.
 """
 
 import collections
@@ -57,7 +57,7 @@ def compare(left, right):
 
 
 def every_form(comm):
-    """Return uses that go wrong, and errors of refused ones; each gives the same object back."""
+    """Return the uses that give a wrong result, and the errors of the uses that are refused."""
     other, region = comm.split_local(), comm.create_shared_region(2)
     listed = numba.typed.List([comm])
     table = numba.typed.Dict.empty(types.int64, numba.typeof(comm))

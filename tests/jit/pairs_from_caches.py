@@ -93,7 +93,7 @@ def given(comm):
 
 
 def same(found, right):
-    """Compare numbers, arrays and tuples of them, with their types."""
+    """Tell whether numbers, arrays or tuples of these are equal, and of the same kind."""
     if isinstance(right, tuple):
         return len(found) == len(right) and all(map(same, found, right))
     kinds = {np.asarray(each).dtype.kind for each in (found, right)}

@@ -1,4 +1,4 @@
-"""Collectives in a ``prange``: refused where numba shows them, and no error is lost."""
+"""Collectives in a ``prange``: refused where numba sees them; where not, no error is lost."""
 
 import numpy as np
 from numba import TypingError, njit, prange
@@ -42,13 +42,13 @@ def hidden(comm, rows, results):
 
 
 def refused(comm):
-    """Return numba's error for a collective in the loop itself."""
+    """Return numba's error for a collective in the body of the parallel loop itself."""
     assert ranks_of(comm, 8) == 8 * (comm.rank + comm.size)
     return str(raises(TypingError, plainly, comm, np.ones((8, 3))))
 
 
 def wrong_on_rank_0(comm):
-    """Pass a wrong length in another thread of rank 0; return this rank's next error."""
+    """Let a thread of rank 0 pass a wrong length; return the error of this rank's next call."""
     own = comm.split_local()
     if own.rank == 0:
         last_is_wrong(own, np.ones((8, 3)))

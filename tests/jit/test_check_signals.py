@@ -8,7 +8,7 @@ from tests.command import python
 
 pytestmark = pytest.mark.skipif(config.DISABLE_JIT, reason="Python itself runs handlers")
 
-# The first use is in the compiled function, so numba loads it while it types the function.
+# `check_signals` is first used in the compiled function: numba loads it as it types the function.
 PROGRAM = """
 import sys
 import cobre_comm

@@ -1,4 +1,4 @@
-"""A user's function in compiled code: its cache, its references, and no code for no-ops."""
+"""A user's compiled function: its cache, the code for calls that do nothing, and its errors."""
 
 import functools
 import importlib
@@ -83,7 +83,8 @@ print(*(m.__file__ for n, m in sys.modules.items() if n.startswith("cobre_")))
 def test_a_change_of_any_source_that_reaches_a_user_s_code_is_another_version(monkeypatch):
     """The version covers modules that compiled methods import, and kernels of every backend."""
     sources = {pathlib.Path(name) for name in python("-c", IMPORTED).stdout.split()}
-    sources |= {files()[name] for name in reached("cobre_comm.jit")}  # by functions of these, too
+    # Also modules that are imported only within functions of these.
+    sources |= {files()[name] for name in reached("cobre_comm.jit")}
     kernels = set(pathlib.Path(cobre_kernels.__file__).parent.rglob("*.py"))
     assert {"checks.py", "slow_path.py", "reduce_op.py"} <= {path.name for path in sources}
     read, kernels_now = functools.cache(pathlib.Path.read_bytes), version.source_hash()
@@ -136,7 +137,8 @@ def rank_and_size(comm):
 def test_rank_and_size_over_local_are_constants():
     with LocalBackend() as comm:
         assert rank_and_size(comm) == 1
-    counted = re.compile(r"asm sideeffect \"\"|@NRT_(in|de)cref")  # what a function holds itself
+    # Lines by which a function counts the references that it holds itself.
+    counted = re.compile(r"asm sideeffect \"\"|@NRT_(in|de)cref")
     body = "\n".join(
         line for line in body_of(rank_and_size).splitlines() if not counted.search(line)
     )
@@ -172,7 +174,7 @@ def test_an_implementation_is_made_once_whatever_a_call_leaves_out(monkeypatch):
     with LocalBackend() as comm:
         broadcast_of_five_dimensions(comm, np.ones((1,) * 5, np.int16))
     names = [one.__qualname__.partition(".")[0] for one in made]
-    # One for the root that is left out, one for the root that is given.
+    # One implementation for calls without a root, one for calls with a root.
     assert names.count("_broadcast") == 2, names
 
 
@@ -229,7 +231,7 @@ def test_a_block_outside_a_region_is_told_for_every_length():
         return region.block(0, region.count + 1)
 
     with LocalBackend() as comm:
-        for count in range(1, 50):  # the numbers of statuses among them
+        for count in range(1, 50):  # among these lengths are the numbers of all statuses
             region = comm.create_shared_region(count)
             text = str(raises(ValueError, behind_the_end, region))
             assert f"is not inside a region of length {count}" in text

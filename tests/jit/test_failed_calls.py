@@ -10,7 +10,7 @@ from numba import njit
 from cobre_comm import InvalidBufferSize, LocalBackend, ReduceOp
 from cobre_comm.testing.cases.memory.lifetimes import stays_flat
 
-LONG = np.zeros(50_000, np.int32)  # of one rank: too long a table, which is copied for the kernel
+LONG = np.zeros(50_000, np.int32)  # too long a table for one rank; a call copies it for the kernel
 
 
 @njit
@@ -58,7 +58,7 @@ send_signal.argtypes, send_signal.restype = [ctypes.c_int], ctypes.c_int
 
 @njit
 def fail_after_a_signal(comm, send, recv, op):
-    send_signal(signal.SIGUSR1)  # Python has not run since then when the call fails
+    send_signal(signal.SIGUSR1)  # Python does not run between this signal and the error of the call
     comm.allreduce(send, recv, op)
 
 

@@ -1,4 +1,4 @@
-"""numba asks for the types of our objects, and no interrupt is lost when it first does."""
+"""numba asks our objects for their types; an interrupt while it first asks is not lost."""
 
 import pytest
 from numba import config

@@ -159,7 +159,7 @@ print(sum(sum(each.stats.cache_hits.values()) for each in cached))
 """
 
 
-# What the same functions do as those of `@njit`, in a process that compiles them.
+# What the program prints if its routines are functions of `@njit`, in a process that compiles them.
 PRINTED = """\
 say 3 of 9
 (35.5, (5, 6.0), 55, [4.5], 10, 18)

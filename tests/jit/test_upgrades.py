@@ -1,6 +1,6 @@
 """A cache that another version has left is never used, and stops no program.
 
-Nor is one that ranks have mixed up, because they saved at once.
+The same holds for a cache in which files are mixed up, because ranks saved at the same time.
 """
 
 import pathlib
@@ -33,7 +33,7 @@ def test_the_types_of_all_objects_are_tried_here():
 
 
 def of_another_version(cls, *arguments):
-    """Return a type that is none of this process: numba's functions may be keyed by those."""
+    """Return a type that this process has not made: numba may look functions up by made types."""
     other = object.__new__(cls)
     vars(other).update(vars(cls(*arguments)))
     other.name = f"{cls.__name__}(0123456789abcdef)"
@@ -44,7 +44,7 @@ def of_another_version(cls, *arguments):
 @each_type
 def test_types_of_another_version_equal_none_of_this_one(cls, arguments, times):
     restored = of_another_version(cls, *arguments)
-    for _ in range(times):  # numba writes what it has read again
+    for _ in range(times):  # numba may write again what it has read from a cache
         restored = pickle.loads(pickle.dumps(restored))
     assert restored.name == f"{cls.__name__}(0123456789abcdef)"
     assert restored != cls(*arguments)

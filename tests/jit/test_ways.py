@@ -1,4 +1,4 @@
-"""A call holds its communicator in every way; caches keep no code of another version."""
+"""A call holds its object, in whatever way it got it; no code of another version is loaded."""
 
 import pytest
 from numba import njit
@@ -19,7 +19,7 @@ def test_every_kind_of_object_walks_the_ways():
 
 @pytest.mark.parametrize(("way", "kind"), some(QUICK, EACH))
 def test_a_call_holds_what_it_is_made_on_until_it_has_ended(pools, way, kind):
-    """Rank 0 looks while it waits; a rank that crashes fails the test."""
+    """Rank 0 looks whether the object is alive while a call waits; a crash fails the test, too."""
     assert pools.get("shm", 2).run(ways.walk_all, way, kind, timeout_s=200) == [{}, {}]
 
 
@@ -47,7 +47,8 @@ def test_a_function_that_takes_a_region_has_one_signature_on_all_backends_but_lo
     assert of_local not in signatures
 
 
-# The last function has no type of ours at all: what it calls has taken one from Python's memory.
+# The last function, `by_another`, takes no object of ours: the function that it calls gets a region
+# from Python's memory.
 USER = """
 import collections
 import cobre_comm
@@ -183,7 +184,8 @@ for function, *arguments in user.calls:
     print(function.__name__, function.stats.cache_hits.total())
 """
 
-# Models and jitted functions are other types in each process: numba never finds what has one.
+# A jitclass and a jitted function have other types in each process: numba never finds cached code
+# that has such a type.
 NEVER_FOUND = {"of_jitclass", "with_jitted"}
 
 

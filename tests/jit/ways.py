@@ -3,8 +3,8 @@
 A row of ``WAYS`` says how the object is held and how compiled code reads it from there; a row of
 ``KINDS`` what the object is, and what is called. Rank 0 calls in a thread. If ranks meet in the
 call, rank 0 looks while the call waits for rank 1: the object must be alive then. The object must
-be gone when the call has ended. Rank 1 meets rank 0 from Python, because one rank that compiles
-proves what two would.
+be gone when the call has ended. Rank 1 meets rank 0 from Python: that both ranks run compiled code
+would prove nothing more.
 """
 
 import collections
@@ -33,11 +33,11 @@ constant: Any = None
 class Kind(NamedTuple):
     """A kind of object that compiled code holds."""
 
-    make: Callable  # makes one; collective
-    meet: str  # a method in which all ranks meet, if any does
+    make: Callable  # makes an object; all ranks call it
+    meet: str  # the method that compiled code calls; all ranks meet in it if ``waits``
     fail: str  # a call that raises
-    waits: bool = True  # whether ranks meet
-    spoil: Callable = lambda own: None  # does to the object what lets a call raise
+    waits: bool = True  # whether ranks meet in ``meet``
+    spoil: Callable = lambda own: None  # changes the object so that ``fail`` raises
 
 
 KINDS = {
@@ -59,10 +59,10 @@ class Way(NamedTuple):
 
     hold: Callable  # returns what is passed to compiled code as `holder`, given the object
     get: str  # reads the object from there
-    pop: str = ""  # takes it out
-    replace: str = ""  # puts `other` in its place
-    drop: Callable | None = None  # does either from Python, in another thread
-    # Returns what `get` needs beside the holder, given the object's type.
+    pop: str = ""  # takes the object out of the holder
+    replace: str = ""  # puts `other` in the place of the object
+    drop: Callable | None = None  # does one of these two from Python, in another thread
+    # Returns the names that `get` needs beside `holder`, given the object's type.
     names: Callable = lambda _kind: {}
     lives_on: bool = False  # whether numba never gives the object back
     refuses: tuple[str, ...] = ()  # kinds that this way cannot hold: numba says `REFUSAL` of them
@@ -134,7 +134,7 @@ def returned(_kind):
 
 
 def by_first_class_function(kind):
-    """The function is known only when it runs."""
+    """Which of two functions gets the object is known only when the code runs."""
     signature = kind(types.ListType(kind))
     functions = tuple(njit(signature)(body) for body in (lambda h: h.pop(), lambda h: h.pop(0)))
 
@@ -207,7 +207,7 @@ WAYS = {
     "objmode": Way(in_slot, "get(holder)", names=from_objmode),
     "return value": Way(in_list, "get(holder)", names=returned),
     "first-class function": Way(in_list, "get(holder)", names=by_first_class_function),
-    # numba gives back neither what a generator has been given, nor a constant.
+    # numba never gives back an object that a generator holds, nor an object that is a constant.
     "generator": Way(lambda own: own, "get(holder)", names=exhausted, lives_on=True),
     "abandoned generator": Way(lambda own: own, "get(holder)", names=abandoned, lives_on=True),
     "global": Way(as_constant, "constant", names=from_global, lives_on=True, refuses=("region",)),
@@ -215,7 +215,7 @@ WAYS = {
         as_constant, "get(holder)", names=from_closure, lives_on=True, refuses=("region",)
     ),
 }  # fmt: skip
-# What befalls the object, as compiled code.
+# What happens to the object while compiled code holds it, and the compiled code for it.
 EVENTS = {
     "last use": "entered[0] = 1; {get}.{meet}()",
     "reassignment": "held = {get}; taken = held; held = other; entered[0] = 1; taken.{meet}()",
@@ -258,7 +258,7 @@ def walk(comm, way_name, kind_name, event):
     own, other = kind.make(comm), kind.make(comm)
     if comm.rank == 1:
         if waits:
-            comm.barrier()  # rank 0 has looked
+            comm.barrier()  # returns when rank 0 has looked whether the object is alive
             getattr(own, kind.meet)()
         return ""
     seen, numba_type, arguments = weakref.ref(own), numba.typeof(own), [way.hold(own)]
@@ -280,7 +280,7 @@ def walk(comm, way_name, kind_name, event):
         thread.start()
         while thread.is_alive() and not entered[0]:
             time.sleep(0.001)
-        time.sleep(0.02)  # it waits now, most likely
+        time.sleep(0.02)  # the call most likely waits now
         if drop is not None:
             drop()
         churn()
@@ -326,7 +326,8 @@ def half_made(comm, kind):
     made = KINDS[kind].make(comm)
     wrong = type("Sub", (type(made),), {}).__new__(type(made))
     get = from_objmode(numba.typeof(made))["get"]
-    get.compile((types.int64,))  # while the slot is empty: numba 0.61 pickles what is in it
+    # The slot has to be empty now, because numba 0.61 pickles what is in the slot.
+    get.compile((types.int64,))
     told = [str(raises(TypeError, njit(lambda held: held), wrong))]
     for given in (wrong, None):
         told.append(str(raises(TypeError, get, in_slot(given))))

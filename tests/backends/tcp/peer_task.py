@@ -10,9 +10,9 @@ PATIENCE_S = 20.0  # of a test on a busy machine
 
 
 class PeerTask:
-    """A task that runs from its making on; ``task(sock, until)`` may take ``limit_s``.
+    """Makes and runs ``task(sock, until)``, where ``until`` is ``limit_s`` from now.
 
-    It finds ``first`` in its socket when it begins.
+    When the task begins, it finds the bytes ``first`` in its socket.
     """
 
     def __init__(self, task, limit_s=PATIENCE_S, first=b""):
@@ -54,7 +54,7 @@ class PeerTask:
         self.sock.send(data)
 
     def receive(self):
-        """Let the task run until it has sent something; return those bytes."""
+        """Let the task run until it has sent something; return the bytes that it has sent."""
         until = running_s() + PATIENCE_S
         assert self._loop.run(lambda: bool(select.select([self.sock], [], [], 0)[0]), until)
         return self.sock.recv(1000)

@@ -1,4 +1,4 @@
-"""Roll calls where a rank cannot be reached, or is a call behind: none believes itself alone."""
+"""Roll calls where a rank cannot be reached, or is a call behind: no rank continues alone."""
 
 import os
 import socket
@@ -18,7 +18,7 @@ SIZE = 3
 
 @pytest.fixture
 def councils():
-    """Return the council of each rank; they live in this process."""
+    """Return the council of each rank; all these ranks are in this process."""
     listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(SIZE)]
     for listener in listeners:
         listener.setblocking(False)
@@ -32,7 +32,7 @@ def councils():
 
 
 def assemble(councils):
-    """Let councils call the roll, each in a thread, and leave; return members or the sentences."""
+    """Let each council call the roll, in a thread, and leave; return its members, or its error."""
 
     def call(council):
         try:
@@ -47,7 +47,7 @@ def assemble(councils):
 
 
 def has_open_port(council):
-    """Whether a rank could still believe that this one may come."""
+    """Tell whether the port of a rank is open; if so, others may believe that it still comes."""
     with socket.socket() as caller:
         return caller.connect_ex(council.callers.endpoints[council.rank].sockaddr) == 0
 
@@ -60,7 +60,7 @@ def test_a_port_that_the_program_has_closed_is_no_error():
 
 @pytest.fixture
 def ports_of(councils):
-    """Return whether the port of each rank is open; those that stay so are closed afterwards."""
+    """Return a function that tells which ports are open; after the test, close the open ports."""
     numbers = [council.callers.listener.fileno() for council in councils]
 
     def ask():

@@ -17,7 +17,7 @@ def meet_and_fail(rank, port):
     config = TcpConfig(
         rank=rank, size=2, port=port, token="secret",
         coordinator="127.0.0.1", bind_addr="127.0.0.1",
-        share=False,  # locks tell of the death of other processes, not of another thread
+        share=False,  # the locks of shared memory tell of the end of a process, not of a thread
     )  # fmt: skip
     with TcpBackend(config) as comm:
         comm.create_shared_region(1000)
@@ -32,7 +32,7 @@ def meet_and_fail(rank, port):
 def test_pairs_leave_nothing(comm, rounds):
     """Two ranks, which are two threads here, meet again and again."""
     with contextlib.suppress(AttributeError):  # no glibc
-        # Else each thread has an arena of the allocator, which now and then takes another MiB.
+        # Else each thread has an arena of the allocator, and an arena now and then grows by a MiB.
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
 
     def act(number):

@@ -46,7 +46,7 @@ def test_a_requeued_job_does_not_read_what_the_first_run_left():
 @pytest.mark.parametrize(
     ("environ", "has_mpi", "backend"),
     [
-        (STEP, True, "tcp"),  # srun has given MPI nothing to find its ranks by
+        (STEP, True, "tcp"),  # srun has set no variable by which MPI finds its ranks
         (STEP | {"SLURM_MPI_TYPE": "pmi2"}, True, "mpi"),
         (STEP | {"SLURM_MPI_TYPE": "pmi2"}, False, "tcp"),
         (STEP | {"PMIX_RANK": "0"}, True, "mpi"),

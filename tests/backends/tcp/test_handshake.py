@@ -44,7 +44,7 @@ FIELDS = Handshake(
     place=bytes(PLACE_BYTES),
 )
 ADMITTED = struct.pack(">I", 5) + this_process()
-SHORT_S = 0.1  # the limit of a handshake that a test lets pass
+SHORT_S = 0.1  # the limit of a handshake, where a test waits until the limit is over
 
 
 def accepting(refusal=None, limit_s=PATIENCE_S):
@@ -264,7 +264,7 @@ def test_half_a_handshake(count):
 
 
 def test_the_limit_ends_with_the_own_handshake():
-    """A rank that has proven itself waits for rank 0, which may have a long queue."""
+    """The limit holds until a rank has proven itself; rank 0, which may be busy, answers later."""
     with connecting(limit_s=SHORT_S) as peer:
         transcript = check_answer(peer)
         assert not peer.ends_within(3 * SHORT_S)

@@ -1,4 +1,4 @@
-"""Sockets take little at a time: results are still right, or errors are true."""
+"""Where sockets take only a few bytes at a time, results and errors are still right."""
 
 import contextlib
 import itertools
@@ -18,7 +18,7 @@ from cobre_comm.testing.cases.mixed import sequences
 from cobre_comm.testing.cases.raised import raises
 from cobre_comm.testing.cases.waiting import wait_until
 
-pytestmark = pytest.mark.slow  # each makes processes and waits; `make test` has the suite's own
+pytestmark = pytest.mark.slow  # each starts processes and waits; `make test` has the suite's cases
 
 DEFAULT_EAGER_BYTES = 65536
 GRID = list(itertools.product([2, 3, 4, 5], [0, 100, 4096, DEFAULT_EAGER_BYTES]))
@@ -33,7 +33,8 @@ def settings(eager_bytes):
 def tighten(comm):
     """Let sockets buffer little: the least for sending, and few bytes for receiving.
 
-    With less to receive, a full window opens only when TCP probes it, five times a second.
+    If the buffer for receiving were smaller, a full window would open only when TCP probes the
+    window, five times a second.
     """
     for sock in comm._membership.transport.links.data.values():
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
@@ -42,7 +43,7 @@ def tighten(comm):
 
 
 class Trickle:
-    """Puts a pump into every link, which passes on a few bytes at a time."""
+    """Puts a pump into every link; a pump passes on a few bytes at a time."""
 
     def __init__(self, comm, seed, pause_s=0.0):
         self._draw, self._pause_s, self._stop = random.Random(seed), pause_s, False
@@ -126,7 +127,7 @@ def test_failure_report_a_few_bytes_at_a_time(comm):
 
 @pytest.mark.ranks(2, 3, backends=["tcp-flat"], env=settings(2**26))
 def test_disagreement_about_large_payloads(comm, caller):
-    """No rank reads the rest of a payload, so no rank may wait until it is sent."""
+    """No rank reads the rest of a payload, so no rank may wait until all of its payload is sent."""
     tighten(comm)
     began = time.monotonic()
     length = 1_000_000 + (comm.rank == comm.size - 1)  # no buffer of a socket holds it
@@ -140,7 +141,8 @@ def test_disagreement_about_large_payloads(comm, caller):
 def test_interrupt_while_bytes_come(comm, caller):
     """Ctrl-C reaches rank 1 during a transfer over links so slow that bytes always come.
 
-    Another thread takes the signal, so that no system call of this one is interrupted.
+    Another thread takes the signal, so the signal interrupts no system call of the thread that
+    waits in the collective.
     """
     for operation in OPERATIONS:
         collective(comm, caller, operation)

@@ -1,6 +1,6 @@
-"""Have numba note the seconds of CPU of each compilation, in any process that loads it.
+"""Have numba note the seconds of CPU of each compilation, in any process that loads numba.
 
-numba calls `init` by an entry point, so that ranks and programs of tests need not know of it.
+numba finds `init` by an entry point and calls it: programs of tests need not import this module.
 """
 
 import os
@@ -24,7 +24,7 @@ class _Listener(event.Listener):
     def on_end(self, event):
         _thread.depth -= 1
         if _thread.depth == 0:
-            # What is kept in a cache is compiled for all tests that call it, by the first of them.
+            # Cached code is compiled by the first test that calls it, and serves all later tests.
             cache = getattr(event.data["dispatcher"], "_cache", None)
             is_shared = getattr(cache, "cache_path", None) is not None
             line = f"{time.thread_time() - _thread.began:.4f} {is_shared:d}\n".encode()

@@ -1,8 +1,9 @@
-"""Lost ranks where nodes speak over MPI, which does not tell of the death of a process.
+"""Lost ranks where nodes speak over MPI, which does not say that a process has died.
 
-The ranks of the same node see it at once and tell the other nodes; a whole node is missed at the
-timeout. Over sockets Open MPI aborts the job itself when the process at the other end has gone, and
-MPICH over UCX crashes when a query goes to one; over OFI it does not.
+The ranks of the same node see at once that a rank has died, and tell the other nodes. If all ranks
+of a node have died, the other nodes learn it at the timeout. Over sockets Open MPI itself aborts
+the job when the process at the other end has gone. MPICH over UCX crashes when a liveness query is
+sent to a process that has gone; MPICH over OFI does not.
 """
 
 import pytest
@@ -11,7 +12,7 @@ from cobre_comm.testing import run_ranks_outcomes
 from cobre_comm.testing.cases.faults import struck
 from tests.grid import EVERY_RANK_ALONE, skip_unless_here, timeout_of
 
-pytestmark = pytest.mark.slow  # each makes processes and waits; `make test` has the suite's own
+pytestmark = pytest.mark.slow  # each starts processes and waits; `make test` has the suite's cases
 
 SURVIVABLE = ["openmpi", "mpich", "mpich-net"]
 OFI = {"MPIR_CVAR_CH4_NETMOD": "ofi"}
@@ -34,6 +35,6 @@ def test_killed_beside_a_rank_of_its_node(library, victim, tmp_path):
 
 @pytest.mark.parametrize("library", SURVIVABLE)
 def test_killed_alone_on_its_node(library, tmp_path):
-    """No other rank sees the victim's process, so it is late; inside MPI it would end all ranks."""
+    """No rank sees the victim's process, so the victim is late; it ends outside MPI's functions."""
     backend = f"mpi-{library}:{EVERY_RANK_ALONE}"
     struck.check(*lose(backend, 3, "exit_at_once", 1, tmp_path, 1.0, OFI), "COBRE_MPI_TIMEOUT_SECS")

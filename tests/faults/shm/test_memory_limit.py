@@ -1,4 +1,4 @@
-"""A region above the limit of a container or batch job is refused; no rank is killed for it."""
+"""A region above the memory limit of a container or batch job is refused, and no rank is killed."""
 
 import contextlib
 import os
@@ -47,7 +47,7 @@ def test_what_groups_leave(own, files, expected, monkeypatch, tmp_path):
 
 @contextlib.contextmanager
 def group_of_memory():
-    """Make a group of the limit, below the one of this process; give its folder."""
+    """Make a control group that has the limit, below the group of this process; give its folder."""
     name = f"cobre-{secrets.token_hex(6)}"
     for parent in cgroups.groups("memory"):
         folder = parent / name
@@ -62,13 +62,13 @@ def group_of_memory():
                 yield folder
                 return
         finally:
-            with contextlib.suppress(OSError):  # its processes have ended, perhaps just now
+            with contextlib.suppress(OSError):  # a process of the group may be just about to end
                 folder.rmdir()
     pytest.skip("no group of memory can be made here")
 
 
 def exceed(_, folder):
-    """Ask for more than the group may have, in all ranks of it, and then for less."""
+    """In all ranks of the group, ask for more memory than it may have, and then for less."""
     pathlib.Path(folder, "cgroup.procs").write_text(str(os.getpid()))
     with create_communicator() as comm:
         with pytest.raises(AllocationFailed) as failed:

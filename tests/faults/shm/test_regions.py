@@ -62,7 +62,7 @@ def make_region(comm, way):
 
 
 def killed_at(comm, way, victim, moment):
-    """Kill one rank at its n-th call while it makes a region; return lost ranks, or calls."""
+    """Kill one rank at its n-th call while it makes a region; return lost ranks, or its calls."""
     with struck_at(moment if comm.rank == victim else None, signal.SIGKILL) as calls:
         try:
             make_region(comm, way)
@@ -72,7 +72,7 @@ def killed_at(comm, way, victim, moment):
 
 
 def kills(way, moments):
-    """Kill each of two ranks throughout the making of a region, of which nothing is left."""
+    """Kill each of two ranks at many moments of the making of a region; no file may be left."""
     for victim in (0, 1):
         calls = ranks(2, killed_at, way, victim, 0)[victim]
         assert calls > 40, calls
@@ -86,7 +86,7 @@ def kills(way, moments):
 def interrupted_at(comm, victim, moment):
     """Interrupt one rank at its n-th call while it makes a region; return the calls.
 
-    Both ranks go on with a barrier: a rank that has given up does not enter it.
+    Then both ranks call a barrier, which is an error for a rank that has given up.
     """
     made = 0
     with struck_at(moment if comm.rank == victim else None, signal.SIGINT) as calls:
@@ -101,11 +101,11 @@ def interrupted_at(comm, victim, moment):
 
 
 def interrupts():
-    """Interrupt each of two ranks throughout the making of a region; the other is told."""
+    """Interrupt each of two ranks at many moments of the making of a region; the other is told."""
     for victim in (0, 1):
         calls = ranks(2, interrupted_at, victim, 0)[victim]
         assert calls > 40, calls
-        # Before are the checks of the arguments; after, all ranks have it.
+        # At earlier calls the arguments are checked; at later calls all ranks have the region.
         moments = range(calls // 4, calls - 10, 7)
         for moment in moments:
             outcomes = ranks(2, interrupted_at, victim, moment)
@@ -116,7 +116,7 @@ def interrupts():
 
 
 def fails_on(comm, way, victim, fault):
-    """Let one rank fail to make a region; return this rank's error, after which all go on."""
+    """Let one rank fail to make a region; all ranks continue. Return the error of this rank."""
     with FAULTS[fault]() if comm.rank == victim else contextlib.nullcontext():
         caught = met(make_region, comm, way)
     four_in_a_row(comm, "python")
@@ -130,7 +130,7 @@ def no_addresses():
 
 @contextlib.contextmanager
 def no_permission():
-    """Have a rank go on as if it had no permission to open or make the files of a region."""
+    """Let a rank fail as if it had no permission to open or make the files of a region."""
     refuse, segments = mock.Mock(side_effect=PermissionError(13, "denied")), nameless.segments
     with (
         mock.patch.object(os, "open", refuse),
@@ -148,7 +148,7 @@ FAULTS = {
 
 
 def failures():
-    """Each rank fails in each way: all ranks get the same error, and go on."""
+    """A rank fails in each way in turn: all ranks get the same error, and continue."""
     for fault in FAULTS:
         for victim in (0, 2):
             for way in ("handed over", "by name"):
@@ -161,7 +161,7 @@ def failures():
 
 
 def other_user():
-    """Ranks refuse another user's file, and share regions without a look at others' descriptors."""
+    """Ranks refuse another user's file, and share regions where they cannot see descriptors."""
     owner, user = OTHER_USERS
     path = SHM_FOLDER / "squatted"
     path.touch(0o600)
@@ -177,20 +177,20 @@ def other_user():
         assert isinstance(error, InitializationFailed), error
         assert f"uid {owner}" in str(error), error
     path.unlink()
-    # A process that has changed its user shows its descriptors to nobody.
+    # A process that has changed its user does not let others see its descriptors.
     found = outcome(*fork(as_user, lambda: ranks(2, make_by_name)))
     assert found == [[1, 2]] * 2, found
     assert not any(SHM_FOLDER.iterdir())
 
 
 def other_pid_namespace():
-    """Rank 0 is process 1 of another PID namespace; rank 1 knows another process by that number."""
+    """Rank 0 is process 1 of another PID namespace; to rank 1 process 1 is another process."""
     libc = ctypes.CDLL(None, use_errno=True)
 
     def before(rank):
         if rank == 0 and libc.unshare(CLONE_NEWPID):
             raise OSError(ctypes.get_errno(), "unshare")
-        if rank == 1:  # back to where this process itself has stayed
+        if rank == 1:  # back to the namespace of this process, in which rank 1 is to begin
             with open("/proc/self/ns/pid") as own:  # noqa: PTH123
                 assert libc.setns(own.fileno(), CLONE_NEWPID) == 0
 
@@ -199,7 +199,7 @@ def other_pid_namespace():
 
 
 def make_by_name(comm):
-    """Make a region, which ranks have to hand over by name."""
+    """Make a region, and check that ranks hand it over by name."""
     ways = []
     by_name = nameless._share_by_name
     nameless._share_by_name = lambda *args: ways.append("by name") or by_name(*args)
@@ -217,7 +217,7 @@ def with_kernels(act, *args):
 
 
 def throughout(act):
-    """Mark what starts hundreds of pairs of ranks."""
+    """Mark an act that starts hundreds of pairs of ranks as slow."""
     return pytest.param(act, marks=[pytest.mark.slow, pytest.mark.timeout(900)], id=act)
 
 

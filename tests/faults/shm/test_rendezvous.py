@@ -71,7 +71,7 @@ def test_stale_segment_is_replaced(comm):
         elif own_rank() == 0:
             make_segment(magic=control.UNFINISHED if kind == "unfinished" else control.MAGIC)
         else:
-            time.sleep(0.1)  # the others may well meet the stale one first
+            time.sleep(0.1)  # rank 0 makes the stale segment; this rank may find it before it goes
         assert meet(PATIENCE_S) == 3.0
 
 
@@ -176,12 +176,12 @@ def test_duplicate_rank(comm):
     if process == 2:
         time.sleep(0.7)
         is_refused("rank 1", "already attached", "COBRE_SHM_RANK", limit_s=9.0)
-    else:  # the leader gives up first, as in the tests below
+    else:  # rank 0 gives up first, as in the tests below
         is_refused("2" if process == 0 else "rank 0", limit_s=9.0 if process else 3.0)
 
 
 def one_rank_is_missing(absent, limit_s, words):
-    """The leader gives up first, because a follower that gives up before counts as ended."""
+    """Rank 0 gives up first: a follower that gave up before would count as one that has ended."""
     if own_rank() != absent:
         is_refused(*words[own_rank()], limit_s=limit_s * (1 + 3 * own_rank()))
 
@@ -220,7 +220,8 @@ def test_follower_dies_while_another_waits(comm):
 @ranks(3, killed=1)
 def test_leader_dies_while_a_follower_waits(comm):
     dies_when_attached(0, 1, 2, "rank 0", "ended")
-    if own_rank() == 1:  # before all have attached the name is there; the next job would replace it
+    # Rank 0 removes the name only when all have attached. A later job would replace this segment.
+    if own_rank() == 1:
         segment().unlink()
 
 
@@ -244,7 +245,7 @@ def test_segment_is_private_reserved_and_nameless_once_started(comm, monkeypatch
 
 @ranks(2)
 def test_a_rank_that_cannot_take_its_pages_is_missing(comm, monkeypatch):
-    """It says why; without a launcher the other waits for it as for any other."""
+    """The rank says why it ends; without a launcher the other waits for it as for any rank."""
 
     def refuse(fd, start, count):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -267,7 +268,7 @@ def test_leader_dies_while_it_splits(comm):
 
 @ranks(2)
 def test_two_ranks_0_find_the_same_stale_segment(comm, tmp_path):
-    """The second rank 0 must not make a segment that the first then removes as the stale one."""
+    """The second rank 0 must not make a segment that the first then removes as if it were stale."""
     judged, tried, process = tmp_path / "judged", tmp_path / "tried", own_rank()
     os.environ["COBRE_SHM_RANK"] = "0"
     if process == 1:

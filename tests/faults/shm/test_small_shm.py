@@ -1,4 +1,4 @@
-"""A container's /dev/shm has 64 MiB, or next to nothing; ranks never meet a bus error."""
+"""In a container with 64 MiB or next to nothing of /dev/shm, ranks never get a bus error."""
 
 import os
 from functools import partial
@@ -38,7 +38,7 @@ def any_size(_):
             assert region.as_slice()[: comm.size].tolist() == [r + 1 for r in range(comm.size)]
         del region
         regions.too_large(comm, "python", 10 * 2**20)
-        for _ in range(3):  # what is given back can be had again
+        for _ in range(3):  # memory that is given back is available again
             half = comm.create_shared_region(20 * 2**20, np.uint8)
             half.block(0, half.count)[comm.rank :: comm.size] = 1
             half.fence()
@@ -55,7 +55,7 @@ def test_default_container(ranks):
 
 
 def hardly_any(_):
-    rendezvous.START_TIMEOUT_S = 10.0  # without a minute's patience for a rank 0 that has failed
+    rendezvous.START_TIMEOUT_S = 10.0  # else ranks wait a minute for a rank 0 that has failed
     os.environ["COBRE_SHM_TIMEOUT_SECS"] = "10"
     with create_communicator() as comm:
         allgatherv.gather_equal(comm, "python", "f8", 50_000)
@@ -84,7 +84,7 @@ def starts(_):
 
 @pytest.mark.parametrize("backend", ["mpi-openmpi", "tcp"])
 def test_a_rank_is_named_once(backend):
-    """Ranks of a node agree on who is at fault, and then all ranks do."""
+    """First the ranks of a node agree on the rank at fault, then all ranks; they name it once."""
     env = {f"COBRE_{name}_BUFFER_BYTES": str(2**26) for name in ("SHM", "TCP")}
     start = partial(forked.ranks, connect=False, env=env, timeout_s=60)
     outcomes = in_private_shm("1m", start, backend, 2, starts)

@@ -1,4 +1,4 @@
-"""Connections to the port of a job; the wire format is written down here once more."""
+"""Connections to the port of a job; the wire format stands here a second time, apart from ours."""
 
 import contextlib
 import hashlib
@@ -33,7 +33,7 @@ FIELDS = {
     "place": own_sources().place,
     "nonce": bytes(32),
 }
-PAUSE_S = 0.001  # between visits: perhaps no process listens any more
+PAUSE_S = 0.001  # between visits, because a visit ends at once if no process listens
 HANDSHAKE_BYTES = 5 + struct.calcsize(FIELDS_FORMAT) + 32
 
 
@@ -60,7 +60,7 @@ class Client:
             try:
                 self.sock = socket.create_connection((host, port), limit_s)
                 break
-            except ConnectionRefusedError:  # a rank 0 that was just started
+            except ConnectionRefusedError:  # a rank 0 that was just started does not yet listen
                 if not patient or time.monotonic() > deadline:
                     raise
                 time.sleep(0.01)
@@ -108,7 +108,7 @@ class Client:
 
 
 class Visitor:
-    """Connects to a job over and over, in a thread, and behaves in some way."""
+    """Connects to a job over and over, in a thread; ``behave`` is called with each connection."""
 
     def __init__(self, port, behave, limit_s=20.0):
         self._port, self._behave, self._limit_s = port, behave, limit_s
@@ -142,7 +142,7 @@ def refusal(answer):
 
 
 def listening():
-    """Return address and port, as digits, of each listening socket, by its name in /proc."""
+    """Return, by its name in /proc, address and port of each listening socket, as digits."""
     found = {}
     for path in map(pathlib.Path, ("/proc/net/tcp", "/proc/net/tcp6")):
         for line in path.read_text().splitlines()[1:] if path.exists() else []:

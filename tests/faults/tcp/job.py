@@ -1,4 +1,4 @@
-"""Ranks of the tcp backend as threads of one process, which make their links and no more."""
+"""Ranks of the tcp backend as threads of one process: they make their links, and nothing else."""
 
 import contextlib
 import os
@@ -147,7 +147,7 @@ def check_greetings(links, rank):
         assert greeting == bytes([peer, rank, purpose]), (rank, peer, purpose, greeting)
         sock.setblocking(False)
         with contextlib.suppress(BlockingIOError):
-            assert sock.recv(1) == b""  # the other side may have closed it by now
+            assert sock.recv(1) == b""  # no data: the other side may have closed the link by now
 
 
 def check_job(job):

@@ -56,7 +56,7 @@ def test_missing_worker_is_named(new_job):
 
 
 def test_early_worker_waits_until_rank_0_gives_up(new_job, monkeypatch):
-    """A worker's limit begins anew when it attaches, and rank 0 knows the missing ranks."""
+    """A worker's limit begins anew when it attaches: so it lasts until rank 0 names the missing."""
     monkeypatch.setattr(connector, "LONGEST_PAUSE_S", 0.05)
     job = new_job(3, connect_timeout_ms=2 * SHORT_MS).start(1)
     time.sleep(SHORT_S / 2)
@@ -275,7 +275,7 @@ def be_without_dev_shm():
 
 @on_forks(3, "tcp", connect=False)
 def test_the_limit_holds_again_once_all_ranks_have_compiled(comm, tmp_path):
-    """The ranks find that they share nothing, and compile; then one is late."""
+    """The ranks find that they share no memory, and compile; after that one rank is late."""
     be_without_dev_shm()
     struck_while_they_find_their_nodes(tmp_path, "name_nodes", "late", 1)
 

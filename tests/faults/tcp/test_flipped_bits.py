@@ -18,13 +18,13 @@ from tests.faults.tcp.job import LOOPBACK, SHORT_MS
 from tests.grid import slow
 
 TO_WORKER, TO_RANK_0 = 0, 1
-LIMIT_S = 60.0  # for a meeting that takes SHORT_MS, and the handshake's 5 s, on a busy machine
+LIMIT_S = 60.0  # of a meeting: on an idle machine it takes SHORT_MS and a handshake's 5 s
 
 
 class Proxy:
-    """Stands before a port, and flips a bit of what goes one way through the first link it makes.
+    """Stands before a port, and flips one bit that its first link carries in one direction.
 
-    ``sent`` counts the bytes that this link has carried each way.
+    ``sent`` counts the bytes that this link has carried in each direction.
     """
 
     def __init__(self, port, way=TO_WORKER, bit=-1):
@@ -64,7 +64,7 @@ class Proxy:
         worker, _ = self.listener.accept()
         try:
             rank_0 = socket.create_connection((LOOPBACK, self.port_behind))
-        except OSError:  # it does not listen yet, or has given up
+        except OSError:  # rank 0 does not listen yet, or has given up
             worker.close()
             return []
         return [(rank_0, worker, is_first, TO_WORKER), (worker, rank_0, is_first, TO_RANK_0)]
@@ -87,7 +87,7 @@ class Proxy:
 
 
 def meet_and_agree(config, listener=None):
-    """Take a tcp communicator's steps up to its start; return the agreed results."""
+    """Do what the constructor of a communicator does until the start; return the agreed results."""
     with meet(config, listener) as participant:
         order = find_nodes(participant, config.share, config.pretend_nodes)
         problem = first_problem(participant, "this rank has none" if config.rank else "")
@@ -99,7 +99,7 @@ def meet_and_agree(config, listener=None):
 
 @pytest.fixture
 def meeting(new_job, monkeypatch):
-    """Return a function that lets two ranks meet: their results, and the bytes each way."""
+    """Return a function that lets two ranks meet, and returns results and numbers of bytes."""
     monkeypatch.setattr(jobs, "rendezvous", meet_and_agree)
     monkeypatch.setattr(jobs, "greet", lambda agreed, rank: None)
 
@@ -124,7 +124,7 @@ def check_agreed(result):
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("every", [61, slow(1)])
 def test_a_flipped_bit_ends_the_start_or_changes_nothing(meeting, every):
-    """Bit n % 8 of each n-th byte is flipped: no other error, no hang, no other data."""
+    """Bit n % 8 of byte n is flipped: ranks meet as ever, or get the error of a failed start."""
     results, sent = meeting()
     for rank in range(2):
         check_agreed(results[rank])

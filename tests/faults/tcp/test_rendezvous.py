@@ -113,7 +113,7 @@ def test_every_address_of_a_name(new_job, monkeypatch, bind_addr):
 
 @pytest.mark.parametrize("near", [1, 2, 3])
 def test_worker_beside_rank_0_and_workers_elsewhere(new_job, near):
-    # Rank 0 sees one worker at a loopback address, which means nothing to the others.
+    # Rank 0 sees one worker at a loopback address, at which the other workers cannot reach it.
     job = new_job(4, coordinator=own_address(), bind_addr="0.0.0.0").start(0)
     for rank in (1, 2, 3):
         job.start(rank, **({"coordinator": "127.0.0.1"} if rank == near else {}))
@@ -134,7 +134,7 @@ def test_link_local_addresses_have_a_scope(new_job):
 
 
 def listening_sockets():
-    """Return the listening sockets of this process, and the ones that listen at every address."""
+    """Return the listening sockets of this process, and which of them listen at every address."""
     where = listening()
     found = open_sockets() & {*where}
     return found, {name for name in found if {*where[name][0]} == {"0"}}
@@ -165,7 +165,7 @@ def test_rank_0_comes_last(new_job, limit_ms):
 def test_rank_0_speaks_for_the_ranks_that_have_found_it(
     new_job, ranks, speakers, monkeypatch, caplog
 ):
-    """A rank never comes: rank 0 says so once, for all that are attached to it."""
+    """If a rank is missing, rank 0 logs it for all attached ranks; without rank 0 each logs it."""
     monkeypatch.setattr(participant, "LOG_WAIT_AFTER_S", SHORT_MS / 1000 / 3)
     results = new_job(4, connect_timeout_ms=2 * SHORT_MS).start(*ranks).wait()
     for rank in ranks:
@@ -189,7 +189,7 @@ def test_64_ranks(new_job):
 
 @on_forks(8, "tcp:0,0,0,0,1,1,1,1", connect=False)
 def test_descriptors_are_reserved_for_links_that_are_used(comm):
-    """Eight ranks on two nodes have 8 links at rank 0, and 2 at the other leader: not 2 each."""
+    """Of eight ranks on two nodes, rank 0 has 8 links, the other leader 2: not 2 to each rank."""
     room = len(list(pathlib.Path("/dev/fd").iterdir())) + SPARE_DESCRIPTORS + 14
     resource.setrlimit(resource.RLIMIT_NOFILE, (room, room))
     with create_communicator() as made:

@@ -75,7 +75,7 @@ def test_crowd_when_descriptors_are_few(tmp_path, free_port):
 
 
 def test_no_descriptor_left(new_job, caplog, monkeypatch):
-    # The limit is checked beforehand, but the whole system has one too.
+    # A rank checks its own limit beforehand, but the whole system has a limit too.
     failures = [errno.EMFILE, errno.ENFILE, errno.ECONNABORTED] * 3
 
     class Listener(socket.socket):
@@ -152,7 +152,7 @@ def test_visitors_are_dropped_and_the_job_starts(new_job, caplog, behave, words)
             visitor = stack.enter_context(Visitor(job.port, behave))
             assert visitor.visited.wait(LIMIT_S)
         wait_until(lambda: words in caplog.text)
-        check_job(job.start(2))  # while visitors are there, those that stay without a word too
+        check_job(job.start(2))  # while visitors are there, also visitors that send nothing
     lines = [line for line in caplog.text.splitlines() if "dropped a connection" in line]
     assert len(lines) == len(set(lines)) <= 3
     assert words in caplog.text
@@ -189,6 +189,6 @@ def test_the_oldest_of_the_crowd_gives_way(new_job, monkeypatch):
         crowd[0].closed()
         crowd[10].closed()
         alone.sock.settimeout(0.1)
-        with pytest.raises(TimeoutError):  # it is still welcome
+        with pytest.raises(TimeoutError):  # rank 0 has not closed this connection
             alone.closed()
         check_job(job.start(1))

@@ -98,7 +98,7 @@ def usual_of(tests, cost):
 
 
 def kept_of(tests, cost, usual):
-    """Of the tests of a promise, return those that are usual because they keep the promise."""
+    """Return those tests of a promise that are usual because they keep the promise."""
     rows, kinds = defaultdict(list), defaultdict(list)
     for item in filter(is_short, tests):
         rows[item.nodeid.partition("[")[0], kind(item)].append(item)

@@ -38,7 +38,7 @@ def install(backend: type, slow_path: Callable[..., None]) -> int:
     serves the call or raises.
     """
     if not layout_is_known():
-        return 0  # the Python methods do it all
+        return 0  # the Python methods serve all calls
     _install_methods(backend)
     return int(_python_words(slow_path).ctypes.data)
 
@@ -71,6 +71,6 @@ def _python_words(slow_path: Callable[..., None]) -> NDArray[np.int64]:
 
 
 def _names(*names: str) -> int:
-    """Return the address of the addresses that these names have in compiled calls of Python."""
+    """Return the address of a table of these names as interned strings, as calls pass keywords."""
     words = kept(np.array([id(kept(sys.intern(name))) for name in names]))
     return int(words.ctypes.data)

@@ -25,7 +25,7 @@ _libc.signal.restype = ctypes.c_void_p
 
 
 class StopSignals:
-    """The signals that communicators have taken, and their actions before."""
+    """The signals that communicators have taken, and the actions that the signals had before."""
 
     def __init__(self) -> None:
         self._words = STOP_FLAG.array()
@@ -33,7 +33,7 @@ class StopSignals:
         self._requested: int = STOP_FLAG.of(self._words).requested
         self._takers: Counter[int] = Counter()
         self._before: dict[int, Any] = {}
-        self._lock = threading.RLock()  # the collector may close a communicator in the midst
+        self._lock = threading.RLock()  # its holder may collect garbage, which may close another
 
     def take(self, numbers: Iterable[int]) -> Callable[[], None]:
         """Let signals set the flag; return an idempotent function that gives them back."""
@@ -60,7 +60,7 @@ class StopSignals:
         self._takers[number] = max(0, takers - 1)
         if takers == 1:
             before = self._before.pop(number)
-            if _handler_in(_action_of(number)) == self._handler:  # nobody has taken it since
+            if _handler_in(_action_of(number)) == self._handler:  # nobody has replaced our handler
                 _libc.sigaction(number, before, None)
 
     def in_child(self) -> None:

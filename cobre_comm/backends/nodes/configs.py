@@ -26,7 +26,7 @@ def with_staging_buffer(config: Config, order: NodeOrder) -> Config:
 def within_node(config: TcpConfig | MpiConfig, rank: int, size: int) -> ShmConfig:
     """Return the ``ShmConfig`` of a rank among the ranks of its node."""
     return ShmConfig(
-        name="/node",  # for messages; the segment has none
+        name="/node",  # for messages; the segment has no name
         rank=rank,
         size=size,
         timeout_s=config.timeout_s,

@@ -1,4 +1,4 @@
-"""How many ranks of each node lead it: by the cable, the cores, and the ranks that there are."""
+"""How many ranks of each node lead it: the cable, the cores and the number of ranks decide."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cobre_comm.backends.nodes.node_order import NodeOrder
 from cobre_comm.system.cores import have_cores
 
 LEADER_MBPS = 20_000  # what one leader moves in each direction: 2.5 GB/s (docs/design/scale.md)
-MOST_LANES = 8  # chosen; a user may want more
+MOST_LANES = 8  # when this file chooses; a user may ask for more
 INTERFACES = Path("/sys/class/net")
 
 

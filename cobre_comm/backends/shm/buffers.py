@@ -30,9 +30,9 @@ def choose_buffer_bytes(config: ShmConfig) -> int:
 def choose_cast_bytes(config: ShmConfig, buffer_bytes: int) -> int:
     """Return the bytes that a step of a broadcast moves: whole slots.
 
-    Among many ranks a slot is small, and a step takes long where they share cores. But only the
-    root sends, so it fills the slots of other ranks too. Two ranks exchange their slots, and
-    neither has a second one.
+    With many ranks a slot is small, and a step takes long if ranks share cores. But in a broadcast
+    only the root sends, so the root fills the slots of other ranks too. Two ranks exchange their
+    slots in every step, so a step of two ranks moves one slot.
     """
     chunk: int = control.chunk_bytes(buffer_bytes)
     has_cores = have_cores(config.size, config.spin_us)

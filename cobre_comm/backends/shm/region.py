@@ -46,7 +46,7 @@ def map_region(
         return np.zeros(shape, dtype=dtype)
     row_bytes = nbytes // shape[0]
     own_bytes = range(own.start * row_bytes, own.stop * row_bytes)
-    # All nodes agree on one number; the ranks of their leaders, added to it, tell regions apart.
+    # All nodes agree on one number. Each node adds the rank of its leader: regions are told apart.
     number = group.agree(draw_number()) + leader
 
     def list_it(segment: Segment) -> None:

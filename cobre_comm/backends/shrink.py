@@ -76,7 +76,7 @@ class Council(Group):
 
     @abc.abstractmethod
     def _call_roll(self, row: bytes) -> Roll:
-        """Answer call ``self.call`` with a row; return the decided roll, which all survivors get."""
+        """Answer call ``self.call`` with a row; return the decided roll, the same for all."""
 
     def leave(self) -> None:  # a council of one has nothing to close
         """Answer no call any more, so that nobody waits for this rank."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-# The file that mpi4py's extension for each ABI asks the loader of Linux for.
+# By ABI: the library file that mpi4py's extension asks the loader of Linux for.
 FILES = {"mpich": "libmpi.so.12", "impi": "libmpi.so.12", "openmpi": "libmpi.so.40"}
 
 

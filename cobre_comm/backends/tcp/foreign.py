@@ -70,13 +70,13 @@ def _step(environ: Mapping[str, str]) -> ForeignJob:
         rank=environ["SLURM_PROCID"],
         size=environ["SLURM_STEP_NUM_TASKS"],
         coordinator=first_host(environ["SLURM_STEP_NODELIST"]),
-        port=_port(int(job) * 61 + int(step)),  # apart for the steps of a job, and for neighbours
+        port=_port(int(job) * 61 + int(step)),  # differs for steps of a job, and for adjacent jobs
         has_pmi=environ.get("SLURM_MPI_TYPE", "none") != "none" or "PMIX_RANK" in environ,
     )
 
 
 def _torch(environ: Mapping[str, str]) -> ForeignJob:
-    """Return a job of torchrun. ``MASTER_PORT`` is in use by torchrun's own store."""
+    """Return a job of torchrun, at a port of its own: torchrun's store uses ``MASTER_PORT``."""
     host, port = environ["MASTER_ADDR"], environ["MASTER_PORT"]
     run = environ.get("TORCHELASTIC_RUN_ID", "")
     words = ("torch", host, port, run, environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
@@ -120,6 +120,6 @@ def configured(environ: Mapping[str, str]) -> TcpConfig:
             f"know; set it before {launcher}, on every machine where you start it to the same: "
             "export COBRE_TCP_TOKEN=$(openssl rand -hex 32)",
         )
-    # One secret may serve several steps at a time, and no rank may meet those of another step.
+    # One secret may serve several steps at a time, and no rank may meet ranks of another step.
     token = hmac.new(config.token.encode(), job.name.encode(), "sha256").hexdigest()
     return replace(config, token=token)

@@ -1,4 +1,4 @@
-"""The exceptions: each keeps its facts as fields and makes its sentence from them."""
+"""The exceptions: each keeps facts as fields, and makes its sentence from these fields."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ ALIGNMENT = 64  # arrays inside an object begin at multiples of it
 
 
 class _Packed(NamedTuple):
-    """An object as bytes: its pickle, then its buffers; or the reason why it has none."""
+    """An object as bytes: its pickle, then its buffers; or why it cannot be pickled, as text."""
 
     parts: list[Bytes]
     problem: bool
@@ -63,7 +63,7 @@ def broadcast(comm: Communicator, obj: Any, root: int = 0) -> Any:
     Returns
     -------
     object
-        On the root ``obj`` itself, on the others a copy.
+        On the root ``obj`` itself, on other ranks a copy.
 
     Raises
     ------

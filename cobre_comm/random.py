@@ -136,7 +136,8 @@ def uniform(key: Key, i: Int | Indices) -> float | NDArray[np.float64]:
     Raises
     ------
     TypeError
-        If ``key`` is no key, or ``i`` is neither an integer nor an array of them that fit int64.
+        If ``key`` is no key, or if ``i`` is neither an integer nor an array of integers that fit
+        int64.
     ValueError
         If ``i`` does not fit 64 bits.
 

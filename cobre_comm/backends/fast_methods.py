@@ -1,7 +1,7 @@
 """Methods of communicators in compiled code, set on the class of a backend.
 
-Each method is a method descriptor, as those of a class written in C, and replaces the Python method
-of the same name. The Python method still serves unusual arguments, by
+Each method is a method descriptor, like the methods of a class written in C, and replaces the
+Python method of the same name. The Python method still serves unusual arguments, by
 ``kernel_backend.serve_slowly``. ``fast_path.py`` of the kernels has the compiled functions.
 """
 

@@ -75,7 +75,7 @@ class Journals:
     def move_to(self, segment: object, first: int, names: Sequence[int]) -> None:
         """Continue in the segment of a node, which has a journal for each of its ranks.
 
-        ``segment`` keeps the journals mapped, and ``first`` is the address of the first of them.
+        ``segment`` keeps the journals mapped, and ``first`` is the address of the first journal.
         ``names`` are the numbers of the node's ranks in the communicator.
         """
         for index, name in enumerate(names):

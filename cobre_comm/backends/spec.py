@@ -65,7 +65,7 @@ class BackendSpec:
     timeout_variable : str
         The variable that raises the longest wait of a collective.
     auto_variables : tuple of str
-        ``auto`` takes this backend if one of them is set, and it is available.
+        ``auto`` takes this backend if one of these is set, and if the backend is available.
     rank_variables : mapping
         The variables by which a launcher tells a rank of a job where to meet, and functions of job
         and rank that return their values.

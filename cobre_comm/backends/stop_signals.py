@@ -18,7 +18,7 @@ from cobre_kernels.collective.stop import STOP_FLAG, handle_signal_kernel, stop_
 from cobre_kernels.machine.compiled import NOTHING_IS_COMPILED
 from cobre_kernels.machine.record import poke_now
 
-ACTION_BYTES = 512  # more than any struct sigaction; the handler comes first in it
+ACTION_BYTES = 512  # more than any struct sigaction, which begins with the handler
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
 _libc.signal.restype = ctypes.c_void_p

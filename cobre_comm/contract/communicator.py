@@ -609,7 +609,7 @@ class Communicator(Closing, SharedMemoryProvider):
     def layout(self, n: int, width: int = 1) -> tuple[Table, Table]:
         """Return counts and displacements of the shares of all ranks, as ``allgatherv`` takes them.
 
-        The shares are those of :meth:`block`. This is no collective.
+        The shares are those of :meth:`block`. Not a collective.
 
         Parameters
         ----------
@@ -790,12 +790,12 @@ class Communicator(Closing, SharedMemoryProvider):
         """
 
     def shrink(self) -> Communicator:
-        """Make a communicator of the survivors of a loss; all survivors call this. Python only.
+        """Make a communicator of the survivors of a loss; collective of these. Python only.
 
-        A rank calls this after it has got :class:`CollectiveFailed`; a rank that has not got it yet
-        may call this too. The new communicator is of the same backend, and has the survivors in
-        their old order. A rank that dies meanwhile is left out as well. Either all survivors get a
-        communicator of the same ranks, or all get an error.
+        All survivors call this, each after it has got :class:`CollectiveFailed`; a rank that has
+        not got it yet may call this too. The new communicator is of the same backend, and has the
+        survivors in their old order. A rank that dies meanwhile is left out as well. Either all
+        survivors get a communicator of the same ranks, or all get an error.
 
         This communicator stays broken. No item of its works can be claimed any more, and none of
         its regions can be fenced, but its regions stay readable. So copy finished results into

@@ -37,7 +37,7 @@ from cobre_comm.contract.work import Work
 COMM_TYPE = RecordType(COMM.name)
 STATE_TYPE = RecordType(REGION_STATE.name)
 WORK_TYPE = RecordType(WORK.name)
-_by_name: dict[str, type[ObjectType]] = {}  # by the name that a pickle has
+_by_name: dict[str, type[ObjectType]] = {}  # by the name of the class, which stands in pickles
 
 name_functions()  # a pickle of compiled code imports this file before its code is linked
 
@@ -96,7 +96,7 @@ class HeldField(NamedTuple):
 
     name: str  # by which compiled code reads the field
     path: str  # the attribute of the Python object that has the value, or the record's address
-    numba_type: Any = None  # by default an attribute of that name of the object's type
+    numba_type: Any = None  # if None, the object's type has an attribute ``name`` with it
 
 
 class ObjectType(types.Type):  # type: ignore[misc]  # numba is untyped
@@ -120,7 +120,7 @@ class ObjectType(types.Type):  # type: ignore[misc]  # numba is untyped
     no_sequence: ClassVar[tuple[str, str] | None] = None
     # By name of an attribute or method: whether it is a collective; filled by ``attributes``.
     members: ClassVar[dict[str, bool]]
-    # Methods, beside collectives, that threads of ``prange`` must not call; ``attributes`` fills it.
+    # Further methods that threads of ``prange`` must not call; filled by ``attributes`` too.
     of_one_thread: ClassVar[set[str]]
     lent: ClassVar[type[Borrowed]]  # the class of the type that an object has in its own methods
     synchronises = True  # whether collectives wait for other ranks

@@ -29,7 +29,7 @@ def with_lanes(group: Group, order: NodeOrder, wanted: int | None) -> NodeOrder:
 def _chosen(ranks: int) -> int:
     """Return how many leaders fill the cable of this machine, which has so many ranks."""
     if not have_cores(ranks):
-        return 1  # they would take each other's cores
+        return 1  # several leaders would take each other's cores
     return min(max(-(-cable_mbps() // LEADER_MBPS), 1), MOST_LANES)
 
 

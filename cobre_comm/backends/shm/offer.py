@@ -40,7 +40,7 @@ class Offer(NamedTuple):
 
     domain: int = 0
     pid: int = BY_NAME
-    number: int = 0  # of its descriptor in that process
+    number: int = 0  # of the file's descriptor in that process
     device: int = 0
     inode: int = 0
     word: bytes = bytes(WORD_BYTES)

@@ -43,7 +43,7 @@ class Callers(NamedTuple):
 
     def close(self) -> None:
         """Close this rank's port."""
-        with contextlib.suppress(OSError):  # the program has closed it behind our back
+        with contextlib.suppress(OSError):  # the program has closed this socket itself
             self.listener.close()
 
 
@@ -71,7 +71,7 @@ def call(endpoint: Endpoint) -> Task[socket.socket]:
                 raise
             if running_s() >= until or error.errno in _NO_ANSWER:
                 raise Unreachable from None
-        # The rank has ended while it was called: the next call is refused.
+        # The rank has ended during this attempt to connect: the next attempt is refused.
         yield from pause(AGAIN_S)
 
 

@@ -160,7 +160,7 @@ class TcpCouncil(Survivors):
             yield from self._find_out_about(chair)
 
     def _link_to(self, chair: int) -> Task[socket.socket]:
-        """Return a link to a chair, which answers as soon as it calls shrink itself."""
+        """Return a link to a chair, which answers as soon as the chair itself calls shrink."""
         own = introduce(self.rank, self.size, tags.COUNCIL, chair)
         sock = yield from ports.call(self.callers.endpoints[chair])
         try:

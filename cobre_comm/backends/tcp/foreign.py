@@ -28,7 +28,7 @@ _TORCH = ("RANK", "MASTER_ADDR", "MASTER_PORT")
 class ForeignJob(NamedTuple):
     """The facts that another launcher has told this process."""
 
-    name: str  # of the job: the same on all its ranks, and on no other's
+    name: str  # of the job: the same on all its ranks, and of no other job
     rank: str
     size: str
     coordinator: str  # the machine of rank 0

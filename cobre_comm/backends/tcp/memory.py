@@ -37,7 +37,7 @@ VERBS = Verbs(
 
 
 class SocketTransport:
-    """Sockets as a transport: the links of a leader to the other leaders. A follower has none.
+    """Sockets as a transport: the links of a leader to other leaders. A follower has no links.
 
     ``half_bytes`` is the size of half a staging buffer, on every node.
     """

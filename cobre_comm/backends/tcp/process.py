@@ -54,7 +54,7 @@ def pid_of(identity: bytes) -> int:
 
 
 def watch(identity: bytes) -> int | None:
-    """Return a descriptor that is readable when a process has ended; None if it cannot be had."""
+    """Return a descriptor that is readable when a process has ended; None if none is available."""
     machine, namespace, pid, started = IDENTITY.unpack(identity)
     if machine != this_machine() or namespace != _namespace() or UNKNOWN in (namespace, started):
         return None

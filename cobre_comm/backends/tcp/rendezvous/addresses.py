@@ -24,7 +24,7 @@ class Endpoint(NamedTuple):
 
 
 def resolve(host: str, port: int) -> list[Endpoint]:
-    """Return the endpoints of a host name or address, each once; ``OSError`` if it has none."""
+    """Return the endpoints of a host name or address, each once; ``OSError`` if there is none."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except UnicodeError:

@@ -22,7 +22,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {names[near[0]]}?" if near else ""
 
 
-class Explained(Exception):  # a base; its subclasses have the contract's names
+class Explained(Exception):  # a base class; the contract names its subclasses
     """An exception with a section of its own in the page of errors.
 
     A traceback names the command that prints the section; the message itself stays short.

@@ -28,8 +28,8 @@ def sections(page: str = PAGE) -> dict[str, str]:
 def _plain(text: str) -> str:
     """Make text for a terminal.
 
-    Directives, addresses and bold marks go, programs are indented, and a row of a table becomes
-    lines.
+    Directives, addresses and bold marks are removed, programs are indented, and a row of a table
+    becomes lines.
     """
     text = re.sub(r"^```\{.*?^```\n", "", text, flags=re.DOTALL | re.MULTILINE)
     program = r"^```\w+\n(.*?)^```$"

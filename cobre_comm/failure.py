@@ -95,7 +95,7 @@ class Failure(Exception):  # numba raises no other
         if values:  # CPython may call Failure again, with the exception that Failure has made
             return cast(BaseException, values[0])
         worded = _explained.worded
-        if _explained.is_made:  # numba drops the first instance; a kept exception would hold frames
+        if _explained.is_made:  # the second call; an exception that is kept would hold frames
             del _explained.worded
         _explained.is_made = True
         return cast(_Worded, worded).raised()

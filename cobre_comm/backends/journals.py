@@ -67,7 +67,7 @@ class Journals:
         comm.journals = self._addresses.ctypes.data
         comm.waits = self._waits.ctypes.data
         self._memory: list[object] = []  # keeps the journals mapped
-        self._note_raised = note_raised_kernel.call  # loaded now: close may run at exit
+        self._note_raised = note_raised_kernel.call  # loaded now, because close may run at exit
         self._file, own = show(MEMORY_NAME, JOURNAL.size_bytes)
         self._memory.append(own)
         self._open(own.ctypes.data)

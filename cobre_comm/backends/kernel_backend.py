@@ -166,7 +166,7 @@ class KernelBackend(Communicator):
         comm.fail = guard.fail_kernel.address
         comm.refuse = guard.refuse_kernel.address
         comm.fold_kernel = fold.fold_kernel.address
-        self._shut = guard.shut_kernel.call  # loaded now: __del__ may run at exit
+        self._shut = guard.shut_kernel.call  # loaded now, because __del__ may run at exit
         for kernel in _FOR_ERRORS:
             _ = kernel.call
 
@@ -270,7 +270,7 @@ class KernelBackend(Communicator):
         return bool(self._comm.signature & STOP)
 
     def phase_number(self, name: str) -> int:
-        """Return the number of the phase of that name, a new one if the name is new."""
+        """Return the number of the phase of that name, a new number if the name is new."""
         self._check_open()
         if name not in self._phases:
             letters = letters_of(name)

@@ -73,7 +73,7 @@ class Transport(Protocol):
         """Process ids by rank, of the ranks that have a journal in memory of their own."""
 
     def let_go(self, guard: int) -> None:
-        """Close what may be closed, by what the guard held last; idempotent, also in a fork."""
+        """Close what may be closed, given what the guard held last; idempotent, also in a fork."""
 
 
 class Node(NamedTuple):

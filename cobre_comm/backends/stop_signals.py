@@ -33,7 +33,7 @@ class StopSignals:
         self._requested: int = STOP_FLAG.of(self._words).requested
         self._takers: Counter[int] = Counter()
         self._before: dict[int, Any] = {}
-        self._lock = threading.RLock()  # its holder may collect garbage, which may close another
+        self._lock = threading.RLock()  # garbage collection inside may close a communicator
 
     def take(self, numbers: Iterable[int]) -> Callable[[], None]:
         """Let signals set the flag; return an idempotent function that gives them back."""

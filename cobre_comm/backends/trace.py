@@ -77,7 +77,7 @@ class Trace:
         record.rows = self._rows.ctypes.data
         record.add_phase = trace_phase_kernel.address
         record.add_name = trace_name_kernel.address
-        write_trace_kernel.call(self._words.ctypes.data)  # a first moment
+        write_trace_kernel.call(self._words.ctypes.data)  # writes a first moment
         self._comm = comm
         comm.trace = self._words.ctypes.data
         comm.trace_call = trace_call_kernel.address

@@ -1093,8 +1093,8 @@ class Communicator(Closing, SharedMemoryProvider):
         """Return calls, bytes and seconds of this rank by operation, and the ranks it waited for.
 
         This is no collective: each rank has its own numbers, even if the communicator is broken.
-        They are always kept, in ``@njit`` code too. (Over ``local``, a collective that compiles to
-        a copy or to nothing is not counted.)
+        The numbers are always kept, in ``@njit`` code too. (Over ``local``, a collective that
+        compiles to a copy or to nothing is not counted.)
 
         Returns
         -------

@@ -77,11 +77,12 @@ class Work(Closing):
 
     On one node any rank may get any item. Between nodes the items are divided into blocks: by their
     number, or by the costs that :meth:`reset` gets, in proportion to the ranks of each node. Which
-    rank gets an item changes from run to run. So let each item write to its own place, and
-    read the results after a collective; then they have the same bits as with equal shares.
+    rank gets an item changes from run to run. So let each item write to its own place, and read the
+    results after a collective; then the results have the same bits as with equal shares.
 
-    No item is claimed twice in a round. Several threads of a rank may claim at once, but none while
-    another one resets. :meth:`claim`, ``count``, ``first`` and ``last`` work in ``@njit`` code too.
+    No item is claimed twice in a round. Several threads of a rank may claim at once, but no thread
+    may claim while another thread resets. :meth:`claim`, ``count``, ``first`` and ``last`` work in
+    ``@njit`` code too.
 
     Attributes
     ----------

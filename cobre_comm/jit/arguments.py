@@ -72,7 +72,7 @@ def integer_problem(operation: str, name: str, argument: Any) -> Problem | None:
 def is_integer(argument: Any) -> bool:
     """Tell whether an argument is an integer or a ReduceOp, and not a bool."""
     if isinstance(argument, types.Omitted):
-        return True  # our own defaults
+        return True  # a default of ours, and these are integers
     if isinstance(argument, (types.Boolean, types.BooleanLiteral)):
         return False
     return isinstance(argument, (types.Integer, types.IntEnumMember, int))

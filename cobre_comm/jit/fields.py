@@ -163,7 +163,7 @@ def _fetch(builder: Any, python: Any, slots: Any) -> None:
 
 @intrinsic(prefer_literal=True)
 def field_of(typingctx: Any, borrowed: Any, name: Any) -> Any:
-    """Return a field of an object (``types.Field``) by its name."""
+    """Return a field of an object (``types.HeldField``) by the field's name."""
     field = name.literal_value
     result = borrowed.this.field_types[field]
 

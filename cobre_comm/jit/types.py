@@ -142,12 +142,12 @@ class ObjectType(types.Type):  # type: ignore[misc]  # numba is untyped
 
     @property
     def field_types(self) -> dict[str, Any]:
-        """The types of its fields, by name."""
+        """The types of the object's fields, by name."""
         return {one.name: one.numba_type or getattr(self, one.name) for one in self.fields}
 
     @classmethod
     def names(cls) -> list[str]:
-        """Return the names of its attributes and methods, as a message lists them."""
+        """Return the names of the object's attributes and methods, in the order of messages."""
         return sorted(cls.members)
 
     def __reduce__(self) -> Any:

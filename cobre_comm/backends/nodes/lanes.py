@@ -18,7 +18,7 @@ INTERFACES = Path("/sys/class/net")
 def with_lanes(group: Group, order: NodeOrder, wanted: int | None) -> NodeOrder:
     """Return the order with the lanes that all ranks can have; collective.
 
-    ``wanted`` is how many leaders of a node this rank was told to have; None chooses.
+    ``wanted`` is how many leaders of a node this rank was told to have; None if it was not told.
     """
     if order.is_flat or order.nodes == 1:
         return order

@@ -127,6 +127,6 @@ def attach_group(config: ShmConfig, group: Group, leader: int = 0) -> Attachment
 
 
 def attach_nowhere(group: Group, leader: int) -> None:
-    """Take the steps of :func:`attach_group` on a rank of color None, for the other ranks' sake."""
+    """Take the steps of :func:`attach_group` on a rank of color None, because all ranks must."""
     group.agree(LARGEST_BUFFER_BYTES)
     share_segment(group, PAGE_BYTES, range(PAGE_BYTES), leader=leader).close()

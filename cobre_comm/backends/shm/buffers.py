@@ -11,9 +11,9 @@ PAGE_BYTES: int = control.PAGE_BYTES
 LARGEST_BUFFER_BYTES = 3 * 2**20  # slots of 1 MiB: the fewest steps, where ranks share cores
 CACHED_BUFFER_BYTES = 3 * 2**18  # slots of 256 KiB stay in a core's second-level cache
 SMALLEST_BUFFER_BYTES = 48 * 2**10
-EXCHANGING_RANKS = 2  # shm/slot.py
+EXCHANGING_RANKS = 2  # so many ranks exchange their slots (shm/slot.py)
 ALL_BUFFERS_BYTES = 16 * 2**20  # a quarter of the /dev/shm that a container has by default
-SHARED_CAST_BYTES = 4 * 2**20  # of a broadcast's step, where ranks share cores
+SHARED_CAST_BYTES = 4 * 2**20  # that a step of a broadcast moves, where ranks share cores
 CACHED_CAST_BYTES = 2**18  # where each rank has a core: it reads a chunk, the root fills the next
 
 

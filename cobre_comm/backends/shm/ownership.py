@@ -42,7 +42,7 @@ def process_of(fd: int, rank: int) -> int:
 
 
 def take_ownership(fd: int) -> bool:
-    """Lock byte 0 of a new file; False if another rank 0 is about to remove it, or has."""
+    """Lock byte 0 of a new file; False if another rank 0 removes the file, or has removed it."""
     if not segments.lock(fd, 0) or not segments.lock(fd, REMOVAL_BYTE):
         return False
     owned = _has_name(fd)

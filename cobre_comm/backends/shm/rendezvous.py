@@ -54,7 +54,7 @@ from cobre_comm.journal.shown import load, store
 from cobre_comm.system.descriptor import Descriptor
 from cobre_comm.system.running_time import running_s
 
-START_TIMEOUT_S = 60.0  # ranks start apart: interpreters, imports, a loaded machine
+START_TIMEOUT_S = 60.0  # ranks start at different times: interpreters, imports, a loaded machine
 POLL_S = 0.0005
 LONGEST_POLL_S = 0.01
 LEADER_LOST = "rank 0 ended before all ranks had attached"

@@ -49,7 +49,7 @@ class Segment:
         self.address = int(self.memory.ctypes.data)
 
     def reserve(self, own: range) -> None:
-        """Take the pages of these bytes of the file; ``AllocationFailed`` if there are none."""
+        """Take the pages of these bytes of the file; ``AllocationFailed`` if there is no room."""
         if not CAN_RESERVE:
             return
         try:

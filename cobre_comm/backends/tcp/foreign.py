@@ -1,7 +1,8 @@
 """Jobs of other launchers: Slurm's ``srun``, and torchrun.
 
-Such a launcher tells each process its rank, the size and a machine. The port is made of the job's
-name or numbers. The secret is made of the job's name and of ``COBRE_TCP_TOKEN``.
+Such a launcher tells each process its rank, the number of ranks and the machine of rank 0. The port
+is made of the job's name or numbers. The secret is made of the job's name and of
+``COBRE_TCP_TOKEN``.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def watch(identity: bytes) -> int | None:
         return None
     try:
         descriptor = os.pidfd_open(pid)
-    except (AttributeError, OSError, OverflowError):  # no Linux, an older kernel, a sandbox
+    except (AttributeError, OSError, OverflowError):  # another system, an older Linux, a sandbox
         return None
     if start_time(pid) != started:  # by now, or on this machine, that is another process's PID
         os.close(descriptor)

@@ -42,7 +42,7 @@ class Acceptor:
     """Accepts the links that higher ranks open.
 
     Connections that have sent something are read before new ones are accepted. If too many
-    connections are UNAUTHENTICATED, the host that has most of them is found, and its oldest one is
+    connections are UNAUTHENTICATED, the oldest connection of the host that has most of them is
     EVICTED. So a flood from another host does not evict a slow peer, and a flood from the peer's
     own host leaves the peer time to answer.
 

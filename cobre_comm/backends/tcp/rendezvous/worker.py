@@ -70,7 +70,7 @@ class Joiner(Participant):
         return self._frames.pop(0)
 
     def _control(self) -> socket.socket:
-        return self.links.control[0]  # attached
+        return self.links.control[0]  # it is there, because this rank has attached
 
     def _open_control(self) -> socket.socket:
         """Return the control link to rank 0."""

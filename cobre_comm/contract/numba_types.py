@@ -3,8 +3,9 @@
 numba asks an object for its type by the attribute ``_numba_type_``. Our functions become known to
 numba when the module ``cobre_comm.jit.register``, which imports numba, is imported. If a program
 imports numba after this package, numba calls :func:`init` by the entry point ``numba_extensions``
-before it compiles, and ``init`` imports ``register``. If a program has imported numba first, the
-module of one of our functions imports ``register`` by :func:`register`.
+before it compiles, and ``init`` imports the module. If a program imports numba first, the module is
+imported when a module that has functions of ours is loaded, such as ``clock.py``, or when numba
+asks for a type.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``routine``: functions that only ``@njit`` code calls, and that compile faster than its own.
+"""``routine``: functions that ``@njit`` code alone calls, and that take less time to compile.
 
 The example of this package uses routines: they save two thirds of its compilation.
 """

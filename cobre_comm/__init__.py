@@ -88,9 +88,9 @@ _HOME_OF = {
     "monotonic_ns": "contract.clock",
     "report_progress": "launching.launch",
 }
-_NO_LONGER_PUBLIC = {"routine": "contract.routine"}  # each with a warning, for one more version
+_NO_LONGER_PUBLIC = {"routine": "contract.routine"}  # a use warns; gone in the next version
 
-_MODULES = ("objects", "random", "testing")  # for users; the others are the package's own
+_MODULES = ("objects", "random", "testing")  # for users; other modules are the package's own
 
 __all__ = sorted(_HOME_OF)  # names are loaded on first use
 
@@ -117,5 +117,6 @@ def __dir__() -> list[str]:
     return [*__all__, *_MODULES, "__doc__", "__version__"]
 
 
-if "COBRE_REPORT_HOLDS" in os.environ:  # report_pipe.HOLDS_VARIABLE: cobre-comm run started this
+# report_pipe.HOLDS_VARIABLE: cobre-comm run has started this process.
+if "COBRE_REPORT_HOLDS" in os.environ:
     importlib.import_module("cobre_comm.reports.report_pipe").listen()

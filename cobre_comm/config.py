@@ -16,7 +16,7 @@ MAX_RANKS = 4096
 SHM_NAME_LIMIT = 250
 LONGEST_DURATION = 1e9
 LARGEST_EAGER_BYTES = 2**31
-LATE_VARIABLE = "COBRE_COMM_LATE_SECS"  # for tests, which need not wait for so long
+LATE_VARIABLE = "COBRE_COMM_LATE_SECS"  # for tests, so that they wait less than LATE_S
 LATE_S = 10.0
 
 
@@ -26,7 +26,7 @@ def prints_stats() -> bool:
 
 
 class BackendKind(enum.Enum):
-    """The backend to use; ``AUTO`` takes the first whose condition holds.
+    """The backend to use; ``AUTO`` finds it by the variables that the launcher has set.
 
     Examples
     --------
@@ -43,7 +43,7 @@ class BackendKind(enum.Enum):
 
     @classmethod
     def parse(cls, name: str) -> BackendKind:
-        """Return the member of a name, in upper or lower case.
+        """Return the member with a name, which may be in upper or lower case.
 
         Parameters
         ----------
@@ -119,7 +119,7 @@ class _Reader:
 
 
 def late_s(backend: str) -> float:
-    """Return the seconds until a line of the log reports a late rank; 0: no line does."""
+    """Return the seconds until a line of the log reports a late rank; 0 if no line shall do so."""
     seconds = _Reader(backend, os.environ).number(LATE_VARIABLE, float, LATE_S)
     _check_duration(backend, LATE_VARIABLE, seconds)
     return seconds
@@ -275,8 +275,8 @@ class TcpConfig:
         How long a wait spins before it yields and blocks, in microseconds. None: 30 if each rank
         has a core, else 0; and 50 where every rank is a node of its own.
     eager_bytes : int or None
-        Largest payload of a node, in bytes, that travels behind its header; a larger one follows.
-        Rank 0's value holds; with None it takes 65536 on one machine, else 8192.
+        Largest payload of a node, in bytes, that is sent together with its header; a larger payload
+        is sent later. Rank 0's value holds. None: 65536 on one machine, else 8192.
     share : bool
         Whether ranks that can open each other's shared memory use it. If not, every rank is a node
         of its own.
@@ -289,8 +289,8 @@ class TcpConfig:
     numa_interleave : bool
         Whether the pages of shared memory come from all NUMA nodes in turn.
     leaders : int or None
-        How many ranks of each node move large payloads between nodes; the least of all ranks
-        holds. None counts one for each 20 Gb/s of the cable if each rank has a core, else one.
+        How many ranks of each node move large payloads between nodes; the smallest value of all
+        ranks holds. None: one for each 20 Gb/s of the cable if each rank has a core, else one.
 
     Raises
     ------
@@ -340,7 +340,7 @@ class TcpConfig:
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> TcpConfig:
-        """Read ``COBRE_TCP_*``, and those variables of all backends that ``tcp`` uses.
+        """Read ``COBRE_TCP_*``, and the variables that ``tcp`` has in common with other backends.
 
         Parameters
         ----------
@@ -355,8 +355,8 @@ class TcpConfig:
         Raises
         ------
         MissingConfiguration
-            If ``COBRE_TCP_RANK`` or ``COBRE_TCP_SIZE`` is not set, or on a worker
-            ``COBRE_TCP_COORDINATOR``.
+            If ``COBRE_TCP_RANK`` or ``COBRE_TCP_SIZE`` is not set; on a worker also if
+            ``COBRE_TCP_COORDINATOR`` is not set.
         InitializationFailed
             For a value that cannot work.
 
@@ -410,8 +410,8 @@ class MpiConfig:
     aborts : bool
         Whether an uncaught exception on one rank ends the whole job.
     leaders : int or None
-        How many ranks of each node move large payloads between nodes; the least of all ranks
-        holds. None counts one for each 20 Gb/s of the cable if each rank has a core, else one.
+        How many ranks of each node move large payloads between nodes; the smallest value of all
+        ranks holds. None: one for each 20 Gb/s of the cable if each rank has a core, else one.
 
     Raises
     ------
@@ -441,7 +441,7 @@ class MpiConfig:
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> MpiConfig:
-        """Read ``COBRE_MPI_*``, and those variables of all backends that ``mpi`` uses.
+        """Read ``COBRE_MPI_*``, and the variables that ``mpi`` has in common with other backends.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""The exceptions: each keeps its facts as fields and makes its sentence from them."""
+"""The exceptions: each keeps facts as fields, and makes its sentence from these fields."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 PAGE = "docs/reference/errors.md"
-SHORTEST_RUN = 3  # of ranks: "0 and 1", but "0-2"
+SHORTEST_RUN = 3  # ranks in a row that are named together: "0 and 1", but "0-2"
 
 
 def _joined(names: Iterable[object]) -> str:
@@ -15,14 +15,14 @@ def _joined(names: Iterable[object]) -> str:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return the end of a sentence about an unknown word, with the known word most like it."""
-    import difflib  # only where something is wrong
+    import difflib  # here, because only errors need it
 
     names = {name.lower(): name for name in known}
     near = difflib.get_close_matches(word.strip().lower(), names, n=1)
     return f"; did you mean {names[near[0]]}?" if near else ""
 
 
-class Explained(Exception):  # a base; its subclasses have the contract's names
+class Explained(Exception):  # a base class; the contract names its subclasses
     """An exception with a section of its own in the page of errors.
 
     A traceback names the command that prints the section; the message itself stays short.
@@ -46,7 +46,7 @@ class Explained(Exception):  # a base; its subclasses have the contract's names
 
 
 class CommError(Explained):
-    """A collective or a shared region failed. Each subclass is one cause, and can be pickled.
+    """A collective or a shared region failed. Each cause is a subclass; errors can be pickled.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class CollectiveFailed(CommError):
     operation : str
         The collective that this rank called.
     mpi_error_code : int
-        MPI's code where MPI gave one, else 0.
+        The code of the error that MPI has reported, or 0 if MPI has reported none.
     message : str
         The event, and the ranks concerned.
     ranks : iterable of int
@@ -175,7 +175,7 @@ class InvalidCommunicator(CommError):
     message : str
         The reason.
     ranks : iterable of int
-        If the communicator is broken, the ranks that are at fault for it, where known.
+        If the communicator is broken, the ranks whose fault broke it, where known.
 
     Examples
     --------
@@ -206,7 +206,7 @@ class AllocationFailed(CommError):
     requested_bytes : int
         Bytes that were requested.
     message : str
-        The reason, with the rank where it is known.
+        The reason, and the rank that has no memory, where that rank is known.
 
     Examples
     --------
@@ -228,7 +228,7 @@ class AllocationFailed(CommError):
 
 
 class BackendError(Explained):
-    """No communicator could be made; each subclass is one cause, and can be pickled.
+    """No communicator could be made. Each cause is a subclass; errors can be pickled.
 
     Examples
     --------
@@ -302,7 +302,7 @@ class BackendNotAvailable(BackendError):
     available : iterable of str
         The names of the backends that can be used here.
     reason : str
-        Why it cannot be used; may be empty.
+        Why the backend cannot be used; may be empty.
 
     Examples
     --------
@@ -477,14 +477,15 @@ class WorkerError(Explained):
     rank : int
         The first rank that failed.
     exit_code : int or None
-        Its exit code; negative for a signal. It is 0 if the rank ended by ``sys.exit(0)`` or
-        ``os._exit(0)``, so that the function did not return. None: the calling program ignores
-        ``SIGCHLD``, or waits for all of its children, and so the code was lost; or the rank was a
-        worker of an executor.
+        The exit code of ``rank``; negative for a signal. 0 means that the rank ended by
+        ``sys.exit(0)`` or ``os._exit(0)`` before the function returned. None means that the code is
+        not known: the rank was a worker of an executor, or the calling program has lost the code,
+        because it ignores ``SIGCHLD`` or waits for all of its children.
     inner : BaseException or None
-        The worker's own exception, with its traceback as cause; None if it died without one.
+        The exception that the rank raised, with its traceback as cause; None if the rank died
+        without an exception.
     ranks : iterable of int
-        All ranks that made the same mistake, as far as that was known, and ``rank`` itself.
+        ``rank``, and all other ranks that are known to have made the same mistake.
 
     Examples
     --------
@@ -527,14 +528,14 @@ class WorkerError(Explained):
 
 
 def how_ended(name: str, exit_code: int) -> str:
-    """Say how a process ended, in one line; an exit code below 0 is that of a signal."""
+    """Say how a process ended, in one line; exit code -9 stands for signal 9, and so on."""
     if exit_code >= 0:
         return f"{name} exited with code {exit_code}"
     return f"{name} was ended by {signal_name(-exit_code)}"
 
 
 def out_of_memory_hint(exit_code: int) -> str:
-    """Return the end of a sentence about a process that SIGKILL has ended; else an empty string."""
+    """Return the end of a sentence about how a process ended; "" unless SIGKILL has ended it."""
     said = "; signal 9 is also what the kernel's out-of-memory killer sends"
     return said if exit_code == -9 else ""
 
@@ -552,7 +553,7 @@ def signal_name(number: int) -> str:
 def named(ranks: Iterable[int]) -> str:
     """Return the names of ranks: ``rank 2``, ``ranks 0 and 1``, ``ranks 0-2 and 5``.
 
-    Where no rank is known, it is ``another rank``.
+    If there are no ranks, because none is known, return ``another rank``.
     """
     numbers = sorted(ranks)
     if len(numbers) < 2:
@@ -562,7 +563,7 @@ def named(ranks: Iterable[int]) -> str:
 
 
 def runs(numbers: Iterable[int], shortest: int = 2) -> list[str]:
-    """Return ascending numbers as words; a run of at least ``shortest`` becomes ``0-3``."""
+    """Return ascending numbers as words; ``shortest`` or more in a row are one word: ``0-3``."""
     found: list[list[int]] = []
     for number in numbers:
         if found and number == found[-1][-1] + 1:

@@ -15,7 +15,7 @@ MISTAKES = "docs/howto/mistakes.md"
 
 
 def sections(page: str = PAGE) -> dict[str, str]:
-    """Return the sections of a page by title; a wheel has the pages in this package."""
+    """Return the sections of a page by title; in a wheel, the pages are files of this package."""
     package = Path(cobre_comm.__file__).parent
     installed = package / Path(page).name
     path = installed if installed.is_file() else package.parent / page
@@ -28,8 +28,8 @@ def sections(page: str = PAGE) -> dict[str, str]:
 def _plain(text: str) -> str:
     """Make text for a terminal.
 
-    Directives, addresses and bold marks go, programs are indented, and a row of a table becomes
-    lines.
+    Directives, addresses and bold marks are removed, programs are indented, and a row of a table
+    becomes lines.
     """
     text = re.sub(r"^```\{.*?^```\n", "", text, flags=re.DOTALL | re.MULTILINE)
     program = r"^```\w+\n(.*?)^```$"

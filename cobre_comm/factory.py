@@ -37,8 +37,8 @@ def available_backends() -> list[str]:
     Returns
     -------
     list of str
-        Built-in ones first, then the ones that other distributions add through the entry-point
-        group ``cobre_comm.backends``.
+        First the built-in backends, then those that other distributions add through the
+        entry-point group ``cobre_comm.backends``.
 
     Examples
     --------
@@ -72,15 +72,15 @@ def create_communicator(
         ``COBRE_COMM_BACKEND`` (default ``auto``). The reference lists all variables of the
         environment.
     graceful : str or iterable of signals, optional
-        Signals that ask to stop (:meth:`Communicator.stop_requested`) instead of their usual
-        action, until the communicator is closed: ``"SIGTERM,SIGUSR1"``, or
-        ``[signal.SIGTERM]``. None reads ``COBRE_COMM_GRACEFUL``, which the launcher knows too;
-        ``""`` takes none.
+        Signals, such as ``"SIGTERM,SIGUSR1"`` or ``[signal.SIGTERM]``. Until the communicator is
+        closed, each of them asks for a stop (:meth:`Communicator.stop_requested`) instead of its
+        usual action. None reads ``COBRE_COMM_GRACEFUL``, which the launcher reads too; ``""``
+        takes no signal.
 
     Returns
     -------
     Communicator
-        One of the four backends, or one that another distribution registered.
+        Of one of the four backends, or of a backend that another distribution has registered.
 
     Raises
     ------
@@ -93,7 +93,8 @@ def create_communicator(
     InitializationFailed
         If the backend cannot start, for example because a rank does not arrive; or if a launcher
         has announced several ranks, and no backend here can connect them; or if a rank has started
-        this process, which cannot be that rank too. Without ``kind`` such a process works alone.
+        this process, because the process cannot be that rank too. Without ``kind``, a process that
+        a rank has started works alone.
     ValueError
         If ``graceful`` names a signal that cannot ask to stop, or if the backend takes no signals.
     TypeError

@@ -51,10 +51,11 @@ from cobre_comm.reduce_op import ReduceOp
 from cobre_comm.reports import aborting, report_pipe
 from cobre_comm.reports.alike import alike
 
-# By the number of a backend: the variable that raises its timeout; backends fill it in.
+# By the number of a backend: the environment variable of its timeout. The constructor of a
+# communicator fills in the row of its backend.
 TIMEOUT_VARIABLES: dict[int, str] = {}
 
-# What has become of one rank, and of several.
+# By the reason of a lost rank: what is said of one such rank, and of several.
 _REASONS = {
     states.DIED: ("died (its process has ended)", "died (their processes have ended)"),
     states.LEFT: ("closed its communicator", "closed their communicators"),
@@ -68,14 +69,14 @@ _REASONS = {
 
 
 class _Worded(NamedTuple):
-    """An exception of ours, and the ranks that its rank has lost."""
+    """An exception to raise; the ranks that this rank has lost; whether these ranks still run."""
 
     error: BaseException
     lost: tuple[int, ...] = ()
     they_run: bool = False
 
     def raised(self) -> BaseException:
-        """Return the exception, which is raised now: it counts as this process's last loss."""
+        """Return the exception, for the caller to raise; note its ranks as the last ones lost."""
         report_pipe.note_lost(self.lost, they_run=self.they_run)
         return self.error
 
@@ -83,18 +84,18 @@ class _Worded(NamedTuple):
 class Failure(Exception):  # numba raises no other
     """The exception that @njit code raises; instantiating it gives the real exception.
 
-    Compiled code calls :func:`explain` and then raises ``Failure`` without arguments. numba
-    instantiates it, twice, in the same thread when it leaves compiled code. That gives, for
-    example, a :class:`~cobre_comm.CollectiveFailed`. ``Failure`` has no arguments, because numba
-    leaks half a kilobyte for each exception that has some.
+    Compiled code calls :func:`explain` and then raises ``Failure`` without arguments. When the
+    thread leaves compiled code, numba instantiates ``Failure`` in that thread, twice. The result
+    is, for example, a :class:`~cobre_comm.CollectiveFailed`. ``Failure`` has no arguments, because
+    numba leaks half a kilobyte for each exception that has some.
     """
 
     def __new__(cls, *values: Any) -> BaseException:  # type: ignore[misc]  # see the class
         """Return the explained exception."""
-        if values:  # CPython may hand an instance of another class back to the first one
+        if values:  # CPython may call Failure again, with the exception that Failure has made
             return cast(BaseException, values[0])
         worded = _explained.worded
-        if _explained.is_made:  # numba drops the first instance; a kept exception would hold frames
+        if _explained.is_made:  # the second call; an exception that is kept would hold frames
             del _explained.worded
         _explained.is_made = True
         return cast(_Worded, worded).raised()
@@ -106,10 +107,10 @@ _explained = threading.local()
 def explain(address: int = 0, interrupt: BaseException | None = None) -> None:
     """Make the exception that this thread raises next; compiled code tells the address of its call.
 
-    The exception is made here because the call still holds its communicator. When ``Failure`` is
-    instantiated, the record of a communicator that nothing else holds has been freed.
+    The exception is made here, where the call still holds its communicator. Later, when ``Failure``
+    is instantiated, the communicator's record may have been freed, if nothing else held it.
 
-    ``interrupt`` is what a signal handler has raised before the first line here.
+    ``interrupt`` is the exception of a signal handler that ran before the first line here.
     """
     _explained.is_made = False
     try:
@@ -122,8 +123,9 @@ def _worded_at(address: int) -> _Worded:
     """Return the exception of a failed call of compiled code.
 
     At the address stand the record, the operation, the outcome, the address of the call or 0, and
-    the exception that an earlier element of a ``@vectorize`` has raised, or 0. On a communicator
-    that is broken that one is raised again, because numba raises the exception of the last element.
+    the exception that an earlier element of a ``@vectorize`` has raised, or 0. On a broken
+    communicator the exception of the earlier element is raised again, because it is the cause, and
+    numba would raise the exception of the last element.
     """
     if not address:
         raise MemoryError("no memory for the number of an address")
@@ -136,7 +138,7 @@ def _worded_at(address: int) -> _Worded:
 
 
 class _Lengths(NamedTuple):
-    """What an allgather is refused for: the length that recv must have, and has."""
+    """The lengths of a refused allgather: the one that recv must have, and the one that it has."""
 
     needed: int
     given: int
@@ -149,7 +151,7 @@ class _Bounds(NamedTuple):
     stop: int
 
 
-# What @njit code leaves at an address, by operation.
+# By operation: the class of the words that @njit code leaves at an address.
 _CALLS: dict[int, type[Any]] = {**DATA_CALLS, ALLGATHER: _Lengths, REGION_BLOCK: _Bounds}
 
 
@@ -168,7 +170,7 @@ def exception_for(address: int, operation: int, outcome: int, call: Any) -> Base
 
 
 def _word(address: int, operation: int, outcome: int, call: Any) -> _Worded:
-    if operation == REGION_BLOCK:  # first: its outcome is a length, not a status
+    if operation == REGION_BLOCK:  # first, because its outcome is a length, not a status
         return _Worded(outside_region(call.start, call.stop, outcome))
     if outcome in _UNUSABLE:
         return _Worded(InvalidCommunicator(_UNUSABLE[outcome]))
@@ -195,7 +197,7 @@ def _word(address: int, operation: int, outcome: int, call: Any) -> _Worded:
     return _Worded(_argument_error(comm, operation, outcome, call))
 
 
-# Why a communicator, or an object of it, cannot be used; by its status.
+# By status: why a communicator, or an object that it has made, cannot be used.
 _UNUSABLE = {
     status.IS_CLOSED: "this communicator is closed; create another one",
     status.IS_FORKED: "this process was forked after the communicator was made, so it is not a "
@@ -206,7 +208,7 @@ _UNUSABLE = {
     status.WORK_IS_RESET: WORK_IS_RESET,
 }
 
-# The problem with the arguments of a refused call, by its status.
+# By status: the reason why a call was refused.
 _HINTS = {
     status.LENGTHS_DIFFER: "send and recv need the same length, at least 1",
     status.SEND_NOT_COUNT: "send.size must be counts[rank]",
@@ -230,7 +232,7 @@ _HINTS = {
 }
 
 
-# The section of the page of mistakes that says more.
+# By status: a word of the section in the page of mistakes that says more.
 _WORDS = {
     status.NOT_CONTIGUOUS: CONTIGUOUS,
     status.READ_ONLY: OUTPUT,
@@ -249,7 +251,7 @@ IN_HANDLER = (
 
 
 def is_interrupted(comm: View) -> bool:
-    """Whether this is a signal handler that interrupts a wait of this communicator.
+    """Whether the caller is a signal handler that interrupts a wait of this communicator.
 
     Python runs handlers in the main thread alone.
     """
@@ -282,7 +284,7 @@ _OF_TABLES = (status.SEND_NOT_COUNT, status.NEGATIVE, status.BLOCK_OUTSIDE)
 
 
 def _table_error(comm: View, name: str, outcome: int, call: Any) -> InvalidBufferSize:
-    """Return the error of an entry of ``counts`` or ``displs``; each rank has one in both."""
+    """Return the error of a wrong entry of ``counts`` or ``displs``, the tables by rank."""
     counts, displs = (_words_at(table, comm.size) for table in (call.counts, call.displs))
     if outcome == status.SEND_NOT_COUNT:
         return InvalidBufferSize(name, counts[comm.rank], call.send_count, _HINTS[outcome])
@@ -355,7 +357,7 @@ def _mpi_failure(comm: View, operation: str) -> CollectiveFailed:
     return CollectiveFailed(operation, comm.mpi_error, text)
 
 
-# The difference between calls of ranks that look alike.
+# By operation: what differs between calls of ranks that have the same signature.
 _DIFFERENCES = {
     ALLGATHERV: " (with different counts, displacements or item sizes)",
     GATHERV: " (the root's counts are not what the ranks send)",
@@ -396,7 +398,7 @@ def _describe_call(signature: int, compared: int, count: int) -> str:
     number, own = signature & 0xFF, own_call(signature)
     served = f" of {own}" if own not in ("", operation) else ""
     if not dtype:
-        # What an exact sum compares says nothing to a user, nor does a hash.
+        # The word that an exact sum compares means nothing to a user, nor does the hash of a reset.
         has_amount = compared and number not in DATA_CALLS and number != RESET
         return f"called {operation}" + (f" of {compared}" if has_amount else "") + served
     nouns = "element" if count == 1 else "elements"
@@ -410,7 +412,7 @@ def _describe_call(signature: int, compared: int, count: int) -> str:
 
 
 def _pending_exception(comm: View) -> BaseException:
-    """Return the exception of a signal handler in a kernel's wait; the record keeps its text alone.
+    """Return the exception of a signal handler in a kernel's wait; leave its text in the record.
 
     An exception holds frames, and these hold the communicator. The garbage collector does not see
     what a record holds, so it would never free a communicator whose record holds the exception.

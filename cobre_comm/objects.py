@@ -36,12 +36,12 @@ from cobre_comm.reports.tracebacks import tells_callers
 
 Bytes = NDArray[np.uint8]
 
-LARGE_BYTES = 2**23  # of the objects of all ranks, for those that arrive in turn
-ALIGNMENT = 64  # arrays inside an object begin at such addresses
+LARGE_BYTES = 2**23  # if the objects of all ranks have more, in_turn receives them one by one
+ALIGNMENT = 64  # arrays inside an object begin at multiples of it
 
 
 class _Packed(NamedTuple):
-    """An object as bytes: its pickle, then its buffers; or the reason why it has none."""
+    """An object as bytes: its pickle, then its buffers; or why it cannot be pickled, as text."""
 
     parts: list[Bytes]
     problem: bool
@@ -63,13 +63,13 @@ def broadcast(comm: Communicator, obj: Any, root: int = 0) -> Any:
     Returns
     -------
     object
-        On the root ``obj`` itself, on the others a copy.
+        On the root ``obj`` itself, on other ranks a copy.
 
     Raises
     ------
     TypeError
-        On all ranks, if the root's object cannot be pickled; on a rank that cannot unpickle it. The
-        communicator stays usable.
+        On all ranks, if the root cannot pickle its object; on one rank alone, if that rank cannot
+        unpickle the object. The communicator stays usable.
     PermissionError
         On all ranks, before anything is sent, if the ranks have no token.
     InvalidRoot
@@ -115,13 +115,14 @@ def allgather(comm: Communicator, obj: Any) -> list[Any]:
     Returns
     -------
     list of object
-        Copies, one of each rank.
+        A copy of the object of each rank.
 
     Raises
     ------
     TypeError
-        On all ranks, if the object of one cannot be pickled; on a rank that cannot unpickle one.
-        The message names the rank that has given the object; the communicator stays usable.
+        On all ranks, if a rank cannot pickle its object; on one rank alone, if that rank cannot
+        unpickle an object. The message names the rank that has given the object. The communicator
+        stays usable.
     PermissionError
         On all ranks, before anything is sent, if the ranks have no token.
     CollectiveFailed, InvalidCommunicator
@@ -155,7 +156,7 @@ def gather(comm: Communicator, obj: Any, root: int = 0) -> list[Any] | None:
     Returns
     -------
     list of object, or None
-        On the root copies, one of each rank; on the others None.
+        On the root, a copy of the object of each rank; on other ranks None.
 
     Raises
     ------
@@ -177,9 +178,10 @@ def gather(comm: Communicator, obj: Any, root: int = 0) -> list[Any] | None:
 
 
 def in_turn(comm: Communicator, obj: Any) -> Iterator[tuple[int, Any]]:
-    """Yield each rank and a copy of its object, as :func:`allgather`, on every rank.
+    """Yield each rank and a copy of its object, on every rank; collective.
 
-    Large objects arrive one by one. All ranks take all of them.
+    Large objects arrive one by one, each by a broadcast. So every rank has to take all objects.
+    Errors are those of :func:`allgather`.
     """
     _check_proven("allgather", comm)
     packed = _pack(obj)
@@ -219,14 +221,14 @@ def _exchange(
     packed = _pack(obj)
     with _together(comm, f"objects.{operation}"):
         problems, lengths = _exchange_lengths(comm, packed, root)
-        # If one has no bytes, all ranks hear why.
+        # If a rank could not pickle its object, all ranks get the reason, not the root alone.
         parts = _gather_parts(comm, packed, lengths, None if any(problems) else root)
     _check_packed(operation, problems, parts, first=0)
     return parts
 
 
 def _together(comm: Communicator, name: str) -> contextlib.AbstractContextManager[None]:
-    """Mark collectives as steps of ``objects``; a third backend may not tell them apart."""
+    """Mark collectives as steps of ``objects``, unless the backend has no such marks."""
     mark: Any = getattr(comm, "_together", contextlib.nullcontext)
     marked: contextlib.AbstractContextManager[None] = mark(name)
     return marked
@@ -242,7 +244,7 @@ def _exchange_lengths(
     counts = headers[:, 0].copy()
     problems = headers[:, 1].astype(bool).tolist()
     if any(problems):
-        root = None  # all ranks hear why
+        root = None  # all ranks get the reason
     lengths = np.zeros(int(counts.sum()), dtype=np.int64)
     own_lengths = np.array([part.size for part in packed.parts])
     begins = _begins(counts)
@@ -294,7 +296,7 @@ def _gather_part(
 
 
 def _pack(obj: Any) -> _Packed:
-    """Return the bytes of an object; where it has none, the reason as a text."""
+    """Return the bytes of an object, or the reason why it cannot be pickled, as a text."""
     buffers: list[pickle.PickleBuffer] = []
     try:
         text = pickle.dumps(obj, protocol=5, buffer_callback=buffers.append)

@@ -1,13 +1,13 @@
-"""Random numbers by name: its names decide what a number is, and not the rank that draws it.
+"""Random numbers by name: the names of a number decide its value, whichever rank draws it.
 
-A key stands for the names of what is drawn: a seed, an iteration, a scenario, a stage. With a key,
-number ``i`` of a distribution is a function of key and ``i``. There is no state, so ranks that
-share out scenarios in any way draw the same numbers, and a job that continues from a checkpoint
-draws those that it would have drawn.
+A key stands for the names of what is drawn: a seed, an iteration, a scenario, a stage. Number ``i``
+of a distribution is a function of a key and ``i`` alone. There is no state. So the numbers are the
+same however ranks share out the scenarios, and a job that continues from a checkpoint draws the
+numbers that it would have drawn without the stop.
 
 The functions are the same in Python and in ``@njit`` code, for one ``i`` or for an array of them.
-They give the same bits on every machine, because one implementation is compiled for all callers,
-without ``fastmath``, of operations that IEEE 754 rounds.
+They give the same bits on every machine, because all callers run one implementation. It is compiled
+without ``fastmath``, and consists of operations that IEEE 754 rounds.
 
 A function that draws an inflow for each stage:
 
@@ -94,7 +94,7 @@ def stream(seed: Int, *names: Int) -> Key:
     Raises
     ------
     TypeError
-        If a name is no integer; a bool is none.
+        If a name is no integer; a bool does not count as an integer.
     ValueError
         If a name does not fit 64 bits.
 
@@ -136,7 +136,8 @@ def uniform(key: Key, i: Int | Indices) -> float | NDArray[np.float64]:
     Raises
     ------
     TypeError
-        If ``key`` is no key, or ``i`` is neither an integer nor an array of them that fit int64.
+        If ``key`` is no key, or if ``i`` is neither an integer nor an array of integers that fit
+        int64.
     ValueError
         If ``i`` does not fit 64 bits.
 

@@ -9,16 +9,16 @@ _GATHER = "has no counterpart here: comm.allgather the numbers, and fold or sear
 SAID = {
     **dict.fromkeys(("AVG", "AVERAGE", "MEAN"), "is ReduceOp.SUM here, divided by comm.size"),
     **dict.fromkeys(("LXOR", "BXOR", "MINLOC", "MAXLOC"), _GATHER),
-}  # by name of an operation that there is not
+}  # by the name of a missing operation: how the sentence about it continues
 
 
 class _Operations(enum.EnumMeta):
-    """Says what to write in place of an operation that there is not."""
+    """The class of ``ReduceOp``; its error says what to write in place of a missing operation."""
 
     def __getattr__(cls, name: str) -> Any:
         if name[:1] == "_":
             raise AttributeError(name)
-        if name in cls._member_map_:  # as Python 3.11 finds members
+        if name in cls._member_map_:  # Python 3.11 finds members by this method
             return cls._member_map_[name]
         raise AttributeError(cls._lacks(name))
 
@@ -35,9 +35,9 @@ class _Operations(enum.EnumMeta):
 class ReduceOp(enum.IntEnum, metaclass=_Operations):
     """Element-wise reduction, folded in rank order 0, 1, ..., size - 1.
 
-    An ``IntEnum``, so it is usable inside ``@njit`` code as it stands. The values are those of the
-    table in ``cobre_kernels.collective.reduction.fold``. Complex numbers have SUM alone, bool has
-    all but SUM and PROD, and floats all but BAND and BOR.
+    It is an ``IntEnum``, so ``@njit`` code can use it. The values are those of the table in
+    ``cobre_kernels.collective.reduction.fold``. Complex numbers have SUM alone, bool has all but
+    SUM and PROD, and floats all but BAND and BOR.
 
     Examples
     --------

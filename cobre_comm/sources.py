@@ -1,7 +1,7 @@
-"""Which sources this process runs: its two packages are of one version, and so are all ranks.
+"""Checks of versions: the two packages of a process are of one version, and so are all ranks.
 
-Versions are compared by hashes of the sources. Numbers that somebody has to raise by hand would
-let two commits of a checkout meet.
+Versions are compared by hashes of the sources. A version number would not do, because two commits
+of a checkout may have the same number.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import cobre_kernels
 
 _PACKAGE = pathlib.Path(__file__).resolve().parent
 _PLACE = _PACKAGE.parent
-# What ranks run while they meet and talk. Launchers, reports of launchers and tests do not count.
+# Folders whose code ranks run while they meet and communicate. Launchers, their reports and tests
+# may differ.
 _OF_RANKS = ("arguments", "backends", "contract", "jit", "journal", "mpi4py", "system")
 
 
@@ -23,8 +24,8 @@ _OF_RANKS = ("arguments", "backends", "contract", "jit", "journal", "mpi4py", "s
 def check_halves() -> None:
     """Raise ``ImportError`` if ``cobre_kernels`` is of another version than this package.
 
-    Python finds the two one by one. In a folder with a clone it may find this package there, and
-    ``cobre_kernels`` where a wheel is installed.
+    Python looks for each of the two packages by itself. In a folder with a clone it may find this
+    package in the clone, and ``cobre_kernels`` in an installed wheel.
     """
     theirs = pathlib.Path(cobre_kernels.__file__).resolve().parent
     beside = _PLACE / "cobre_kernels", _PLACE / "kernels" / "cobre_kernels"
@@ -41,14 +42,14 @@ def _is_the_same(folder: pathlib.Path) -> bool:
     """Whether a folder has the sources of the ``cobre_kernels`` that Python has found."""
     try:
         from cobre_kernels.machine.version import hash_of, source_hash, sources_of
-    except ImportError:  # of a version that had these names elsewhere, or other ones
+    except ImportError:  # another version, which has no such names there
         return False
     same: bool = folder.is_dir() and hash_of(sources_of(folder)) == source_hash()
     return same
 
 
 class Sources(NamedTuple):
-    """What ranks compare when they meet: the hash of their sources, and where these are."""
+    """What ranks tell each other when they meet: the hash of their sources, and their folder."""
 
     hash: int  # positive, of 63 bits
     place: bytes  # of one length, filled up with zeros
@@ -57,7 +58,7 @@ class Sources(NamedTuple):
         return f"cobre_comm of {self.place.rstrip(bytes(1)).decode(errors='replace')}"
 
     def against(self, own_rank: int, other: Sources, rank: int) -> str:
-        """Say that another rank has other sources; "" if it has the same."""
+        """Return a sentence if the sources of another rank differ; "" if they are the same."""
         if other.hash == self.hash:
             return ""
         return (
@@ -68,14 +69,14 @@ class Sources(NamedTuple):
 
 @functools.cache
 def own_sources() -> Sources:
-    """Return what this process compares."""
+    """Return the sources of this process, to be compared with those of other ranks."""
     from cobre_kernels.machine.version import blake2b, hash_of, source_hash, sources_of
     from cobre_kernels.shm.control import PLACE_BYTES
 
     ours = sources_of(_PACKAGE, _OF_RANKS)
     told = (
         f"{source_hash()} {hash_of(ours)}" if ours else sys.modules[__package__].__version__
-    )  # a zip
+    )  # without files to hash, as in a zip
     whole = blake2b(told.encode(), digest_size=32).digest()
     place = f"{_PLACE} (sources {whole.hex()[:8]})".encode()[-PLACE_BYTES:]
     return Sources(int.from_bytes(whole[:8]) >> 1, place.ljust(PLACE_BYTES, b"\0"))

@@ -1,5 +1,6 @@
-"""What users pass: which arguments fit a call, and what is said of those that do not.
+"""What users pass: which arguments fit a call, and what is said of arguments that do not fit.
 
-``slow_path.py`` checks the arguments of collectives in Python, ``jit/arguments.py`` their types in
-``@njit`` code, and ``collective/checks.py`` of the kernels their values, for both.
+Three files check the arguments of collectives. ``slow_path.py`` checks them in Python, and
+``jit/arguments.py`` checks their types in ``@njit`` code. ``collective/checks.py`` of the kernels
+checks their values, for Python and ``@njit`` code.
 """

@@ -1,6 +1,6 @@
-"""Which arguments are arrays whose memory a collective may move: one decision for all of them.
+"""Which arguments are arrays whose memory a collective may move: one decision for all collectives.
 
-numba decides for ``@njit`` code, before this package sees an argument: it refuses a masked array,
+In ``@njit`` code numba decides, before this package sees an argument: numba refuses a masked array,
 and takes any other subclass for an array.
 """
 
@@ -53,12 +53,12 @@ def as_numbers(operation: str, name: str, value: object) -> NDArray[Any]:
 
 
 def is_region(value: object) -> bool:
-    """Tell whether a value is a shared region, also of another distribution's backend."""
+    """Tell whether a value is a shared region, of this package or of another distribution."""
     return hasattr(type(value), "as_slice")
 
 
 def described(value: object) -> str:
-    """Return any argument in a few words, a shared region by what it is."""
+    """Return any argument in a few words, which say so if it is a shared region."""
     return f"a shared region, {value!r}" if is_region(value) else describe(value)
 
 

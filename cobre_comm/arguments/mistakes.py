@@ -1,8 +1,8 @@
-"""What Python and ``@njit`` code say of a wrong call alike, and errors that name their section.
+"""What both Python and ``@njit`` code say of a wrong call, and how an error names its section.
 
-The section is one of the page of common mistakes. ``TypeError`` and ``ValueError`` are Python's
-own, so these classes have no section of their own, as the errors of this package have. A word of
-its title finds a section: ``cobre-comm explain list``.
+The errors of this package have sections with the names of their classes. ``TypeError`` and
+``ValueError`` are Python's own classes, so such an error names a section of the page of common
+mistakes, by a word of its title: ``cobre-comm explain list``.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from typing import TypeVar
 
 LIST = "list"  # each is a word of one title of docs/howto/mistakes.md
 SUBCLASS = "subclass"
-REGION = "region"  # in place of an array
-WORK = "work"  # that compiled code loops over
+REGION = "region"  # a region in place of an array
+WORK = "work"  # a work over which compiled code loops
 OBJECTS = "objects"
 CONTIGUOUS = "contiguous"
 DTYPE = "dtype"
-OUTPUT = "output"  # that is read-only
+OUTPUT = "output"  # an output that is read-only
 COUNTS = "counts"
 INTEGER = "integer"
 OP = "ReduceOp"
-LAUNCH = "launch"  # and what it cannot send
+LAUNCH = "launch"  # what launch cannot send
 WORDS = (
     LIST,
     SUBCLASS,

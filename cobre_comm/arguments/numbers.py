@@ -1,4 +1,4 @@
-"""Checks of arguments that methods of several objects make."""
+"""Checks of arguments that are the same in the methods of several classes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def as_integer(operation: str, name: str, value: object) -> int:
     """Return a true integer (not a bool, not a float) as ``int``, or raise TypeError."""
     if not isinstance(value, (bool, np.bool_)):
         try:
-            return operator.index(value)  # type: ignore[arg-type]  # that is what is asked
+            return operator.index(value)  # type: ignore[arg-type]  # the call finds out
         except TypeError:
             pass
     wrong = TypeError(f"{operation}: {name} must be an integer, got {describe(value)}")

@@ -1,4 +1,4 @@
-"""Names that users look for on our objects, of mpi4py and others, each with what to write."""
+"""Names, of mpi4py and others, that users look for on our objects, and what to write instead."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def describe_dtype(dtype: np.dtype[Any]) -> str:
 
 
 def dtype_word(dtype: np.dtype[Any]) -> int:
-    """Return the code of a dtype; without a code, OTHER, and the layout's hash in higher bits."""
+    """Return a dtype's code; if it has none, OTHER, with a hash of its layout in higher bits."""
     code: int = dtypes.CODES.get(dtype, dtypes.OTHER)
     if code != dtypes.OTHER:
         return code
@@ -165,7 +165,7 @@ def blocks_call(
     counts: NDArray[np.int64],
     displs: NDArray[np.int64],
 ) -> Allgatherv:
-    """Return the call of an allgatherv; the root of a gatherv adds ``root`` to its fields."""
+    """Return the call of an allgatherv; a gatherv's root takes the same fields, and ``root``."""
     source = check_array(operation, "send", send, writable=False)
     target = check_array(operation, "recv", recv, writable=True)
     _same_dtype(operation, source, target)

@@ -16,7 +16,7 @@ class Bodies:
     """The algorithms of one backend."""
 
     # A package in which ``allreduce.py`` has the kernel ``allreduce_body``, and so on; or one
-    # module that has them all.
+    # module that has the kernels of all collectives.
     home: str
     abandon: Kernel  # tells the other ranks that this rank has failed
 

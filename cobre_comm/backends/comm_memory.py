@@ -7,8 +7,8 @@ The guard is the record's first word, and ends a page of its own. Linux gives th
 of a fork filled with zeros, so a child's guard says FORKED. A fork by a C library, which runs no
 hook of Python, leaves the same mark, and no collective pays for it.
 
-Source: madvise(2) on MADV_WIPEONFORK, since Linux 4.14. Elsewhere the hook of
-:func:`os.register_at_fork` in ``kernel_backend.py`` has to do.
+Source: madvise(2) on MADV_WIPEONFORK, since Linux 4.14. On other systems only the hook of
+:func:`os.register_at_fork` in ``kernel_backend.py`` leaves a mark.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def comm_words(size: int) -> NDArray[np.int64]:
         assert COMM.offsets["guard"] == 0
         page = mmap.PAGESIZE
         memory = mmap.mmap(-1, page + words.nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        with contextlib.suppress(OSError):  # an older kernel
+        with contextlib.suppress(OSError):  # an older Linux
             memory.madvise(MADV_WIPEONFORK, 0, page)
         words = np.frombuffer(memory, np.int64, words.size, offset=page - WORD_BYTES)
     comm = COMM.of(words)

@@ -1,7 +1,7 @@
 """Methods of communicators in compiled code, set on the class of a backend.
 
-Each method is a method descriptor, as those of a class written in C, and replaces the Python method
-of the same name. The Python method still serves unusual arguments, by
+Each method is a method descriptor, like the methods of a class written in C, and replaces the
+Python method of the same name. The Python method still serves unusual arguments, by
 ``kernel_backend.serve_slowly``. ``fast_path.py`` of the kernels has the compiled functions.
 """
 
@@ -38,7 +38,7 @@ def install(backend: type, slow_path: Callable[..., None]) -> int:
     serves the call or raises.
     """
     if not layout_is_known():
-        return 0  # the Python methods do it all
+        return 0  # the Python methods serve all calls
     _install_methods(backend)
     return int(_python_words(slow_path).ctypes.data)
 
@@ -71,6 +71,6 @@ def _python_words(slow_path: Callable[..., None]) -> NDArray[np.int64]:
 
 
 def _names(*names: str) -> int:
-    """Return the address of the addresses that these names have in compiled calls of Python."""
+    """Return the address of a table of these names, as the interned strings that calls pass."""
     words = kept(np.array([id(kept(sys.intern(name))) for name in names]))
     return int(words.ctypes.data)

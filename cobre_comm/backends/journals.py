@@ -60,14 +60,14 @@ class Journals:
         self.number = next(_numbers)  # of the communicator in its process; 0 is the first
         self._names = np.arange(size, dtype=np.int64)
         self._addresses = np.zeros(size, dtype=np.int64)
-        # Not touched, and so no memory yet, until this rank waits.
+        # Until this rank waits, nothing touches this table, so the table takes no memory.
         shape = journal.OPERATION_ROWS + journal.PHASE_ROWS, size, WAITED.size_bytes // WORD_BYTES
         self._waits: NDArray[Any] = np.zeros(shape, dtype=np.int64)
         comm.node.names = self._names.ctypes.data
         comm.journals = self._addresses.ctypes.data
         comm.waits = self._waits.ctypes.data
-        self._memory: list[object] = []  # keeps them mapped
-        self._note_raised = note_raised_kernel.call  # loaded now: close may run at exit
+        self._memory: list[object] = []  # keeps the journals mapped
+        self._note_raised = note_raised_kernel.call  # loaded now, because close may run at exit
         self._file, own = show(MEMORY_NAME, JOURNAL.size_bytes)
         self._memory.append(own)
         self._open(own.ctypes.data)
@@ -75,7 +75,7 @@ class Journals:
     def move_to(self, segment: object, first: int, names: Sequence[int]) -> None:
         """Continue in the segment of a node, which has a journal for each of its ranks.
 
-        ``segment`` keeps the journals mapped, and ``first`` is the address of the first of them.
+        ``segment`` keeps the journals mapped, and ``first`` is the address of the first journal.
         ``names`` are the numbers of the node's ranks in the communicator.
         """
         for index, name in enumerate(names):
@@ -126,7 +126,7 @@ class Journals:
         return stats_of(copied, self._waits)
 
     def print_table(self) -> None:
-        """Print the statistics of all ranks that can be read here, if this is the first of them.
+        """Print the statistics of all ranks that can be read here, if this rank is the first one.
 
         So the first rank of each machine prints the table of that machine. This rank waits for no
         other, so a dead rank delays nothing.

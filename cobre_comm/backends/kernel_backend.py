@@ -1,7 +1,7 @@
 """The communicator of every backend: a record, the entries, and how a Python call reaches them.
 
-A backend is a way to meet: it makes a :class:`~cobre_comm.backends.membership.Membership`, splits,
-and has the class that users see. All else is here.
+A backend is a way to meet. It makes a :class:`~cobre_comm.backends.membership.Membership`, splits,
+and has the class that users see. All that backends have in common is here.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ logger = logging.getLogger("cobre_comm")
 
 
 _ENTRIES = {**entry.ENTRIES, EXACT_SUM: exact_sum.exact_sum_entry}
-# Loaded when a communicator is made: later an error or a region may find no descriptor left.
+# Kernels that are loaded when a communicator is made: later there may be no descriptor left.
 _FOR_ERRORS = (guard.give_up_kernel, journal.copy_journal_kernel, phases.resume_kernel)
 
 
@@ -110,12 +110,12 @@ class KernelBackend(Communicator):
     all other arguments, call the entry, and raise what its outcome means.
 
     The constructor makes a rank that is alone until :meth:`_join`. ``bodies`` are the kernels that
-    are expected before the ranks meet. From ``config`` a ``split`` makes the configurations of the
-    parts.
+    the rank is expected to need; after the ranks have met, it may take others. From ``config`` a
+    ``split`` makes the configurations of the parts.
     """
 
-    # The fast methods find the record in the first slot of an object. Python orders slots by name;
-    # this one begins with the name of the class, so that it comes before those in lower case.
+    # The fast methods find the record in the first slot of an object. Python orders slots by name,
+    # and puts the name of the class before ``__words``. Its capital letter sorts it first.
     __slots__ = (
         "__weakref__", "__words", "_address", "_comm", "_config", "_give_back", "_handled",
         "_journals", "_late_lines", "_membership", "_name", "_nodes", "_phases", "_rank",
@@ -141,13 +141,13 @@ class KernelBackend(Communicator):
         self._nodes: NodesRecords | None = None
         self._regions = itertools.count()
         self._phases: dict[str, int] = {}
-        self._shrunk = ""  # once shrunk: why this communicator cannot be shrunk again
+        self._shrunk = ""  # after a shrink: why this communicator cannot be shrunk again
         self._stop_signals: tuple[int, ...] = ()
         self._give_back: Callable[[], None] = lambda: None
         self._sends = np.zeros(size, dtype=np.int64)
         comm.sends = self._sends.ctypes.data
         failure.TIMEOUT_VARIABLES[spec.number] = given(spec.timeout_variable)
-        # First, because ``close`` writes into the journal, also of a half-made communicator.
+        # Before anything that may fail: ``close`` of a half-made communicator needs the journal.
         self._journals = Journals(comm)
         self._late_lines = prepare_late_lines(comm, self.__words, self._journals)
         self._trace = start_trace(comm, self._journals.number, spec.name)
@@ -166,7 +166,7 @@ class KernelBackend(Communicator):
         comm.fail = guard.fail_kernel.address
         comm.refuse = guard.refuse_kernel.address
         comm.fold_kernel = fold.fold_kernel.address
-        self._shut = guard.shut_kernel.call  # loaded now: __del__ may run at exit
+        self._shut = guard.shut_kernel.call  # loaded now, because __del__ may run at exit
         for kernel in _FOR_ERRORS:
             _ = kernel.call
 
@@ -184,7 +184,7 @@ class KernelBackend(Communicator):
             self._journals.move_to(attachment, attachment.first_journal(), here)
             return
         self._nodes = met.transport.begin(comm, self.__words, attachment)
-        if len(here) > 1:  # a journal of its own is found by ranks with only links to this rank
+        if len(here) > 1:  # a rank alone on its node keeps its journal where other ranks find it
             self._journals.move_to(attachment, attachment.first_journal(), here)
         self._journals.find(met.transport.pids)
         comm.gives_gil = 1
@@ -265,12 +265,12 @@ class KernelBackend(Communicator):
             self._raise(operation, outcome, call)
 
     def stop_requested(self) -> bool:
-        """Tell whether a rank has been asked to stop, as all ranks know since a collective."""
+        """Tell whether a rank has been asked to stop, and a collective has told all ranks."""
         self._check_usable()
         return bool(self._comm.signature & STOP)
 
     def phase_number(self, name: str) -> int:
-        """Return the number of the phase of that name, a new one if the name is new."""
+        """Return the number of the phase of that name, a new number if the name is new."""
         self._check_open()
         if name not in self._phases:
             letters = letters_of(name)
@@ -395,9 +395,9 @@ class KernelBackend(Communicator):
         return made
 
     def _make_part(self, part: Part, group: Group) -> tuple[KernelBackend | None, Exception | None]:
-        """Make the communicator of a part; return an error that all ranks have agreed on.
+        """Make the communicator of a part; return it, and the error on which all ranks agree.
 
-        The ranks of this communicator agree by ``group``.
+        ``group`` is the group of the ranks of this communicator, by which they agree.
         """
         raise NotImplementedError
 
@@ -414,11 +414,11 @@ class KernelBackend(Communicator):
         return made
 
     def _make_of_survivors(self) -> KernelBackend:
-        """Make the communicator of the ranks that are left; either all get it, or all an error."""
+        """Make the communicator of the survivors; either all of them get it, or all an error."""
         return shrink(self._convene(), self._make_part)
 
     def _begin_to_shrink(self) -> None:
-        """Break this communicator for good, for the ranks that still wait for this rank."""
+        """Break this communicator for good, so that ranks that still wait for this rank stop."""
         self._check_open()
         if self._shrunk:
             raise InvalidCommunicator(self._shrunk)
@@ -426,7 +426,7 @@ class KernelBackend(Communicator):
         self._shrunk = "this communicator has been shrunk already; use the one that shrink returned"
 
     def _convene(self) -> Council:
-        """Return the survivors, who agree without the collectives of this communicator."""
+        """Return the council of the survivors, which needs no collective of this communicator."""
         attachment = self._membership.attachment
         if self._size == 1 or attachment is None:
             return Alone(self._rank, self._size)
@@ -436,8 +436,9 @@ class KernelBackend(Communicator):
     def _together(self, name: str) -> Iterator[None]:
         """Break the communicator if this rank is interrupted between steps that belong together.
 
-        Otherwise the other ranks would wait for the next step of this rank until the timeout. An
-        error of ours is agreed on by all ranks, or has broken the communicator already.
+        Otherwise the other ranks would wait for the next step of this rank until the timeout. After
+        a ``CommError`` nothing is left to do: all ranks have agreed on it, or the communicator is
+        broken already.
         """
         try:
             with self._own_calls(name):
@@ -453,7 +454,7 @@ class KernelBackend(Communicator):
     def _own_calls(self, name: str) -> Iterator[None]:
         """Mark collectives as the library's own: the library calls them to serve ``name``.
 
-        The time of the method is in a row of its own too, and in no phase of the program.
+        The time of that method is in the phase *library*, and in no phase of the program.
         """
         outer = self._resume(journal.IN_LIBRARY)
         try:
@@ -464,9 +465,10 @@ class KernelBackend(Communicator):
 
     @contextlib.contextmanager
     def _serving(self, name: str) -> Iterator[None]:
-        """Have ranks compare for which method they call: the outermost one, if one calls another.
+        """Have ranks compare which method their collectives serve.
 
-        A rank that serves another method, or the program itself, disagrees.
+        If one such method calls another, the outermost method counts. A rank disagrees if its
+        collective serves another method, or if the program itself has called the collective.
         """
         outer = self._comm.own
         self._comm.own = outer or own_mark(name)
@@ -531,7 +533,7 @@ class KernelBackend(Communicator):
         found = int(self._shut(self._address))
         self._refuse_if_busy("close", found)
         try:  # writing files may take long, and raise
-            if found == states.IDLE:  # a broken one has said so already
+            if found == states.IDLE:  # a broken communicator has told the other ranks already
                 self._say_goodbye()
             if found in _OPEN and prints_stats():
                 self._journals.print_table()
@@ -541,7 +543,7 @@ class KernelBackend(Communicator):
             self._let_go(found)
 
     def _let_go(self, found: int) -> None:
-        """Give back what this communicator holds, by what its guard held before."""
+        """Give back what this communicator holds; ``found`` is what its guard held before."""
         met = self._membership
         self._journals.hide()
         self._give_back()
@@ -563,10 +565,10 @@ class KernelBackend(Communicator):
 
     def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
         if is_finalizing():
-            return  # closed at exit already, or the kernel drops locks and links in a moment
-        # Half made, or inside a collective of another thread.
+            return  # closed at exit already, or the system drops locks and links in a moment
+        # Errors of a communicator that is half made, or in a collective of another thread.
         with contextlib.suppress(AttributeError, InvalidCommunicator):
-            self._handled = id(sys.exception())  # dropped, and not ended by this exception
+            self._handled = id(sys.exception())  # this exception is not why it is closed
             self.close()
 
     def _end_by(self, error: BaseException | None) -> None:
@@ -577,7 +579,7 @@ class KernelBackend(Communicator):
 
     def _tell_raised(self, error: BaseException | None) -> None:
         """Note in the journal the exception by which this rank leaves, for the others to read."""
-        if error is None or isinstance(error, (SystemExit, GeneratorExit)):  # it means to end
+        if error is None or isinstance(error, (SystemExit, GeneratorExit)):  # no failure
             return
         if self._guard in _OPEN:
             self._journals.note_raised(raised.line_of(error))
@@ -590,7 +592,10 @@ class KernelBackend(Communicator):
             raise InvalidCommunicator(f"{name}: {why}")
 
     def _give_up(self, why: int) -> int:
-        """Break this communicator by a status, unless it is in use or ended; return the guard."""
+        """Break this communicator by a status, unless it is in use or ended.
+
+        Return what the guard held before.
+        """
         found: int = guard.give_up_kernel.call(self._address, why)
         return found
 
@@ -624,7 +629,8 @@ def serve_slowly(
 ) -> None:
     """Serve a call that the fast path has passed on, or raise the exception of its outcome.
 
-    A call that is refused for its arguments is refused again, by the method, which explains why.
+    If the fast path refuses a call for its arguments, the method here refuses the call again, with
+    a sentence that explains why.
     """
     if outcome == status.BUSY_ELSEWHERE or outcome >= status.IS_BROKEN:
         raise comm._error(operation, outcome)

@@ -41,7 +41,7 @@ def prepare_late_lines(comm: View, *kept: object) -> object:
 def _write(comm: View, marks: NDArray[np.int64], kept: tuple[object, ...]) -> None:
     """Write the line; it runs in a thread of its own, which may outlast the wait."""
     waited = {rank: ns for rank, ns in enumerate(marks.tolist()) if ns}
-    if not waited:  # a later line, due meanwhile, has found that all ranks had arrived
+    if not waited:  # meanwhile a later line was due, by which time all ranks had arrived
         return
     late, is_one = sorted(waited), len(waited) == 1
     who = named(late)

@@ -28,7 +28,7 @@ class NodeSegment(Protocol):
         """Write into a communicator's record what kernels read of the node and its segment."""
 
     def first_journal(self) -> int:
-        """Return the address of the journal of the first of these ranks."""
+        """Return the address of the journal of the first rank of this node."""
 
     def map_region(
         self, group: Group, shape: Lengths, dtype: np.dtype[Any], leader: int, placement: str
@@ -36,19 +36,20 @@ class NodeSegment(Protocol):
         """Return an array of zeros that the ranks of a node share; on failure all ranks raise."""
 
     def places(self) -> list[Place]:
-        """Return where each of these ranks may run, as far as that can be seen from here."""
+        """Return where each rank of this node may run, as far as this process can see that."""
 
     def convene(self, variable: str) -> Council:
-        """Return the survivors of these ranks, as a council that agrees in the segment.
+        """Return the survivors of this node's ranks, as a council that agrees in the segment.
 
-        The variable of the environment raises the limit of the council's waits.
+        ``variable`` is the variable of the environment that raises the limit of the council's
+        waits.
         """
 
     def say_goodbye(self, comm: View) -> None:
         """Tell the ranks of this node that this rank closes."""
 
     def close(self) -> None:
-        """Let other ranks see that this rank has gone; the memory goes with its last holder."""
+        """Let other ranks see that this rank has gone; the last holder of the memory frees it."""
 
 
 class NodesRecords(Protocol):
@@ -72,7 +73,7 @@ class Transport(Protocol):
         """Process ids by rank, of the ranks that have a journal in memory of their own."""
 
     def let_go(self, guard: int) -> None:
-        """Close what the guard's last state allows; idempotent, in a forked child too."""
+        """Close what may be closed, given what the guard held last; idempotent, also in a fork."""
 
 
 class Node(NamedTuple):
@@ -93,7 +94,7 @@ class Membership:
     nodes: int
     bodies: Bodies  # the kernels that the collectives run
     shares: bool  # whether the ranks of a node share one copy of a region
-    # None for a rank that shares memory with no other, now or any more.
+    # None for a rank that is not attached: it shares memory with no other, or has closed.
     attachment: NodeSegment | None = None
     transport: Transport | None = None  # None where no rank needs one
     every_node: Sequence[Node] = ()  # all nodes, where there are several
@@ -105,5 +106,5 @@ class Membership:
 
 
 def alone(rank: int, size: int, bodies: Bodies) -> Membership:
-    """Return the membership of a rank that has met no other yet, as if all were on other nodes."""
+    """Return the membership of a rank that has met no other, as if each had a node of its own."""
     return Membership(rank, size, (rank,), size, bodies, shares=False)

@@ -14,7 +14,7 @@ from cobre_kernels.machine import access
 
 
 def draw_number() -> int:
-    """Draw a random number for a new region; of 2**62, so that no two regions have the same."""
+    """Draw a random number for a new region, out of 2**62, so that no two regions have the same."""
     return 1 + (int.from_bytes(os.urandom(8)) >> 2)
 
 
@@ -22,23 +22,23 @@ class RegionTable:
     """Lists regions in rows that the kernels read."""
 
     def __init__(self) -> None:
-        self._words = REGIONS.array(ROWS)  # zeros: the system gives pages to rows that are used
+        self._words = REGIONS.array(ROWS)  # zeros, which take memory only in rows that are used
         self._regions = REGIONS.of(self._words)
-        # Of the record of these rows, for the record of a communicator.
+        # The address of the record that has these rows; the record of a communicator points to it.
         self.address: int = self._regions.address
-        self._free: list[int] = []  # rows before ``_used``
+        self._free: list[int] = []  # rows below ``_used`` that hold no region any more
         self._used = 0
         self.renew_lock()
 
     def renew_lock(self) -> None:
-        """In a forked child: no thread is inside."""
+        """Make a new lock; in a forked child no thread is inside, but the lock may be taken."""
         self._lock = threading.Lock()
 
     def add(self, number: int, begin: int, nbytes: int) -> Callable[[], None]:
         """List a region; return the function that strikes it off, to be called before unmapping.
 
-        The function is in C throughout. It takes no lock: the collector may run it within this
-        method. Without a free row the region is refused with ``OSError``.
+        The returned function runs no Python code, and takes no lock, because the garbage collector
+        may run it within this method. If no row is free, ``OSError`` is raised.
         """
         store: Callable[..., int] = access.store_word_kernel.call
         with self._lock:

@@ -1,10 +1,11 @@
 """Continue after a rank is lost: theory of operation.
 
 The collectives of a broken communicator serve nobody any more, so its survivors talk by *roll
-calls*. In a call every member gives one row of bytes, and waits until each other member has
-answered, or can answer no more. One member proposes the roll: who has answered. One proposal is
-decided, and all members that live get the rows of that roll. No two survivors get different rolls,
-whichever ranks die, and at any moment. A member that is not in a roll is a member no longer.
+calls*. In a roll call every member gives one row of bytes, and waits until each other member has
+answered, or can answer no more. One member proposes the roll, which says who has answered. One
+proposal is decided, and all members that live get the rows of that roll. No two survivors get
+different rolls, whichever ranks die, and whenever they die. A member that is not in a roll is a
+member no longer.
 
 ========= =================================================== =====================================
 step      all members                                         a roll that lacks a member
@@ -16,13 +17,13 @@ DONE      return it; the last call of MAKE was answered by    (there is no furth
           all of its ranks
 ========= =================================================== =====================================
 
-The last call of MAKE is where all survivors return, or none does. A rank that dies after it is lost
-in the new communicator, whose next collective says so.
+After the last call of MAKE, either all survivors return, or none does. If a rank dies later, the
+next collective of the new communicator says so.
 
-A call is the last one, and every survivor raises the same error, if a member lives and does not
+No further call follows, and every survivor raises the same error, if a member lives and does not
 answer within the timeout, or if the network has fallen into parts and this part is too small
-(:func:`may_go_on`). A medium is one class: ``shm/council.py`` calls the roll in the old segment,
-``tcp/council.py`` over sockets. Each has its own table; ``docs/design/shrink.md`` is about both.
+(:func:`may_go_on`). ``shm/council.py`` calls the roll in the old segment, ``tcp/council.py`` over
+sockets. Each of these two files has a table of states; ``docs/design/shrink.md`` is about both.
 """
 
 from __future__ import annotations
@@ -49,17 +50,18 @@ class MemberLost(Exception):
 
 
 class Roll(NamedTuple):
-    """What a call has decided; the same on every survivor."""
+    """What a roll call has decided; the same on every survivor."""
 
-    rows: Mapping[int, bytes]  # by rank, what each member that has answered gave
-    problem: str = ""  # why no further call is possible, "" if one is
+    rows: Mapping[int, bytes]  # by rank: the row of each member that has answered
+    problem: str = ""  # why no further call is possible; "" if a further call is
     missing: Collection[int] = ()  # the ranks because of which no further call is possible
 
 
 class Council(Group):
     """The survivors of a broken communicator: a group as long as none of its members is lost.
 
-    Ranks have their numbers in that communicator; the rows of lost ranks are zeros.
+    Ranks keep the numbers that they had in that communicator. What ``gather_rows`` returns has
+    zeros in the rows of lost ranks.
 
     ``size`` is the number of ranks that the communicator had. A member that lives has ``limit_s``
     to answer; ``variable`` is the variable of the environment that raises this limit.
@@ -74,7 +76,7 @@ class Council(Group):
 
     @abc.abstractmethod
     def _call_roll(self, row: bytes) -> Roll:
-        """Answer call ``self.call`` with a row; return what is decided, the same everywhere."""
+        """Answer call ``self.call`` with a row; return the decided roll, the same for all."""
 
     def leave(self) -> None:  # a council of one has nothing to close
         """Answer no call any more, so that nobody waits for this rank."""
@@ -133,7 +135,7 @@ class Alone(Council):
 def shrink(
     council: Council, make: Callable[[Part, Council], tuple[T | None, Exception | None]]
 ) -> T:
-    """Return a communicator of the survivors, ranks in their old order.
+    """Return a communicator of the survivors, in their old order.
 
     ``make`` makes the communicator of a part that agrees by the council. Where that fails, ``make``
     returns the error that all ranks of the part have agreed on.

@@ -33,9 +33,9 @@ class JobFacts(Protocol):
     @property
     def shm_name(self) -> str: ...  # noqa: D102  # the name of the job's segment
     @property
-    def token(self) -> str: ...  # noqa: D102  # its secret
+    def token(self) -> str: ...  # noqa: D102  # the secret of the job
     @property
-    def rendezvous(self) -> Rendezvous | None: ...  # noqa: D102  # known once a port is held
+    def rendezvous(self) -> Rendezvous | None: ...  # noqa: D102  # None before a port is held
 
 
 def why_not_posix() -> str:
@@ -52,20 +52,20 @@ class BackendSpec:
     name : str
         As in ``COBRE_COMM_BACKEND``.
     number : int
-        In the records of its communicators, for messages.
+        The number of the backend in the records of communicators; messages are made from it.
     about : str
         One line for help texts.
     module, class_name : str
-        Where its communicator is.
+        The module and the class of its communicator.
     config : type or None
         The configuration that implies this backend; None where there is nothing to configure.
     configured : callable or None
-        Returns the configuration that an environment tells; None: the class of the configuration
-        reads the environment itself.
+        Returns the configuration that an environment tells. None means that the class of the
+        configuration reads the environment itself.
     timeout_variable : str
         The variable that raises the longest wait of a collective.
     auto_variables : tuple of str
-        ``auto`` takes this backend if one of them is set, and it is available.
+        ``auto`` takes this backend if one of these is set, and if the backend is available.
     rank_variables : mapping
         The variables by which a launcher tells a rank of a job where to meet, and functions of job
         and rank that return their values.
@@ -94,7 +94,7 @@ class BackendSpec:
         return getattr(importlib.import_module(self.module), self.class_name)
 
     def create(self, config: Any) -> Communicator:
-        """Make the communicator of this process; None reads the environment."""
+        """Make the communicator of this process; if ``config`` is None, read the environment."""
         cls = self.communicator()
         if self.config is None:
             return cast("Communicator", cls())

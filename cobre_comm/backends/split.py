@@ -37,7 +37,7 @@ T = TypeVar("T", bound=Closing)
 class Part(NamedTuple):
     """The ranks of one color."""
 
-    ranks: tuple[int, ...]  # their numbers in the parent, in the order that they have in the part
+    ranks: tuple[int, ...]  # the ranks' numbers in the parent, in the order of the part
     rank: int  # this rank's number in the part
     has_color: bool  # False for the ranks of color None, which get no communicator
 

@@ -18,14 +18,14 @@ from cobre_kernels.collective.stop import STOP_FLAG, handle_signal_kernel, stop_
 from cobre_kernels.machine.compiled import NOTHING_IS_COMPILED
 from cobre_kernels.machine.record import poke_now
 
-ACTION_BYTES = 512  # more than any struct sigaction; the handler comes first in it
+ACTION_BYTES = 512  # more than any struct sigaction, which begins with the handler
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
 _libc.signal.restype = ctypes.c_void_p
 
 
 class StopSignals:
-    """The signals that communicators have taken, and their actions before."""
+    """The signals that communicators have taken, and the actions that the signals had before."""
 
     def __init__(self) -> None:
         self._words = STOP_FLAG.array()
@@ -33,7 +33,7 @@ class StopSignals:
         self._requested: int = STOP_FLAG.of(self._words).requested
         self._takers: Counter[int] = Counter()
         self._before: dict[int, Any] = {}
-        self._lock = threading.RLock()  # the collector may close a communicator in the midst
+        self._lock = threading.RLock()  # garbage collection inside may close a communicator
 
     def take(self, numbers: Iterable[int]) -> Callable[[], None]:
         """Let signals set the flag; return an idempotent function that gives them back."""
@@ -60,7 +60,7 @@ class StopSignals:
         self._takers[number] = max(0, takers - 1)
         if takers == 1:
             before = self._before.pop(number)
-            if _handler_in(_action_of(number)) == self._handler:  # nobody has taken it since
+            if _handler_in(_action_of(number)) == self._handler:  # nobody has replaced our handler
                 _libc.sigaction(number, before, None)
 
     def in_child(self) -> None:

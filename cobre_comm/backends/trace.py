@@ -37,8 +37,8 @@ CLOCK_LOOKS = 50
 
 logger = logging.getLogger("cobre_comm")
 
-_rank: int | None = None  # of this process, in its first communicator
-_names: dict[tuple[int, Path], str] = {}  # by process and folder, because a fork copies this
+_rank: int | None = None  # the rank that this process has in its first communicator
+_names: dict[tuple[int, Path], str] = {}  # by process and folder: a fork has a copy of this
 
 
 class Trace:
@@ -77,7 +77,7 @@ class Trace:
         record.rows = self._rows.ctypes.data
         record.add_phase = trace_phase_kernel.address
         record.add_name = trace_name_kernel.address
-        write_trace_kernel.call(self._words.ctypes.data)  # a first moment
+        write_trace_kernel.call(self._words.ctypes.data)  # writes a first moment
         self._comm = comm
         comm.trace = self._words.ctypes.data
         comm.trace_call = trace_call_kernel.address
@@ -142,9 +142,9 @@ def _name_in(folder: Path, rank: int) -> str:
 def unix_offset_ns() -> int:
     """Return the nanoseconds from the monotonic clock to Unix time.
 
-    The kernel slews both clocks alike, so all processes of a machine find the same number, but for
-    the time between the readings of the two clocks. The shortest of many such times counts: some
-    tens of nanoseconds.
+    The system slews both clocks alike, so all processes of a machine find the same number. Its
+    error is at most the time that passes between the readings of the two clocks. Both are read many
+    times, and the readings that were closest together count: some tens of nanoseconds apart.
     """
     best, offset = None, 0
     for _ in range(CLOCK_LOOKS):

@@ -1,4 +1,4 @@
-"""The union type of the backends, as it is at run time; ``cobre_comm`` tells type checkers."""
+"""The union type of the backends at run time; ``cobre_comm/__init__.py`` has it for checkers."""
 
 import functools
 import operator

@@ -27,7 +27,7 @@ def wait_for_ranks(comm: View, ranks: int, timeout_s: float, chosen_us: float | 
     """Write into a record how this rank waits for the ranks of its node.
 
     ``ranks`` counts the ranks of the node. A live rank is waited for at most ``timeout_s`` seconds;
-    0 is no limit. ``chosen_us`` is for how many microseconds the user wants a wait to spin.
+    0 is no limit. A wait spins for ``chosen_us`` microseconds, if the user has chosen a number.
     """
     comm.timeout_ns = int(timeout_s * libc.NS_PER_S)
     way = describe_way(comm, RANKS, wait.block_kernel, wait.look_around_kernel)

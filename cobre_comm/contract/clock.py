@@ -10,7 +10,7 @@ from cobre_comm.contract import numba_types
 def monotonic_ns() -> int:
     """Return the nanoseconds of the monotonic clock, as ``time.monotonic_ns`` does.
 
-    In ``@njit`` code too, where a call takes some 20 ns.
+    It works in ``@njit`` code too; a call takes some 20 ns there.
 
     Returns
     -------

@@ -13,7 +13,7 @@ class Closing(abc.ABC):
     _made_by: ClassVar[str]  # of an abstract class: the call that makes an object
 
     def __new__(cls, *given: object, **named: object) -> Self:
-        """Make an object; of an abstract class name the call to write instead."""
+        """Make an object; for an abstract class raise an error that names the call to write."""
         if "_made_by" in vars(cls):
             raise TypeError(f"{cls.__name__}() makes none: call {vars(cls)['_made_by']}")
         return super().__new__(cls)

@@ -92,7 +92,8 @@ class SharedMemoryProvider(abc.ABC):
         Returns
         -------
         SharedRegion
-            Its views have that shape, ``(shape,)`` for an int, and begin with zeros on every rank.
+            Its views have the shape ``shape``, or ``(shape,)`` if that is an int. On every rank
+            they are zeros at first.
 
         Raises
         ------
@@ -147,12 +148,12 @@ class Communicator(Closing, SharedMemoryProvider):
 
     Every rank calls the same collectives in the same order. Arrays are C-contiguous NumPy arrays of
     any shape. Of the subclasses of ndarray, ``memmap``, ``recarray`` and ``matrix`` are taken.
-    Others are refused, because a mask or a unit would be lost. If a rank can see by itself that an
-    argument is wrong, it raises before it communicates, and its communicator stays usable. If ranks
-    disagree, or one is lost, all others learn of it as soon as that happens. After such an error in
-    a collective the contents of the output buffers are unspecified, and the communicator is broken:
-    every later collective on it raises :class:`~cobre_comm.InvalidCommunicator`, which names the
-    first cause.
+    Other subclasses are refused, because a mask or a unit would be lost. If a rank can see by
+    itself that an argument is wrong, the rank raises before it communicates, and its communicator
+    stays usable. If ranks disagree, or a rank is lost, all other ranks learn of it as soon as that
+    happens. After such an error in a collective the contents of the output buffers are unspecified,
+    and the communicator is broken: every later collective on it raises
+    :class:`~cobre_comm.InvalidCommunicator`, which names the first cause.
 
     On a closed communicator every collective raises :class:`~cobre_comm.InvalidCommunicator`, and
     so do ``create_shared_region``, ``split``, ``split_local``, ``block``, ``layout``, ``stats``,
@@ -166,13 +167,14 @@ class Communicator(Closing, SharedMemoryProvider):
 
     Notes
     -----
-    One thread at a time may use a communicator; a second one that enters a collective gets
-    ``InvalidCommunicator``. A process that is forked after the communicator was made must make one
-    of its own.
+    One thread at a time may use a communicator; a second thread that enters a collective gets
+    ``InvalidCommunicator``. A process that is forked after the communicator was made must make a
+    communicator of its own.
 
-    In a ``prange`` a collective does not compile. If another function hides the call, it is refused
-    while it runs. numba drops errors of the threads of a ``prange``, so such a call breaks the
-    communicator instead: the other ranks learn of it, and the next call raises.
+    In a ``prange`` a collective does not compile. If another function hides the call, the call
+    compiles, and is refused when it runs. numba drops errors of the threads of a ``prange``, so
+    such a call breaks the communicator instead: the other ranks learn of it, and the next call
+    raises.
 
     In ``@njit`` code ``except Exception`` catches all errors, and numba compiles no other clause.
     When an exception leaves a compiled function, numba forgets to give back the references that
@@ -244,7 +246,7 @@ class Communicator(Closing, SharedMemoryProvider):
         send : ndarray
             This rank's ``counts[rank]`` elements, of any fixed-size dtype without Python objects.
             It may be exactly this rank's own block of ``recv``, and is not copied then. Any other
-            overlap of the two is an error.
+            overlap of ``send`` and ``recv`` is an error.
         recv : ndarray
             Writable, same dtype as ``send``.
         counts, displs : sequence of int, or int64 array
@@ -256,7 +258,8 @@ class Communicator(Closing, SharedMemoryProvider):
         TypeError, ValueError
             For arrays or tables that cannot be used.
         InvalidBufferSize
-            If ``send``, ``counts`` or ``displs`` have another length, or a block is outside.
+            If ``send``, ``counts`` or ``displs`` has a wrong length, or a block is not inside
+            ``recv``.
         CollectiveFailed
             If a rank is lost or late, or ranks disagree.
         InvalidCommunicator
@@ -294,10 +297,12 @@ class Communicator(Closing, SharedMemoryProvider):
         ----------
         send : ndarray
             This rank's elements, of any fixed-size dtype without Python objects; the root expects
-            ``counts[rank]`` of them. On the root it may be exactly its own block of ``recv``.
+            ``counts[rank]`` of them. On the root, ``send`` may be exactly its own block of
+            ``recv``.
         recv : ndarray or None
             On the root, writable and of the same dtype as ``send``. Other ranks pass None, or any
-            array, which is not read. The same holds for ``counts`` and ``displs``.
+            array, which is neither read nor written. For ``counts`` and ``displs`` too, other ranks
+            pass None or anything.
         counts, displs : sequence of int, int64 array or None
             On the root as for :meth:`allgatherv`.
         root : int
@@ -310,8 +315,8 @@ class Communicator(Closing, SharedMemoryProvider):
         InvalidRoot
             If ``root`` is not a rank.
         InvalidBufferSize
-            On the root, if ``send``, ``counts`` or ``displs`` have another length, or a block is
-            outside.
+            On the root, if ``send``, ``counts`` or ``displs`` has a wrong length, or a block is not
+            inside ``recv``.
         CollectiveFailed
             If a rank is lost or late, or ranks disagree. All ranks raise it too if one of them
             sends another number of elements than the root's ``counts`` say.
@@ -375,7 +380,7 @@ class Communicator(Closing, SharedMemoryProvider):
             Of the same length in bytes on all ranks, and of any fixed-size dtype without Python
             objects. It is read on the root, where it may be read-only, and written on all others.
         root : int
-            The rank whose data it is.
+            The rank that gives its bytes, the same on all ranks.
 
         Raises
         ------
@@ -437,7 +442,8 @@ class Communicator(Closing, SharedMemoryProvider):
         Returns
         -------
         int or float
-            The sum of ints is an int, which wraps at 64 bits; that of floats is a float (float64).
+            The sum of ints is an int, which wraps at 64 bits. The sum of floats is a float
+            (float64).
 
         Raises
         ------
@@ -475,7 +481,8 @@ class Communicator(Closing, SharedMemoryProvider):
         Returns
         -------
         int or float
-            An int of ints, a float (float64) of floats. A NaN on any rank gives NaN.
+            An int if the ranks give ints, a float (float64) if they give floats. A NaN on any rank
+            gives NaN.
 
         Raises
         ------
@@ -506,7 +513,8 @@ class Communicator(Closing, SharedMemoryProvider):
         Returns
         -------
         int or float
-            An int of ints, a float (float64) of floats. A NaN on any rank gives NaN.
+            An int if the ranks give ints, a float (float64) if they give floats. A NaN on any rank
+            gives NaN.
 
         Raises
         ------
@@ -530,7 +538,7 @@ class Communicator(Closing, SharedMemoryProvider):
         ----------
         send : ndarray
             The same number of elements on all ranks, of any fixed-size dtype without Python
-            objects. May be exactly its own block of ``recv``.
+            objects. It may be exactly this rank's own block of ``recv``.
         recv : ndarray
             Writable, same dtype, ``size * send.size`` elements, of any shape.
 
@@ -558,7 +566,7 @@ class Communicator(Closing, SharedMemoryProvider):
         derived.allgather(self, send, recv)
 
     def block(self, n: int) -> tuple[int, int]:
-        """Return this rank's share of items 0 to n - 1: the first, and the one after the last.
+        """Return this rank's share of items 0 to n - 1: its first item, and the one after its last.
 
         Shares are contiguous, in the order of ranks, and as equal as can be: the first
         ``n % size`` ranks have one item more. This is no collective, so one rank may call it alone.
@@ -571,7 +579,8 @@ class Communicator(Closing, SharedMemoryProvider):
         Returns
         -------
         tuple of (int, int)
-            ``start, stop``, for ``range(start, stop)`` or a slice; equal where a rank has no item.
+            ``start, stop``, for ``range(start, stop)`` or a slice. The two are equal on a rank that
+            has no item.
 
         Raises
         ------
@@ -598,7 +607,7 @@ class Communicator(Closing, SharedMemoryProvider):
         return derived.block(self, n)
 
     def layout(self, n: int, width: int = 1) -> tuple[Table, Table]:
-        """Return counts and displacements of the shares of all ranks, as ``allgatherv`` has them.
+        """Return counts and displacements of the shares of all ranks, as ``allgatherv`` takes them.
 
         The shares are those of :meth:`block`. Not a collective.
 
@@ -612,7 +621,8 @@ class Communicator(Closing, SharedMemoryProvider):
         Returns
         -------
         counts, displs : int64 ndarray, shape (size,)
-            Elements of each rank's share, and where it begins; new arrays in each call.
+            The number of elements of each rank's share, and where the share begins; new arrays in
+            each call.
 
         Raises
         ------
@@ -643,7 +653,7 @@ class Communicator(Closing, SharedMemoryProvider):
 
     def _check_open(self) -> None:
         """Raise ``InvalidCommunicator`` for a closed communicator."""
-        self.stats()  # of the methods that every backend has, the one that waits for no rank
+        self.stats()  # every backend has it, and it waits for no rank
 
     @abc.abstractmethod
     def exact_sum(self, values: Array) -> float:
@@ -690,11 +700,11 @@ class Communicator(Closing, SharedMemoryProvider):
         """
 
     def stop_requested(self) -> bool:
-        """Tell whether a rank has been asked to stop; all ranks say the same.
+        """Tell whether a rank has been asked to stop; all ranks get the same answer.
 
-        A signal asks for a stop if ``COBRE_COMM_GRACEFUL=SIGTERM,SIGUSR1`` names it, or
-        ``create_communicator(graceful=...)``. The request travels with the next collective that
-        the rank begins, and from the end of that collective on, all ranks get True, for good. A
+        A signal asks for a stop if ``COBRE_COMM_GRACEFUL=SIGTERM,SIGUSR1`` names the signal, or if
+        ``create_communicator(graceful=...)`` does. The request travels with the next collective
+        that the rank begins. From the end of that collective on, all ranks get True, for good. A
         ``fence`` carries no request.
 
         Returns
@@ -718,7 +728,7 @@ class Communicator(Closing, SharedMemoryProvider):
         >>> iteration
         2
         """
-        return False  # of a backend that takes no signals
+        return False  # for backends that take no signals
 
     @overload
     def split(self, color: int, key: int = 0) -> Communicator: ...
@@ -728,10 +738,11 @@ class Communicator(Closing, SharedMemoryProvider):
     def split(self, color: int | None, key: int = 0) -> Communicator | None:
         """Make a communicator of the ranks that give the same color; collective. Python only.
 
-        Its ranks are ordered by ``key``, and ranks with equal keys by their rank here. The new
-        communicator is independent of this one: either of the two may be closed first, it may be
-        split again, and it has statistics and regions of its own. Its ranks find out anew which of
-        them share memory. Its errors name ranks by their numbers in it.
+        The ranks of the new communicator are ordered by ``key``, and ranks with equal keys by their
+        rank in this one. The new communicator is independent of this one: either of the two may be
+        closed first, the new one may be split again, and it has statistics and regions of its own.
+        Its ranks find out anew which of them share memory. Its errors name ranks by their new
+        numbers.
 
         Parameters
         ----------
@@ -779,18 +790,18 @@ class Communicator(Closing, SharedMemoryProvider):
         """
 
     def shrink(self) -> Communicator:
-        """Make a communicator of the ranks left after a loss; collective of these. Python only.
+        """Make a communicator of the survivors of a loss; collective of these. Python only.
 
-        All survivors call this, each once it has :class:`CollectiveFailed`; a rank that has not
-        failed yet may call it too. The new communicator is of the same backend, and has the
-        survivors in their old order. A rank that dies meanwhile is left out as well. All survivors
-        get the same members, or all an error.
+        All survivors call this, each after it has got :class:`CollectiveFailed`; a rank that has
+        not got it yet may call this too. The new communicator is of the same backend, and has the
+        survivors in their old order. A rank that dies meanwhile is left out as well. Either all
+        survivors get a communicator of the same ranks, or all get an error.
 
-        This communicator stays broken, and what it has made goes with it: no work of it can be
-        claimed, no region of it fenced. But its regions stay readable. So copy what is finished
-        into regions of the new communicator, then close this one. Which iteration is finished must
-        follow from data that all survivors agree on, such as the smallest number that one of them
-        has.
+        This communicator stays broken. No item of its works can be claimed any more, and none of
+        its regions can be fenced, but its regions stay readable. So copy finished results into
+        regions of the new communicator, then close this one. Which iteration is finished must
+        follow from data that all survivors agree on: for example, the smallest of the numbers that
+        the survivors have.
 
         Returns
         -------
@@ -800,18 +811,19 @@ class Communicator(Closing, SharedMemoryProvider):
         Raises
         ------
         CollectiveFailed
-            On all survivors, if a rank lives and does not call this within the timeout; if the
-            network has fallen into parts and this part has neither more than half of the ranks,
-            nor half of them and rank 0; at once on ``mpi``, which ends the whole job.
+            On all survivors, if a rank lives and does not call this within the timeout; or if the
+            network has fallen into parts, and the part of this rank has neither more than half of
+            the ranks, nor half of them and rank 0. On ``mpi`` always and at once, because MPI ends
+            the whole job after a loss.
         AllocationFailed, InitializationFailed
-            On all survivors, if one of them cannot have the memory, or they cannot connect.
+            On all survivors, if one of them cannot have the memory, or if they cannot connect.
         InvalidCommunicator
             If this communicator is closed, or has been shrunk before; or if another thread of this
             rank is inside one of its collectives. Then nothing has changed: call ``shrink`` later.
 
         See Also
         --------
-        split : Of a communicator that has lost no rank.
+        split : Make communicators of one that has lost no rank.
 
         Notes
         -----
@@ -821,8 +833,8 @@ class Communicator(Closing, SharedMemoryProvider):
 
         Examples
         --------
-        A loop that redoes the step in which a rank was lost. Started by ``cobre-comm run
-        --survive``, else the launcher ends the survivors:
+        A loop that redoes the step in which a rank was lost. Start the program by ``cobre-comm run
+        --survive``; without that option the launcher ends the survivors:
 
         >>> from cobre_comm import BackendKind, CollectiveFailed, create_communicator
         >>> comm, totals, step = create_communicator(BackendKind.LOCAL), [0, 0, 0], 0
@@ -844,8 +856,9 @@ class Communicator(Closing, SharedMemoryProvider):
         """Share items 0 to n - 1 out, one by one, to whichever rank asks; collective. Python only.
 
         This is for items that take different times, where equal shares make all ranks wait for the
-        one that has got the longest items. The ranks of a node count in shared memory, so a claim
-        waits for no other rank. Between nodes, items are divided beforehand, in blocks.
+        rank that has got the longest items. The ranks of a node count claimed items in shared
+        memory, so a claim waits for no other rank. Between nodes, items are divided beforehand, in
+        blocks.
 
         Parameters
         ----------
@@ -906,7 +919,7 @@ class Communicator(Closing, SharedMemoryProvider):
         Returns
         -------
         Phase
-            For ``with``, as often as you like.
+            The context manager; it can be used in any number of ``with`` blocks.
 
         Raises
         ------
@@ -925,10 +938,10 @@ class Communicator(Closing, SharedMemoryProvider):
         return Phase(self, self.phase_number(name))
 
     def phase_number(self, name: str) -> int:
-        """Return the number of the phase of that name, a new one if the name is new. Python only.
+        """Return the number of the phase of that name, a new number for a new name. Python only.
 
-        Numbers are 1, 2, 3, ... in the order of names on this rank, and 0 is outside all phases.
-        Pass them to ``@njit`` functions as arguments.
+        Numbers are 1, 2, 3, ... in the order in which this rank has named its phases; 0 is outside
+        all phases. Pass numbers to ``@njit`` functions as arguments.
 
         Parameters
         ----------
@@ -957,10 +970,10 @@ class Communicator(Closing, SharedMemoryProvider):
         (1, 2)
         """
         letters_of(name)
-        return 0  # of a backend that counts no phases
+        return 0  # for backends that count no phases
 
     def enter(self, number: int) -> int:
-        """Enter a phase; return the number of the phase before, which you can enter again.
+        """Enter a phase; return the number of the phase before, so that you can enter that again.
 
         This is no collective. In ``@njit`` code it takes some 20 ns.
 
@@ -997,7 +1010,7 @@ class Communicator(Closing, SharedMemoryProvider):
         >>> list(comm.stats().phases)
         ['forward', 'backward', 'outside']
         """
-        return 0  # of a backend that counts no phases
+        return 0  # for backends that count no phases
 
     def _resume(self, number: int) -> int:
         """Enter a phase again at the end of a ``with`` block."""
@@ -1020,7 +1033,7 @@ class Communicator(Closing, SharedMemoryProvider):
         InvalidCommunicator
             If the communicator is closed.
         NotImplementedError
-            If the backend is of another distribution, and does not tell.
+            If the backend is of another distribution, and does not tell its topology.
 
         Examples
         --------
@@ -1046,7 +1059,7 @@ class Communicator(Closing, SharedMemoryProvider):
         ----------
         code : int
             Exit code of this process, from 1 to 255, and also of the job if the launcher can pass
-            it on. ``launch`` raises a ``WorkerError`` with it.
+            it on. ``launch`` raises a ``WorkerError`` that has the code.
 
         Raises
         ------
@@ -1080,8 +1093,8 @@ class Communicator(Closing, SharedMemoryProvider):
         """Return calls, bytes and seconds of this rank by operation, and the ranks it waited for.
 
         This is no collective: each rank has its own numbers, even if the communicator is broken.
-        They are always kept, in ``@njit`` code too. (Over ``local``, a collective that compiles to
-        a copy or to nothing is not counted.)
+        The numbers are always kept, in ``@njit`` code too. (Over ``local``, a collective that
+        compiles to a copy or to nothing is not counted.)
 
         Returns
         -------
@@ -1126,6 +1139,6 @@ class Communicator(Closing, SharedMemoryProvider):
         return [name for name in super().__dir__() if name not in SAID]
 
 
-# Not by __getattr__, which would make every call of a method slower.
+# Attributes of the class, because a __getattr__ would make every call of a method slower.
 for _name in SAID:
     setattr(Communicator, _name, OtherName(_name))

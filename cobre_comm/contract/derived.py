@@ -1,4 +1,4 @@
-"""Methods that every backend has, because they call only other methods (``communicator.py``)."""
+"""Methods of ``communicator.py`` that call only its other methods; so every backend has them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def allgather(comm: _Core, send: NDArray[Any], recv: NDArray[Any]) -> None:
 
 
 def block(comm: _Core, n: int) -> tuple[int, int]:
-    """Return the first item of this rank's share of ``n`` items, and the one after its last."""
+    """Return the first item of this rank's share of ``n`` items, and the item after its last."""
     n = as_integer("block", "n", n)
     if not fits(n, 1):
         raise ValueError(f"block: {SHARED_HINT}")
@@ -88,7 +88,7 @@ def fits(n: int, width: int) -> bool:
 
 
 def share(n: int, rank: int, size: int) -> tuple[int, int]:
-    """Return the first of a rank's share of ``n`` items, and the one after its last."""
+    """Return the first item of a rank's share of ``n`` items, and the item after its last."""
     each, more = n // size, n % size
     start = rank * each + min(rank, more)
     return start, start + each + (1 if rank < more else 0)

@@ -1,9 +1,11 @@
 """The numba types of our objects and functions are made when numba meets them, and no sooner.
 
-numba asks an object for its type by the attribute ``_numba_type_``. It knows our functions once
-``cobre_comm.jit.register`` has registered them, a module that imports numba. If a program imports
-numba after this package, numba imports that module before it compiles, through the entry point
-``numba_extensions``. Otherwise a module of this package imports it.
+numba asks an object for its type by the attribute ``_numba_type_``. Our functions become known to
+numba when the module ``cobre_comm.jit.register``, which imports numba, is imported. If a program
+imports numba after this package, numba calls :func:`init` by the entry point ``numba_extensions``
+before it compiles, and ``init`` imports the module. If a program imports numba first, the module is
+imported when a module that has functions of ours is loaded, such as ``clock.py``, or when numba
+asks for a type.
 """
 
 from __future__ import annotations
@@ -19,13 +21,14 @@ class LateType:
     """The attribute ``_numba_type_`` of a class, until numba asks for it.
 
     The type is the one that ``cobre_comm.jit.register`` has for ``kind``. ``ImportError`` is raised
-    if this numba does not fit.
+    if this version of numba is not supported.
 
-    A call of a compiled function first asks whether there is such an attribute, and drops whatever
-    is raised, also by a signal handler. Then numba asks again, and gets what was dropped.
+    When a compiled function is called, numba first asks whether the object has the attribute, and
+    drops any exception, also one that a signal handler raises. Then numba asks again, and this
+    class raises the dropped exception again.
     """
 
-    _raised = threading.local()  # its ``error`` is what the last ask of this thread has raised
+    _raised = threading.local()  # its ``error``: the exception of the last question of this thread
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
@@ -49,22 +52,22 @@ class LateType:
 
 
 def _was_dropped(error: BaseException) -> bool:
-    """Tell whether no Python code has caught an error: its traceback would begin there."""
+    """Tell whether no Python code has caught an error; else the traceback begins in that code."""
     first = error.__traceback__
     return first is not None and first.tb_frame.f_code is LateType.__get__.__code__
 
 
 def init() -> None:
-    """Register what this program has imported of ours; numba calls this once, before it compiles.
+    """Register our types and functions if the program uses us; numba calls this once, early.
 
-    A numba that does not fit is an error at the first use of an object of ours.
+    A version of numba that is not supported is no error here, but at the first use of our objects.
     """
     if "cobre_comm" in sys.modules:
         register()
 
 
 def register() -> None:
-    """Let numba know our objects and functions, if it is there and fits."""
+    """Let numba know our objects and functions, if numba is imported and its version supported."""
     if "numba" in sys.modules:
         with contextlib.suppress(ImportError):
             importlib.import_module("cobre_comm.jit.register")

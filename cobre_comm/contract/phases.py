@@ -16,13 +16,13 @@ class Entered(Protocol):
         """Enter a phase; return the number of the phase before."""
 
     def _resume(self, number: int) -> int:
-        """Go back to a phase; raise nothing, also where the communicator is closed."""
+        """Go back to a phase; raise nothing, even if the communicator is closed."""
 
 
 class Phase:
     """A phase of a program, as a context manager; made by ``Communicator.phase``.
 
-    It may be entered again and again, also inside itself.
+    A phase may be entered again and again, even inside itself.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""``routine``: functions that ``@njit`` code alone calls, compiled in a part of the time.
+"""``routine``: functions that ``@njit`` code alone calls, and that take less time to compile.
 
-It is for the example of this package, of which it takes two thirds of the compilation away.
+The example of this package uses routines: they save two thirds of its compilation.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ def routine(**options: Any) -> Callable[[F], F]: ...
 def routine(function: Any = None, **options: Any) -> Any:
     """Decorate a function that only ``@njit`` code calls, so that large programs compile sooner.
 
-    numba makes machine code of each ``@njit`` function, again of the copy in each of its callers,
-    and anew for each pattern of constants that they pass. A routine becomes machine code only as a
-    part of its callers, and takes a constant as an argument like any other.
+    numba makes machine code of each ``@njit`` function, again of its copy in each of its callers,
+    and anew for each pattern of constants that callers pass. A routine becomes machine code only as
+    a part of its callers, and takes a constant as an argument like any other.
 
     Parameters
     ----------
@@ -44,8 +44,9 @@ def routine(function: Any = None, **options: Any) -> Any:
     Raises
     ------
     TypeError
-        For ``cache`` and ``parallel``, which callers have; and if Python calls the routine, or
-        passes it where an argument has the type of a function: pass ``numba.njit(f.py_func)``.
+        For the options ``cache`` and ``parallel``, which belong to the functions that call the
+        routine. Also if Python calls the routine, or passes it as an argument that has the type of
+        a function: pass ``numba.njit(f.py_func)`` instead.
 
     Notes
     -----

@@ -208,8 +208,8 @@ class SharedRegion(Closing):
     def fence(self) -> None:
         """Make writes before the fence visible to all ranks of the node after it; collective.
 
-        All ranks of the node call it between writing and reading, and once more before they write
-        to what other ranks may still read.
+        All ranks of the node call ``fence`` after they write and before they read. They call it
+        again before they write to elements that other ranks may still be reading.
 
         Raises
         ------
@@ -229,7 +229,7 @@ class SharedRegion(Closing):
         """
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
-        """Raise where the region is used as an array, by Python or NumPy: a copy would be lost."""
+        """Raise where Python or NumPy uses the region as an array: writes to a copy get lost."""
         raise explained(TypeError(REGION_IS_NO_ARRAY), REGION)
 
     __getitem__ = __setitem__ = __iter__ = __len__ = __contains__ = __array__ = _refuse
@@ -256,7 +256,7 @@ class SharedRegion(Closing):
         array([0., 0.])
         """
         self._memory = self._readable = None
-        self.__dict__.pop("_numba_type_", None)  # numba asks for it anew, and gets the error
+        self.__dict__.pop("_numba_type_", None)  # numba asks for the type anew: closed is an error
         # Pairs with the load in regions.is_closed, of a thread in compiled code.
         store_word_kernel.call(REGION_STATE.of(self._state).closed, 1)
 
@@ -279,7 +279,7 @@ class HeapRegion(SharedRegion):
     _is_shared = False
 
     def fence(self) -> None:
-        """Raise for a closed region or communicator; there is nothing to order in a heap copy."""
+        """Raise if the region or its communicator is closed; a heap copy needs no other step."""
         self._open_memory()
         self._comm._check_usable()
 

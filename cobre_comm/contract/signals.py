@@ -11,13 +11,13 @@ def check_signals() -> None:
     Python runs no handler while compiled code runs, so Ctrl-C would wait for the end of the loop.
     Collectives poll for signals by themselves. A call takes some nanoseconds: without the GIL
     (``nogil=True``) it reads the clock, and polls every 50 ms. In another thread than the main
-    thread it does nothing, as Python runs handlers in the main thread alone.
+    thread it does nothing, because Python runs handlers in the main thread alone.
 
     Raises
     ------
     KeyboardInterrupt
-        After Ctrl-C; or else what the handler of a signal raised. In ``@njit`` code
-        ``except Exception`` catches that too.
+        After Ctrl-C. After another signal, the exception that its handler raises. In ``@njit``
+        code, ``except Exception`` catches both.
 
     Examples
     --------

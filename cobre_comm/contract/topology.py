@@ -31,8 +31,8 @@ class Topology:
         Name and version of the MPI library; "" on other backends than ``mpi``.
     cpus : tuple of tuple of int
         The CPUs on which each rank may run: the hardware threads, as the operating system numbers
-        them. With one node they are the CPUs of now, with several those of when the ranks met.
-        Empty where the CPUs of a rank are not known, as on macOS.
+        them. With one node they are the CPUs at the moment of the call; with several nodes, the
+        CPUs at the rendezvous. Empty where the CPUs of a rank are not known, as on macOS.
     numa : tuple of tuple of int
         The NUMA nodes of the CPUs of each rank.
     kernels : str

@@ -77,11 +77,12 @@ class Work(Closing):
 
     On one node any rank may get any item. Between nodes the items are divided into blocks: by their
     number, or by the costs that :meth:`reset` gets, in proportion to the ranks of each node. Which
-    rank gets an item changes from run to run. So let each item write to its own place, and
-    read the results after a collective; then they have the same bits as with equal shares.
+    rank gets an item changes from run to run. So let each item write to its own place, and read the
+    results after a collective; then the results have the same bits as with equal shares.
 
-    No item is claimed twice in a round. Several threads of a rank may claim at once, but none while
-    another one resets. :meth:`claim`, ``count``, ``first`` and ``last`` work in ``@njit`` code too.
+    No item is claimed twice in a round. Several threads of a rank may claim at once, but no thread
+    may claim while another thread resets. :meth:`claim`, ``count``, ``first`` and ``last`` work in
+    ``@njit`` code too.
 
     Attributes
     ----------
@@ -117,7 +118,7 @@ class Work(Closing):
         self._region, self._identity = region, region._identity
         self._nodes, self._node = nodes, node
         self.count = claimed.size
-        self._order: NDArray[np.int64] | None = None  # made once: threads may be reading it
+        self._order: NDArray[np.int64] | None = None  # never replaced: threads may be reading it
         self._claimed = claimed
         self._passed: int | None = None  # the round of which the main thread has seen the end
         self._has_warned = False
@@ -158,7 +159,7 @@ class Work(Closing):
         return itertools.chain(iter(self.claim, NOTHING_LEFT), self._end_of_pass())
 
     def _end_of_pass(self) -> Iterator[int]:
-        """Note that the main thread has found nothing left; it gives no item.
+        """Note that the main thread has found no item left; yield no item.
 
         Other threads do not count: tasks of a pool of threads loop over the work in turn, and the
         later tasks find nothing.
@@ -181,11 +182,11 @@ class Work(Closing):
         ----------
         order : sequence of int, optional
             A permutation of all items, the same on all ranks. Each node hands its items out in this
-            order, so those that take longest should come first. By default they ascend.
+            order, so the items that take longest should come first. The default is ascending order.
         costs : sequence of float, optional
             What each item is expected to cost, in any unit, the same on all ranks; at least 0. Each
             node gets a block of items whose costs are in proportion to its ranks. By default, and
-            where all are 0, each item costs the same.
+            if all costs are 0, each item costs the same.
 
         Raises
         ------
@@ -210,7 +211,7 @@ class Work(Closing):
         items = None if order is None else _permutation(order, self.count)
         expected = None if costs is None else _expected(costs, self.count)
         block = begin, end = self._block(expected)
-        self._comm._check_usable()  # a forked child sets no count of its parent's to zero
+        self._comm._check_usable()  # so a forked child does not set its parent's count to zero
         held = following = self._close_round()
         try:
             digest = _digest(self._identity, held, items, expected)
@@ -242,7 +243,7 @@ class Work(Closing):
         return found
 
     def _block(self, costs: NDArray[np.float64] | None) -> tuple[int, int]:
-        """Return the first item of this node, and the one behind its last."""
+        """Return the first item of this node, and the item after its last."""
         edges = _edges(self.count, self._nodes, costs)
         return edges[self._node], edges[self._node + 1]
 
@@ -266,7 +267,8 @@ class Work(Closing):
         Returns
         -------
         ndarray of float64, shape (count,)
-            Seconds of each item, the same bits on all ranks; 0 for one that no rank has claimed.
+            Seconds of each item, the same bits on all ranks; 0 for an item that no rank has
+            claimed.
 
         Raises
         ------
@@ -293,7 +295,7 @@ class Work(Closing):
         with self._comm._together("costs"):
             seconds = self._own_costs(now)
             if self.count:
-                self._comm.allreduce(seconds, seconds)  # all but one add 0
+                self._comm.allreduce(seconds, seconds)  # for each item, all ranks but one add 0
         return seconds
 
     def _own_costs(self, now: int) -> NDArray[np.float64]:
@@ -316,7 +318,7 @@ class Work(Closing):
         >>> work
         Work(count=3, closed)
         """
-        # Pairs with the loads in work.claim. Memory stays, as other threads may be claiming.
+        # Pairs with the loads in work.claim. The memory stays: other threads may be claiming.
         store_word_kernel.call(self._state.round, work.CLOSED)
 
     def _refuse(self, *_: object) -> NoReturn:
@@ -342,14 +344,14 @@ class Work(Closing):
 def _edges(count: int, nodes: Sequence[int], costs: NDArray[np.float64] | None) -> list[int]:
     """Return where the block of each node begins, and where the last one ends.
 
-    ``nodes`` has the number of ranks of each node. With costs, an item belongs to the node in whose
-    part of the total its middle lies.
+    ``nodes`` has the number of ranks of each node. With costs, each node has a part of the total
+    cost, and gets the items whose middle lies in that part.
     """
     before = [0, *np.cumsum(nodes).tolist()]
     largest = 0.0 if costs is None else float(costs.max(initial=0.0))
     if costs is None or largest == 0.0:
         return [count * ranks // before[-1] for ranks in before]
-    scaled = costs / largest  # the total is finite
+    scaled = costs / largest  # so that the total is finite
     ends = np.cumsum(scaled)
     inner = [ends[-1] * ranks / before[-1] for ranks in before[1:-1]]
     return [0, *np.searchsorted(ends - scaled / 2, inner).tolist(), count]

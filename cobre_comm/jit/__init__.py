@@ -1,7 +1,8 @@
-"""The communicator in ``@njit`` code.
+"""Our objects and functions in ``@njit`` code.
 
-``types`` has the numba types of communicators and regions, ``methods`` their methods,
-``arguments`` the checks of arguments. Backends call ``register``.
+``types`` has the numba types of communicators, regions and works. ``methods`` has the methods of
+communicators, ``regions`` and ``works`` have those of regions and works, and ``arguments`` has the
+checks of arguments. ``register`` imports all of these.
 """
 
 from typing import Any

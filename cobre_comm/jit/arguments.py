@@ -1,8 +1,8 @@
 """Checks of the types of arguments in ``@njit`` code, made while the user's code is compiled.
 
-numba itself refuses masked arrays before, and takes other subclasses of ndarray for arrays. A type
-cannot tell everything: an ``A`` layout may be contiguous. The code tests such a layout when
-it runs.
+Before these checks, numba itself refuses masked arrays, and takes other subclasses of ndarray for
+arrays. A type cannot tell everything: an array of layout ``A`` may be contiguous or not. The
+compiled code tests such an array when it runs.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def integer_problem(operation: str, name: str, argument: Any) -> Problem | None:
 def is_integer(argument: Any) -> bool:
     """Tell whether an argument is an integer or a ReduceOp, and not a bool."""
     if isinstance(argument, types.Omitted):
-        return True  # our own defaults
+        return True  # a default of ours, and these are integers
     if isinstance(argument, (types.Boolean, types.BooleanLiteral)):
         return False
     return isinstance(argument, (types.Integer, types.IntEnumMember, int))
@@ -216,7 +216,7 @@ def blocks_problem(operation: str, arguments: Any) -> Problem | None:
 
 
 def table(argument: Any) -> Any:
-    """Return a function from a table of this type to an int64 vector, and whether all fit."""
+    """Return a function that turns a table of this type into int64, and tells whether all fit."""
     if isinstance(argument, types.BaseTuple) and not isinstance(argument, types.UniTuple):
         return _unified if len(argument) else _empty
     if argument.dtype == types.int64 and getattr(argument, "layout", "") == "C":
@@ -226,7 +226,7 @@ def table(argument: Any) -> Any:
 
 @register_jitable
 def refused(record, operation, outcome):
-    """Refuse a call that reaches no entry; a thread that cannot raise breaks the communicator."""
+    """Refuse a call that reaches no entry; if the thread cannot raise, break the communicator."""
     run(record.refuse, record, Refusal(operation, outcome, 0))
 
 

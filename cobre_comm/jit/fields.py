@@ -54,7 +54,7 @@ def keep(typingctx: Any, array: Any) -> Any:
 
 @intrinsic
 def explain(typingctx: Any, record: Any, operation: Any, outcome: Any, at: Any) -> Any:
-    """Keep the exception of a status for :class:`~cobre_comm.failure.Failure`, raised next.
+    """Make the exception of a status; the caller raises :class:`~cobre_comm.failure.Failure` next.
 
     ``at`` is the address of the call, or 0.
     """
@@ -70,7 +70,10 @@ def explain(typingctx: Any, record: Any, operation: Any, outcome: Any, at: Any) 
 
 @register_jitable
 def check_usable(record: Any) -> None:
-    """Raise ``InvalidCommunicator`` if no collective may begin any more; one may be under way."""
+    """Raise ``InvalidCommunicator`` if no collective may begin any more.
+
+    A collective that is under way is no error.
+    """
     outcome = standing(record)
     if outcome != OK:
         explain(record, BARRIER, outcome, 0)
@@ -90,7 +93,8 @@ def entering(operation: int) -> Any:
 def checking(operation: int) -> Any:
     """Return the function that raises if the entry of a collective has failed.
 
-    numba gives back no array of a function that an exception leaves: check after their last use.
+    If an exception leaves a function, numba frees none of the arrays that the function still uses.
+    So call this after the last use of arrays.
     """
 
     def check(record: Any, call: Any, outcome: int) -> None:
@@ -102,7 +106,7 @@ def checking(operation: int) -> Any:
 
 
 def _explaining(context: Any, module: Any) -> Any:
-    """Define the function that calls Python; a method that has it inline would not be inlined.
+    """Define a function that calls Python: LLVM inlines no method that has this code in itself.
 
     Python code may not run while an exception is pending. In ``@vectorize`` the exception of an
     earlier element may be pending. That exception is laid aside for the call, and numba drops it
@@ -131,7 +135,7 @@ def _explaining(context: Any, module: Any) -> Any:
     builder.position_at_end(call)
     result = python.call_function_objargs(target, [address, builder.load(raised[1])])
     for each in (result, *map(builder.load, raised)):
-        python.decref(each)  # or nothing
+        python.decref(each)  # does nothing for NULL
     with builder.if_then(cgutils.is_null(builder, result)):
         _fetch(builder, python, raised)
         builder.branch(call)
@@ -159,7 +163,7 @@ def _fetch(builder: Any, python: Any, slots: Any) -> None:
 
 @intrinsic(prefer_literal=True)
 def field_of(typingctx: Any, borrowed: Any, name: Any) -> Any:
-    """Return a field of an object (``types.Field``) by its name."""
+    """Return a field of an object (``types.HeldField``) by the field's name."""
     field = name.literal_value
     result = borrowed.this.field_types[field]
 

@@ -1,11 +1,12 @@
 """Reference counts of objects of ours in ``@njit`` code.
 
 numba gives a reference back after the last use of a variable. In ``comms.pop().barrier()`` the last
-use reads the method, before the call. So a bound method has a count of its own. numba also removes
-pairs of counts between which it sees no other. But a list that pops, a dictionary that deletes, or
-another thread that assigns to a field may take a count away there. So each count of a value is on
-an address of an origin that LLVM cannot see, and none is removed. A method that waits for no rank
-has ended before anything else runs, so numba may remove its count beside that of a variable.
+use of the communicator reads the method, before the call. So a bound method has a count of its own.
+numba also removes pairs of counting up and counting down if it sees no other count between the two.
+But between them a list that pops, a dictionary that deletes, or another thread that assigns to a
+field may take a count away. So each count of a value is on an address whose origin LLVM cannot see,
+and no count is removed. A method that waits for no rank has ended before anything else runs, so
+numba may remove its count if a variable has a count too.
 """
 
 from __future__ import annotations
@@ -66,8 +67,9 @@ class HeldMethod(types.BoundFunction):  # type: ignore[misc]  # numba is untyped
 def _by_position(template: Any, args: Any, kws: Any) -> Any:
     """Return the types of all arguments by position, with those that are left out, and no others.
 
-    numba asks an overload so once more when it lowers a call, and would compile an implementation
-    for each of two ways of asking. What does not fit is told in a line, and by numba in twenty.
+    When numba lowers a call, it asks the overload once more, with all arguments by position. If it
+    had asked in another form before, it would compile two implementations. The error about
+    arguments that do not fit has one line here; numba's error would have twenty.
     """
     signature = inspect.signature(template._overload_func)
     _, *parameters = signature.parameters.values()

@@ -28,7 +28,7 @@ class WrongValue(ValueError):
 
 
 def _made(kind: type[Mistake], values: tuple[Any, ...]) -> Mistake:
-    if isinstance(values[0], kind):  # CPython hands an instance of another class back to the first
+    if isinstance(values[0], kind):  # CPython calls again, with the error that was made here
         return values[0]
     sentence, word = values
     return explained(kind(sentence), word)

@@ -25,7 +25,7 @@ def _writable(typingctx, region):
     def codegen(context, builder, signature, args):
         struct = cgutils.create_struct_proxy(region)(context, builder, value=args[0])
         memory = context.make_array(result)(context, builder, value=struct.view)
-        memory.parent = cgutils.get_null_value(memory.parent.type)  # that array is read-only
+        memory.parent = cgutils.get_null_value(memory.parent.type)  # the parent is read-only
         return impl_ret_borrowed(context, builder, result, memory._getvalue())
 
     return result(region), codegen

@@ -25,9 +25,10 @@ TYPES = {"communicator": CommType(), "local": LocalCommType(), "work": WorkType(
 
 
 def give_type(kind: str, owner: Any, value: Any) -> Any:
-    """Return the type of an object, and leave it to its class: numba reads it at each call.
+    """Return the type of an object, and store the type in its class, where numba reads it later.
 
-    A region has a type of its own, until the region is closed: that is an error here.
+    A region stores its type in the region itself. ``InvalidCommunicator`` is raised for a closed
+    region.
     """
     if kind == "region":
         owner = value

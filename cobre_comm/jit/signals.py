@@ -1,7 +1,7 @@
 """``check_signals`` and ``monotonic_ns`` in ``@njit`` code.
 
 The exception of a handler is kept in CPython's dictionary of the thread, where :class:`Interrupted`
-finds it. So compiled code holds no address, and numba can cache it.
+finds it. So compiled code holds no address, and numba can cache the code.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _looked_ns(typingctx: Any) -> Any:
 def _is_due() -> Any:
     """Tell whether a thread without the GIL is to look again.
 
-    Relaxed: threads that share the word take the same look twice at worst.
+    Load and store are relaxed: at worst, two threads that share the word look at the same time.
     """
     now = libc.monotonic_ns()
     looked = _looked_ns()

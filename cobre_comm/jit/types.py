@@ -1,4 +1,4 @@
-"""The objects of ours that ``@njit`` code takes: a table, from which all that numba asks follows.
+"""The objects of ours that ``@njit`` code takes: a table, from which all answers to numba follow.
 
 A class of :class:`ObjectType` lists the fields that compiled code holds of one kind of object.
 Model and boxing (``values``), reference counts (``holding``) and messages on attributes
@@ -8,7 +8,7 @@ their own.
 numba sees two types of communicators: ``local``, with collectives that compile to copies, and every
 other one. So a user's function is compiled once for ``local`` and once for all other backends. The
 name of a type carries a hash of our sources, so that numba's cache serves no code of another
-version for a signature with such a type. Code without a type of ours carries
+version for a signature with such a type. Code that has no type of ours in its signature carries
 :class:`CurrentVersion`.
 """
 
@@ -37,7 +37,7 @@ from cobre_comm.contract.work import Work
 COMM_TYPE = RecordType(COMM.name)
 STATE_TYPE = RecordType(REGION_STATE.name)
 WORK_TYPE = RecordType(WORK.name)
-_by_name: dict[str, type[ObjectType]] = {}  # by the name that a pickle has
+_by_name: dict[str, type[ObjectType]] = {}  # by the name of the class, which stands in pickles
 
 name_functions()  # a pickle of compiled code imports this file before its code is linked
 
@@ -61,11 +61,12 @@ class CurrentVersion:
 def carry_version(context: Any) -> None:
     """Keep the function under compilation from being loaded by another version of this package.
 
-    A value of ours gets into compiled code in three ways. As an argument it has its type in the
-    signature. The result of an ``objmode`` block has not, nor has a constant. So the code that
-    lowers either of them calls this function, and so does the code of each method and attribute.
-    numba writes the constants of all functions that it has linked, so a caller without a type of
-    ours carries the version too.
+    A value of ours gets into compiled code in three ways: as an argument, as the result of an
+    ``objmode`` block, or as a constant. The signature has the type of an argument, but not the type
+    of a result or of a constant. So the code that lowers a result or a constant calls this
+    function, and so does the code of each method and attribute. With a function, numba writes the
+    constants of all functions that are linked into it, so a caller without a type of ours carries
+    the version too.
     """
     constants = getattr(context.environment, "consts", None)  # a wrapper has none
     if constants is not None and not any(isinstance(each, CurrentVersion) for each in constants):
@@ -80,7 +81,7 @@ def current_version(tag: str) -> CurrentVersion:
 
 
 def restored(name: str, class_name: str, *arguments: Any) -> Any:
-    """Return a pickled type; for another version's, a type that equals no other.
+    """Return a pickled type; if the type is of another version, a type that equals no other.
 
     numba keeps the types of a user's cached function in pickles. numba loads these types before it
     looks at their version, and writes types of older versions again. So a type is pickled with its
@@ -94,12 +95,12 @@ class HeldField(NamedTuple):
     """A field that compiled code holds of an object."""
 
     name: str  # by which compiled code reads the field
-    path: str  # the attribute of the Python object with its value; for a record, with its address
-    numba_type: Any = None  # by default an attribute of that name of the object's type
+    path: str  # the attribute of the Python object that has the value, or the record's address
+    numba_type: Any = None  # if None, the object's type has an attribute ``name`` with it
 
 
 class ObjectType(types.Type):  # type: ignore[misc]  # numba is untyped
-    """A kind of object in ``@njit`` code; a class of it is a row of the table.
+    """A kind of object in ``@njit`` code; each subclass is a row of the table.
 
     ``label`` is the beginning of a type's name; ``arguments`` are those of ``__init__`` of the
     class, to be pickled.
@@ -114,14 +115,14 @@ class ObjectType(types.Type):  # type: ignore[misc]  # numba is untyped
     # Names that the object lacks, each with the rest of a message about it.
     said: ClassVar[Mapping[str, str]] = {}
     no_text: ClassVar[str] = ""  # what to write in place of ``str``
-    no_constant: ClassVar[str] = ""  # why a global or a closure cannot hold one
+    no_constant: ClassVar[str] = ""  # why a global or a closure cannot hold such an object
     # What to write in place of an index, ``len`` or a ``for`` loop, and the section that says more.
     no_sequence: ClassVar[tuple[str, str] | None] = None
     # By name of an attribute or method: whether it is a collective; filled by ``attributes``.
     members: ClassVar[dict[str, bool]]
-    # Methods, beside collectives, that threads of ``prange`` must not call; filled likewise.
+    # Further methods that threads of ``prange`` must not call; filled by ``attributes`` too.
     of_one_thread: ClassVar[set[str]]
-    lent: ClassVar[type[Borrowed]]  # the class of the type that methods get in its place
+    lent: ClassVar[type[Borrowed]]  # the class of the type that an object has in its own methods
     synchronises = True  # whether collectives wait for other ranks
 
     def __init_subclass__(cls) -> None:
@@ -141,12 +142,12 @@ class ObjectType(types.Type):  # type: ignore[misc]  # numba is untyped
 
     @property
     def field_types(self) -> dict[str, Any]:
-        """The types of its fields, by name."""
+        """The types of the object's fields, by name."""
         return {one.name: one.numba_type or getattr(self, one.name) for one in self.fields}
 
     @classmethod
     def names(cls) -> list[str]:
-        """Return the names of its attributes and methods, as a message lists them."""
+        """Return the names of the object's attributes and methods, in the order of messages."""
         return sorted(cls.members)
 
     def __reduce__(self) -> Any:
@@ -165,7 +166,7 @@ class Borrowed(types.Type):  # type: ignore[misc]  # numba is untyped
 
 
 def lend(this: Any) -> Any:
-    """Return a pickled ``Borrowed`` type; for another version's, a type that equals no other."""
+    """Return a pickled ``Borrowed`` type; of another version, a type that equals no other."""
     return this.borrowed if isinstance(this, ObjectType) else this
 
 

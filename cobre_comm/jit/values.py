@@ -5,7 +5,7 @@ array, it has a count on the Python object (``holding.py``). So a tuple, a ``jit
 ``structref`` or a ``typed.List`` keeps the object alive as long as it holds the value. Python gets
 the same object back. Compiled code holds nothing of this process, so ``cache=True`` serves other
 ranks, sizes, backends and runs. A communicator in a global or a closure is the exception: its
-address is in the code, and numba does not cache that.
+address is in the code, and numba does not cache such code.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class _Reading:
         """Read a field, from where the object has it."""
         for name in field.path.split("."):
             obj = self.attribute(obj, name)
-            self._c.pyapi.decref(obj)  # the one before holds it
+            self._c.pyapi.decref(obj)  # the object that has the attribute holds it
         if isinstance(numba_type, RecordType):
             value = self._c.pyapi.long_as_longlong(obj)
         else:
@@ -156,7 +156,7 @@ def _truth(value):  # type: ignore[no-untyped-def]
 
 @overload(str)
 def _text(value):  # type: ignore[no-untyped-def]
-    """Refuse text of an object in one sentence: numba passes on an error that is not numba's."""
+    """Refuse ``str`` of an object by a ``TypeError``, which numba passes on as it is."""
     if isinstance(value, ObjectType) and value.no_text:
         raise TypeError(
             f"{value.what} has no text in @njit code; write its numbers: {value.no_text}"

@@ -26,8 +26,8 @@ class LocalBackend(KernelBackend):
     """The communicator of one rank.
 
     In ``@njit`` code ``barrier`` and ``broadcast`` only test whether the communicator is closed.
-    ``allreduce`` compiles to a copy, but for LAND and LOR. With these, it runs its entry, as
-    ``allgatherv``, ``gatherv`` and ``exact_sum`` do.
+    ``allreduce`` compiles to a copy, except for LAND and LOR, for which it runs its entry.
+    ``allgatherv``, ``gatherv`` and ``exact_sum`` always run their entries.
 
     Examples
     --------

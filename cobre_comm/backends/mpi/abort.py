@@ -43,7 +43,7 @@ def install() -> None:
 
 
 def abort_world(code: int) -> None:
-    """Have MPI end all its ranks; do nothing where it does not run any more."""
+    """Have MPI end all its ranks; do nothing if MPI does not run any more."""
     from mpi4py import MPI
 
     if not MPI.Is_initialized() or MPI.Is_finalized():

@@ -43,8 +43,8 @@ class MpiBackend(KernelBackend):
     Parameters
     ----------
     comm : mpi4py.MPI.Intracomm, optional
-        Its ranks take part, and all of them call this; ``MPI.COMM_WORLD`` by default. It is
-        duplicated, so that our messages never match the caller's.
+        Its ranks take part, and all of them call this; ``MPI.COMM_WORLD`` by default. ``comm`` is
+        duplicated, so that our messages never match those of the caller.
     config : MpiConfig, optional
         Default: the environment.
 
@@ -55,9 +55,9 @@ class MpiBackend(KernelBackend):
     TypeError
         If ``comm`` is no intra-communicator of mpi4py.
     InitializationFailed
-        If MPI is not initialized with at least MPI_THREAD_FUNNELED, or for another thread, if it
-        has a world of one rank where a launcher announces more, if a rank does not arrive, or if
-        the ranks of a node cannot share memory.
+        If MPI is not initialized with at least MPI_THREAD_FUNNELED, or is initialized for another
+        thread alone; if MPI has a world of one rank where a launcher announces more; if a rank does
+        not arrive; or if the ranks of a node cannot share memory.
 
     Examples
     --------

@@ -36,7 +36,7 @@ def all_come(comm: MPI.Intracomm, limit_s: float) -> bool:
 
 
 def await_all(parent: MPI.Intracomm, timeout_s: float) -> None:
-    """Wait until all ranks of a new communicator have arrived; the limit is that of ``shm``.
+    """Wait until all ranks of a new communicator have arrived, at most as long as ``shm`` waits.
 
     ``InitializationFailed`` is raised if a rank has not arrived in time.
     """

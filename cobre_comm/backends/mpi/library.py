@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-# The file that mpi4py's extension for each ABI asks the loader of Linux for.
+# By ABI: the library file that mpi4py's extension asks the loader of Linux for.
 FILES = {"mpich": "libmpi.so.12", "impi": "libmpi.so.12", "openmpi": "libmpi.so.40"}
 
 
@@ -54,8 +54,9 @@ def _reason(error: Exception) -> str:
 def _load() -> None:
     """Load mpi4py's extension, and so the MPI library, without the import that initialises MPI.
 
-    mpi4py finds the libraries of wheels, which lie beside the interpreter. Only if MPI4PY_MPIABI
-    chooses among several, mpi4py leaves the search to the loader, which does not look there.
+    mpi4py finds the libraries of wheels, which lie beside the interpreter. But if MPI4PY_MPIABI
+    chooses among several libraries, mpi4py leaves the search to the loader, which does not look
+    beside the interpreter.
     """
     loaded = sys.modules.get("mpi4py.MPI")
     if loaded is not None and loaded.__name__ == "mpi4py.MPI":
@@ -167,7 +168,7 @@ def check_world(world: MPI.Intracomm, environ: Mapping[str, str] | None = None) 
 def functions() -> list[int]:
     """Return the addresses of MPI's functions, in the order of the kernels' table.
 
-    The large-count functions came with MPI 4; where they are missing they are not called.
+    The large-count functions came with MPI 4; if the library lacks them, no kernel calls them.
     """
     from cobre_kernels.mpi.calls import SIGNATURES
     from mpi4py import MPI

@@ -42,8 +42,8 @@ VERBS = Verbs(
 class MpiMemory(NodesMemory):
     """The records by which kernels call MPI; they live as long as MPI may write to them.
 
-    ``words`` is the memory of the communicator's record. The owned MPI objects include the
-    communicator of the leaders.
+    ``words`` is the memory of the communicator's record. ``owned`` has the MPI objects, among them
+    the communicator of the leaders.
     """
 
     def __init__(
@@ -51,7 +51,8 @@ class MpiMemory(NodesMemory):
     ) -> None:
         reach_bytes = UNLIMITED if library.has_large_counts() else calls.LARGEST_INT
         super().__init__(comm, words, node_order, VERBS, reach_bytes)
-        # Where it is flat, MPI moves data between buffers of callers, which may not outlive a wait.
+        # On a flat communicator MPI moves data between buffers of callers. A leader may not leave a
+        # wait, because its caller may free these buffers.
         self.nodes.can_leave = not node_order.is_flat
         self.nodes.eager_bytes = HEADER_ROOM_BYTES if node_order.is_flat else 0
         self._world, self._peers = owned.world, node_order.nodes - 1
@@ -123,7 +124,7 @@ def _handle(thing: MPI.Comm | MPI.Datatype) -> int:
 
 
 class MpiTransport:
-    """MPI as a transport: the owned MPI objects of a communicator. On one node they move no data.
+    """MPI as a transport: the owned MPI objects of a communicator. On one node MPI moves no data.
 
     ``config`` has the choices that the ranks have made.
     """

@@ -1,8 +1,9 @@
 """MPI objects of our communicators, and when they are freed: theory of operation.
 
-Freeing is collective in MPI, closing a communicator of ours is not. So the objects of a closed one
-are freed at the next collective moment: when another communicator is made over the same parent, or
-when the parent is freed. A delete callback of an attribute runs then.
+Freeing an object is collective in MPI, closing a communicator of ours is not. So the MPI objects of
+a closed communicator are freed at the next collective moment: when another communicator is made
+over the same parent, or when the parent is freed. When the parent is freed, a delete callback of
+an attribute runs.
 
 ================= ================================ ==============================================
 state             entered                          left
@@ -53,12 +54,12 @@ class OwnedComm(Protocol):
         """Become unusable, because MPI is about to be finalized."""
 
 
-_owned: list[OwnedObjects] = []  # in the order of making, which all ranks that share them agree on
+_owned: list[OwnedObjects] = []  # in the order of making, the same on all ranks that share them
 _owners: weakref.WeakSet[OwnedComm] = weakref.WeakSet()
 
 
 class OwnedObjects:
-    """The communicators behind one communicator of ours."""
+    """The MPI communicators of one communicator of ours."""
 
     leaders: MPI.Intracomm | None = None  # of the ranks that lead in a lane
 
@@ -93,11 +94,11 @@ class OwnedObjects:
         _owned.remove(self)
         parts = children_of(self.world)
         free_closed(parts, self.world)
-        if parts:  # they outlive this, and MPI_Finalize ends them
+        if parts:  # these are still open, so ``world`` is not freed: MPI_Finalize ends it
             self.comms.remove(self.world)
         children = children_of(self.node)
         free_closed(children, self.node)
-        if children:  # the node's communicator is their parent, and goes with the last of them
+        if children:  # ``node`` is the parent of these, and is freed with the last of them
             cast(OwnedObjects, children[-1]).comms.append(self.node)
             self.comms.remove(self.node)
         self.free_handles()
@@ -117,7 +118,7 @@ class OwnedPart:
     def __init__(self, comm: MPI.Intracomm | None) -> None:
         self._made = [] if comm is None else [one for one in _owned if one in children_of(comm)]
         for one in self._made:
-            one.comms.append(cast("MPI.Intracomm", comm))  # goes with it, also before MPI_Finalize
+            one.comms.append(cast("MPI.Intracomm", comm))  # to be freed with its other objects
 
     @property
     def is_closed(self) -> bool:
@@ -173,7 +174,7 @@ def _where_all(over: MPI.Intracomm, children: list[Child], flags: list[bool]) ->
 def register(owned: OwnedObjects, parent: MPI.Intracomm) -> None:
     """Free the closed children of ``parent``, then add a new child."""
     children = children_of(parent)
-    free_closed(children, owned.world)  # the parent is the caller's, and so is its traffic
+    free_closed(children, owned.world)  # not over ``parent``, in which the caller may have messages
     children.append(owned)
     _owned.append(owned)
     _watch_finalize()

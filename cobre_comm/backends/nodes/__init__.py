@@ -1,4 +1,4 @@
 """The common part of backends over several nodes: node order, configurations, private memory.
 
-Importing this imports no transport.
+Importing this package imports no transport.
 """

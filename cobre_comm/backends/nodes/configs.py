@@ -10,8 +10,8 @@ from cobre_comm.backends.nodes.node_order import NodeOrder
 from cobre_comm.backends.split import Part
 from cobre_comm.config import MpiConfig, ShmConfig, TcpConfig
 
-STAGING_BYTES = 4 * 2**20  # of a node, where there are several
-STAGING_SHARE_BYTES = 256 * 2**10  # of each rank at least: many ranks take as many rounds as few
+STAGING_BYTES = 4 * 2**20  # of each node, if there are several nodes
+STAGING_SHARE_BYTES = 256 * 2**10  # of each rank at least, so that many ranks need few rounds too
 
 Config = TypeVar("Config", TcpConfig, MpiConfig)
 
@@ -26,7 +26,7 @@ def with_staging_buffer(config: Config, order: NodeOrder) -> Config:
 def within_node(config: TcpConfig | MpiConfig, rank: int, size: int) -> ShmConfig:
     """Return the ``ShmConfig`` of a rank among the ranks of its node."""
     return ShmConfig(
-        name="/node",  # for messages; the segment has none
+        name="/node",  # for messages; the segment has no name
         rank=rank,
         size=size,
         timeout_s=config.timeout_s,

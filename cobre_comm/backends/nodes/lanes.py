@@ -1,4 +1,4 @@
-"""How many ranks of each node lead it: by the cable, the cores, and the ranks that there are."""
+"""How many ranks of each node lead it: the cable, the cores and the number of ranks decide."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from cobre_comm.backends.nodes.node_order import NodeOrder
 from cobre_comm.system.cores import have_cores
 
 LEADER_MBPS = 20_000  # what one leader moves in each direction: 2.5 GB/s (docs/design/scale.md)
-MOST_LANES = 8  # chosen; a user may want more
+MOST_LANES = 8  # when this file chooses; a user may ask for more
 INTERFACES = Path("/sys/class/net")
 
 
 def with_lanes(group: Group, order: NodeOrder, wanted: int | None) -> NodeOrder:
     """Return the order with the lanes that all ranks can have; collective.
 
-    ``wanted`` is how many leaders of a node this rank was told to have; None chooses.
+    ``wanted`` is how many leaders of a node this rank was told to have; None if it was not told.
     """
     if order.is_flat or order.nodes == 1:
         return order
@@ -29,7 +29,7 @@ def with_lanes(group: Group, order: NodeOrder, wanted: int | None) -> NodeOrder:
 def _chosen(ranks: int) -> int:
     """Return how many leaders fill the cable of this machine, which has so many ranks."""
     if not have_cores(ranks):
-        return 1  # they would take each other's cores
+        return 1  # several leaders would take each other's cores
     return min(max(-(-cable_mbps() // LEADER_MBPS), 1), MOST_LANES)
 
 

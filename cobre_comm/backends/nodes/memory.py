@@ -18,7 +18,7 @@ from cobre_comm.backends.bodies import Bodies
 from cobre_comm.backends.comm_memory import describe_way
 from cobre_comm.backends.nodes.node_order import NodeOrder
 
-LARGEST_HALF_BYTES = 2**30  # MPI counts it in a C int
+LARGEST_HALF_BYTES = 2**30  # MPI counts the bytes in a C int
 UNLIMITED = 2**63 - 1
 
 BODIES = Bodies("cobre_kernels.nodes", abandon_body)
@@ -117,8 +117,8 @@ class NodesMemory:
     def use_staging_buffer(self, half_bytes: int) -> None:
         """Use the slots of the node's segment as staging buffer, ``half_bytes`` for each half.
 
-        The record describes the node already. A leader spins and yields among leaders as it does
-        among its ranks, unless the transport decides otherwise.
+        Call this after ``describe`` has filled the record. In waits for leaders, a leader spins and
+        yields as in waits for the ranks of its node, unless the transport decides otherwise.
         """
         comm, nodes = self._comm, self.nodes
         nodes.half_bytes = half_bytes
@@ -141,7 +141,7 @@ class NodesMemory:
     def say_goodbye(self) -> None:
         """As a leader, tell the other leaders of its lane that this leader closes.
 
-        A follower tells no leader: its own leader misses the follower in the next round.
+        A follower tells no leader, because its own leader misses it in the next round.
         """
         if self._goodbye is not None:
             self._goodbye(self._comm.address)

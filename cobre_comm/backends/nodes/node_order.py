@@ -15,7 +15,7 @@ from cobre_comm.backends.membership import Node
 from cobre_comm.errors import runs
 from cobre_comm.system.cpus import Place, parse_cpus, place_of
 
-HOST_BYTES = 64  # of a host name; Linux has no longer ones
+HOST_BYTES = 64  # of a host name; Linux has no longer names
 LIST_BYTES = 48  # of the text of a list of CPUs or of NUMA nodes
 _LIST = re.compile(rb"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*")
 
@@ -72,7 +72,10 @@ class NodeOrder:
 
 
 def node_order_of(leaders: ArrayLike, rank: int) -> NodeOrder:
-    """Return the node order, on one rank; ``leaders`` has the first rank of each rank's node."""
+    """Return the node order, as ``rank`` sees it.
+
+    ``leaders`` has, for each rank, the first rank of its node.
+    """
     of = np.asarray(leaders, dtype=np.int64)
     order = np.argsort(of, kind="stable").astype(np.int64)
     firsts, counts = np.unique(of, return_counts=True)
@@ -94,12 +97,12 @@ def name_nodes(group: Group, order: NodeOrder) -> list[Node]:
 
 
 def _listed(numbers: Iterable[int]) -> bytes:
-    """Return a list of numbers as LIST_BYTES bytes; a list that is too long is left out."""
+    """Return a list of numbers as LIST_BYTES bytes; only zeros if the list is too long."""
     text = ",".join(runs(numbers)).encode()
     return (text if len(text) <= LIST_BYTES else b"").ljust(LIST_BYTES, b"\0")
 
 
 def _numbers(listed: bytes) -> tuple[int, ...]:
-    """Return the numbers that a peer has listed; none for anything else."""
+    """Return the numbers that a peer has listed; no numbers if the bytes are no list."""
     text = listed.rstrip(b"\0")
     return tuple(parse_cpus(text.decode())) if _LIST.fullmatch(text) else ()

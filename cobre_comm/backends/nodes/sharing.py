@@ -5,7 +5,8 @@ offers, each tries to open the files of lower ranks. It joins the lowest rank of
 the file. Then the ranks exchange which rank each has found.
 
 The file holds a random word, because the number of a process or an inode means something else on
-another machine. Where it has a name, all ranks remove all such names as soon as all have tried.
+another machine. If a file has a name, every rank removes the name as soon as all ranks have tried
+to open the file.
 """
 
 from __future__ import annotations
@@ -77,10 +78,10 @@ def find_nodes(group: Group, share: bool = True, pretended: Sequence[int] = ()) 
 
 
 def confirmed(found: Sequence[int]) -> list[int]:
-    """Return the leader of every rank, from the rank that each has found.
+    """Return the leader of every rank; ``found`` has, for each rank, the rank that it has found.
 
-    A rank stays alone if the rank that it has found has joined a third rank, because not all three
-    share memory.
+    A rank stays alone if the rank that it has found has joined a third rank, because then not all
+    three share memory.
     """
     return [
         leader if leader <= rank and found[leader] == leader else rank

@@ -54,7 +54,7 @@ class Attachment:
         wait_for_ranks(comm, config.size, config.timeout_s, config.spin_us)
 
     def first_journal(self) -> int:
-        """Return the address of the journal of the first of these ranks."""
+        """Return the address of the journal of the first rank of this node."""
         return self._segment.address + int(control.journals_offset(self._config.size))
 
     def map_region(
@@ -67,14 +67,14 @@ class Attachment:
         return map_region(group, shape, dtype, own, leader, interleave=interleave)
 
     def places(self) -> list[Place]:
-        """Return where each of these ranks may run, as far as that can be seen from here."""
+        """Return where each rank of this node may run, as far as this process can see that."""
         ranks = range(self._config.size)
         processes = [process_of(self._segment.fd, rank) for rank in ranks]
-        processes[self._config.rank] = os.getpid()  # the kernel shows no process its own locks
+        processes[self._config.rank] = os.getpid()  # the system shows no process its own locks
         return [place_of(pid) if pid else UNKNOWN for pid in processes]
 
     def convene(self, variable: str) -> ShmCouncil:
-        """Return the survivors of these ranks, as a council that agrees in the segment."""
+        """Return the survivors of this node's ranks, as a council that agrees in the segment."""
         return ShmCouncil(self._segment, self._config, variable)
 
     def say_goodbye(self, comm: View) -> None:
@@ -101,9 +101,9 @@ def attach(config: ShmConfig) -> Attachment:
 def attach_group(config: ShmConfig, group: Group, leader: int = 0) -> Attachment:
     """Attach this rank to a segment without a name, for ranks that can talk to each other already.
 
-    The ranks of all segments are one group, and agree together: ``AllocationFailed`` is raised on
-    all of them if one fails. ``leader`` is the rank of the group that is rank 0 of this segment,
-    and ``config`` counts the ranks of this segment alone.
+    The ranks of all segments are one group, and agree together: if one rank fails, all raise
+    ``AllocationFailed``. ``leader`` is the rank of the group that is rank 0 of this segment, and
+    ``config`` counts the ranks of this segment alone.
     """
     buffer_bytes = group.agree(choose_buffer_bytes(config))
 
@@ -127,6 +127,6 @@ def attach_group(config: ShmConfig, group: Group, leader: int = 0) -> Attachment
 
 
 def attach_nowhere(group: Group, leader: int) -> None:
-    """Take the steps of :func:`attach_group` on a rank of color None, so that all stay in step."""
+    """Take the steps of :func:`attach_group` on a rank of color None, because all ranks must."""
     group.agree(LARGEST_BUFFER_BYTES)
     share_segment(group, PAGE_BYTES, range(PAGE_BYTES), leader=leader).close()

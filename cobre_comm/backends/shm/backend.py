@@ -40,8 +40,8 @@ class ShmBackend(KernelBackend):
     config : ShmConfig
         Where the ranks meet. The constructor returns when all of them have attached.
     group : Group, optional
-        Ranks that can talk already, this one among them; they need no name to meet by. All ranks
-        of the group call this at the same time, also those of other segments.
+        Ranks that can talk already, this rank among them, so that they need no name to meet. All
+        ranks of the group call this at the same time, also the ranks of other segments.
     leader : int
         The rank of the group that is rank 0 of this segment.
 
@@ -78,7 +78,7 @@ class ShmBackend(KernelBackend):
         if not part.has_color:
             attach_nowhere(group, part.leader)
             return None, None
-        # As much memory for all parts together, and as little spinning, as this communicator has.
+        # In a part, each rank has a buffer as large, and spins as long, as in this communicator.
         config = dataclasses.replace(
             self._config,
             rank=part.rank,

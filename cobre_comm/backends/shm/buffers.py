@@ -11,10 +11,10 @@ PAGE_BYTES: int = control.PAGE_BYTES
 LARGEST_BUFFER_BYTES = 3 * 2**20  # slots of 1 MiB: the fewest steps, where ranks share cores
 CACHED_BUFFER_BYTES = 3 * 2**18  # slots of 256 KiB stay in a core's second-level cache
 SMALLEST_BUFFER_BYTES = 48 * 2**10
-EXCHANGING_RANKS = 2  # shm/slot.py
-ALL_BUFFERS_BYTES = 16 * 2**20  # a quarter of the /dev/shm of a container that asks for nothing
-SHARED_CAST_BYTES = 4 * 2**20  # of a broadcast's step, where ranks share cores
-CACHED_CAST_BYTES = 2**18  # each rank has a core: it reads a chunk while the root fills one
+EXCHANGING_RANKS = 2  # so many ranks exchange their slots (shm/slot.py)
+ALL_BUFFERS_BYTES = 16 * 2**20  # a quarter of the /dev/shm that a container has by default
+SHARED_CAST_BYTES = 4 * 2**20  # that a step of a broadcast moves, where ranks share cores
+CACHED_CAST_BYTES = 2**18  # where each rank has a core: it reads a chunk, the root fills the next
 
 
 def choose_buffer_bytes(config: ShmConfig) -> int:
@@ -30,9 +30,9 @@ def choose_buffer_bytes(config: ShmConfig) -> int:
 def choose_cast_bytes(config: ShmConfig, buffer_bytes: int) -> int:
     """Return the bytes that a step of a broadcast moves: whole slots.
 
-    Among many ranks a slot is small, and a step takes long where they share cores. But only the
-    root sends, so it fills the slots of other ranks too. Two ranks exchange their slots, and
-    neither has a second one.
+    With many ranks a slot is small, and a step takes long if ranks share cores. But in a broadcast
+    only the root sends, so the root fills the slots of other ranks too. Two ranks exchange their
+    slots in every step, so a step of two ranks moves one slot.
     """
     chunk: int = control.chunk_bytes(buffer_bytes)
     has_cores = have_cores(config.size, config.spin_us)

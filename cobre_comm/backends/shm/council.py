@@ -14,14 +14,15 @@ DECIDED      reads the roll of the rank that         its next call
              ``decision`` names, and the rows of it
 ============ ======================================= ==============================================
 
-- *One roll.* ``decision`` goes from the call before to this one by a single compare-and-exchange.
-- *Nobody waits for the dead.* A record lock goes with its process. A rank first asks whether
-  another one has answered, then whether it lives, and only then who has answered: so the answer of
-  a rank that has died since is in the roll.
+- *One roll.* The word ``decision`` goes from the call before to this call by a single
+  compare-and-exchange.
+- *Nobody waits for the dead.* A record lock ends with its process. A rank first asks whether
+  another rank has answered, then whether that rank lives, and only then lists who has answered. So
+  if a rank answers and dies, its answer is in the roll.
 - *Two of each row and roll are enough.* A rank answers call c + 2 after call c + 1 was decided. By
-  then every other member has answered c + 1, so it has read all that was decided in c.
-- *A member that is late in c + 1* may not have read that. Then no call follows c + 1, and this
-  member, still in c, reads the roll of c + 1 as the others do.
+  then every other member has answered c + 1, and so has read all that was decided in c.
+- *A member that is late in c + 1* may not have read what was decided in c. Then no call follows
+  c + 1, and this member, still in c, reads the roll of c + 1 as the others do.
 """
 
 from __future__ import annotations

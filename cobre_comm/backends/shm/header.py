@@ -1,4 +1,4 @@
-"""The header of a communicator's segment: written by rank 0, checked and signed by the others."""
+"""The header of a communicator's segment: rank 0 writes it, the others check it and register."""
 
 from __future__ import annotations
 

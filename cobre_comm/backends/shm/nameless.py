@@ -26,8 +26,9 @@ AGREE     a rank that could not: ``AllocationFailed`` on all ranks
 ========= =================================== ====================================================
 
 A rank that dies ends the agreement of the others, and they close what they have opened. The name of
-BY NAME exists while ranks open it, before a page is taken. Each rank knows it and removes it, also
-when an agreement fails. So only the kill of all ranks within that moment leaves an empty file.
+BY NAME exists while ranks open the file, before a page is taken. Each rank knows the name and
+removes it, also when an agreement fails. So an empty file is left only if all ranks are killed
+within that moment.
 """
 
 from __future__ import annotations
@@ -68,10 +69,10 @@ def share_segment(
 ) -> Segment:
     """Return a new segment that all ranks of one leader have mapped; collective.
 
-    The ranks of the group agree together: ``AllocationFailed`` is raised on all of them if one
-    fails, and names that rank and the reason. ``leader`` is the rank that makes the segment of this
-    rank, and ``nbytes`` is the same on all ranks of a leader. Each of them reserves the pages of
-    the bytes ``own``; together they reserve all pages.
+    The ranks of the group agree together: if one rank fails, all raise ``AllocationFailed``, which
+    names that rank and the reason. ``leader`` is the rank that makes the segment of this rank, and
+    ``nbytes`` is the same on all ranks of a leader. Each rank reserves the pages of its bytes
+    ``own``; the ranks of a leader together reserve all pages.
 
     ``prepare`` is called with the mapped segment, on the leader first, then on the others.
     ``interleave`` spreads the pages over NUMA nodes. A rank that ``is_alone`` shares its segment
@@ -134,7 +135,7 @@ def hand_over(
 
 def _share_by_name(group: Group, leader: int) -> tuple[Descriptor | None, str]:
     """Share a file BY NAME. Return the file, and the first problem that any rank has, or ""."""
-    import secrets  # most ranks share without a name, and start faster
+    import secrets  # here, because most ranks share without a name, and start faster without it
 
     drawn = Offer(word=secrets.token_bytes(WORD_BYTES))
     offer = offer_in(group.gather_rows(drawn.row())[leader])

@@ -23,9 +23,9 @@ def online_nodes() -> list[int]:
 
 
 def interleave(address: int, nbytes: int) -> bool:
-    """Spread the pages of a new mapping over all nodes; return whether it was done.
+    """Spread the pages of a new mapping over all NUMA nodes; return whether that was done.
 
-    Source: mbind(2). A kernel that refuses is worth a warning, not a failure.
+    Source: mbind(2). If the system refuses, there is a warning, and no failure.
     """
     nodes = online_nodes()
     number = _MBIND_NUMBERS.get(platform.machine())

@@ -2,8 +2,8 @@
 
 On Linux the file never has a name, and a peer opens it as ``/proc/PID/fd/N``. In another PID
 namespace, or on another machine, these numbers mean another file or none. So a peer looks at the
-file to which they lead before it opens the file: it never touches a device, a FIFO, or a file of
-another user. Where that way is closed, the file has a random name.
+file to which the numbers lead before it opens the file: it never touches a device, a FIFO, or a
+file of another user. Where files without names cannot be used, the file has a random name.
 
 Sources: open(2) on O_PATH and O_TMPFILE, proc_pid_fd(5), proc(5) on hidepid, pid_namespaces(7).
 """
@@ -32,15 +32,15 @@ _WIRE = struct.Struct(f">qQQQQ{WORD_BYTES}s")
 
 
 class Offer(NamedTuple):
-    """The place of a rank's file in shared memory, in the order of the wire.
+    """The place of a rank's file in shared memory; the fields are sent in this order.
 
-    The word is random; the name of a file that has one is made of it. Ranks of different domains
-    are kept apart.
+    ``word`` is random; if the file has a name, the name is made of the word. Ranks of different
+    domains are kept apart.
     """
 
     domain: int = 0
     pid: int = BY_NAME
-    number: int = 0  # of its descriptor in that process
+    number: int = 0  # of the file's descriptor in that process
     device: int = 0
     inode: int = 0
     word: bytes = bytes(WORD_BYTES)
@@ -56,7 +56,7 @@ class Offer(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of a file that has one; as long as macOS allows."""
+        """The name of the file, if it has a name; macOS allows no longer names."""
         return f"/cobre.{self.word.hex()}"
 
     def opened(self) -> Descriptor:
@@ -64,7 +64,7 @@ class Offer(NamedTuple):
         if self.pid == BY_NAME:
             return self._checked(segments.open_named(self.name))
         path = PROCESSES / str(self.pid) / "fd" / str(self.number)
-        # The descriptor of this look does nothing to the file.
+        # With O_PATH the file itself is not opened: the descriptor serves to look at it.
         found = self._checked(Descriptor(os.open, path, os.O_PATH))
         return Descriptor(os.open, f"/proc/self/fd/{found.number}", os.O_RDWR)
 

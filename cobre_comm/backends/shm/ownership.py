@@ -31,8 +31,8 @@ def is_locked(fd: int, rank: int) -> bool:
 def process_of(fd: int, rank: int) -> int:
     """Return the process that has attached as ``rank``; 0 if none is seen from this one.
 
-    The kernel gives the number in the PID namespace of this process. A number in shared memory may
-    be of another namespace.
+    The operating system gives the process id that is valid in the PID namespace of this process. A
+    process id that stands in shared memory may be of another namespace.
     """
     scratch = np.zeros(libc.SCRATCH_WORDS, dtype=np.int64)
     at = scratch.ctypes.data
@@ -42,7 +42,7 @@ def process_of(fd: int, rank: int) -> int:
 
 
 def take_ownership(fd: int) -> bool:
-    """Lock byte 0 of a new file; False if another rank 0 is about to remove it, or has."""
+    """Lock byte 0 of a new file; False if another rank 0 removes the file, or has removed it."""
     if not segments.lock(fd, 0) or not segments.lock(fd, REMOVAL_BYTE):
         return False
     owned = _has_name(fd)
@@ -53,8 +53,8 @@ def take_ownership(fd: int) -> bool:
 def remove_stale(config: ShmConfig) -> None:
     """Remove a segment of ours if its owner is dead; raise for any other segment.
 
-    A name is removed by its owner, or under the lock on REMOVAL_BYTE once the owner is dead. So
-    between the look and the removal nobody can have replaced it.
+    The owner removes its name. When the owner is dead, only a process that has the lock on
+    REMOVAL_BYTE removes the name. So nobody replaces the file between the check and the removal.
     """
     try:
         file = segments.open_named(config.name)

@@ -21,7 +21,7 @@ def own_rows(placement: str, rows: int, rank: int, size: int) -> range:
     """Return the rows of a region that a rank owns: their pages lie on the NUMA node of that rank.
 
     ``rows`` is the region's length along its first axis; ``rank`` and ``size`` count the ranks of
-    this node. Interleaved pages are where they belong, whichever rank takes them.
+    this node. In an interleaved region it makes no difference which rank takes a page.
     """
     if placement == LEADER:
         return range(rows if rank == 0 else 0)
@@ -46,7 +46,7 @@ def map_region(
         return np.zeros(shape, dtype=dtype)
     row_bytes = nbytes // shape[0]
     own_bytes = range(own.start * row_bytes, own.stop * row_bytes)
-    # All nodes agree on one number; the ranks of their leaders, added to it, tell regions apart.
+    # All nodes agree on one number. Each node adds the rank of its leader, so numbers differ.
     number = group.agree(draw_number()) + leader
 
     def list_it(segment: Segment) -> None:

@@ -1,7 +1,8 @@
 """Theory of operation of the shm rendezvous: how the ranks of one machine find each other.
 
-The ranks know a name and their number. Each rank holds a record lock on the byte of its number. The
-kernel drops the lock when the rank dies, so a rank that waits for it sees that at once.
+Each rank knows the name of the segment and its own number, and holds a record lock on the byte of
+that number. The system drops the lock when the rank dies, so ranks that wait for it see its death
+at once.
 
 ========= ======= ============================================= ==================================
 step      rank    what it does                                  what can fail
@@ -53,7 +54,7 @@ from cobre_comm.journal.shown import load, store
 from cobre_comm.system.descriptor import Descriptor
 from cobre_comm.system.running_time import running_s
 
-START_TIMEOUT_S = 60.0  # ranks start apart: interpreters, imports, a loaded machine
+START_TIMEOUT_S = 60.0  # ranks start at different times: interpreters, imports, a loaded machine
 POLL_S = 0.0005
 LONGEST_POLL_S = 0.01
 LEADER_LOST = "rank 0 ended before all ranks had attached"

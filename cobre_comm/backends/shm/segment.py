@@ -2,8 +2,9 @@
 
 Pages are reserved before a rank writes to them, so a full /dev/shm is an error here and never a
 SIGBUS later. Linux reserves by ``posix_fallocate``; macOS has no such call, nor such a file system.
-The name of a segment goes when all ranks have met (``rendezvous.py``), else by the launcher or its
-guardian (``processes/guardian.py``), or by the next job of that name (``ownership.py``).
+The name of a segment is removed when all ranks have met (``rendezvous.py``). If they do not meet,
+the launcher or its guardian removes the name (``processes/guardian.py``), or the next job that has
+the same name (``ownership.py``).
 
 Sources: shm_overview(7), posix_fallocate(3), fcntl(2) on record locks, mbind(2).
 """
@@ -25,7 +26,8 @@ from cobre_comm.system.descriptor import Descriptor
 from cobre_comm.system.mapping import map_file
 
 SHM_FOLDER = pathlib.Path("/dev/shm")  # where Linux has the files of shm_open
-RESERVE_PIECE_BYTES = 8 * 2**20  # a signal is served between pieces; until Linux 6.10 it undoes one
+# Signals are served between pieces. Before Linux 6.10, a signal undoes the piece under way.
+RESERVE_PIECE_BYTES = 8 * 2**20
 PRIVATE_MODE = 0o600
 CAN_RESERVE = hasattr(os, "posix_fallocate")
 
@@ -47,7 +49,7 @@ class Segment:
         self.address = int(self.memory.ctypes.data)
 
     def reserve(self, own: range) -> None:
-        """Take the pages of these bytes of the file; ``AllocationFailed`` if there are none."""
+        """Take the pages of these bytes of the file; ``AllocationFailed`` if there is no room."""
         if not CAN_RESERVE:
             return
         try:
@@ -68,7 +70,7 @@ class Segment:
 
 
 def lock(fd: int, byte: int) -> bool:
-    """Take the record lock on one byte for this process; False if another one holds it."""
+    """Take the record lock on one byte for this process; False if another process holds it."""
     try:
         fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
     except OSError as error:
@@ -129,7 +131,7 @@ def _reason(error: OSError) -> str:
 
 
 def _check_space(fd: int, nbytes: int) -> None:
-    """Raise ``AllocationFailed`` if machine, limit of memory or file system have fewer free bytes.
+    """Raise ``AllocationFailed`` if machine, memory limit or file system has too few free bytes.
 
     So a request that cannot fit is refused before a single page of it is taken.
     """

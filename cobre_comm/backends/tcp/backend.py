@@ -33,23 +33,23 @@ from cobre_comm.errors import InitializationFailed
 class TcpBackend(KernelBackend):
     """The communicator of R processes over sockets, and over shared memory within a node.
 
-    Ranks that can open each other's shared memory form a node. If all ranks do, they work by the
-    kernels of :class:`ShmBackend`, and no socket stays open. Otherwise the leader of each node
-    speaks for it over sockets: small payloads go to every other leader at once. Large payloads go
-    around a ring of leaders; in an allreduce they go along a chain of leaders, or a stripe to each.
-    Where every rank is alone, a region is a heap copy on each.
+    Ranks that can open each other's shared memory form a node. If all ranks form one node, they
+    work by the kernels of :class:`ShmBackend`, and no socket stays open. Otherwise the leader of
+    each node speaks for its node over sockets. Small payloads go to every other leader at once.
+    Large payloads go around a ring of leaders; in an allreduce they go along a chain of leaders, or
+    a stripe to each leader. Where every rank is a node of its own, a region is a heap copy on each.
 
     Parameters
     ----------
     config : TcpConfig
         Where the ranks meet. The constructor returns when all ranks have arrived.
     group : Group, optional
-        Ranks that can talk already, among them those of this communicator, which are one node.
-        They need no rendezvous.
+        Ranks that can talk already. The ranks of this communicator are among them, are one node,
+        and need no rendezvous.
     leader : int
         The rank of the group that is rank 0 of this communicator.
     meeting : Meeting
-        The listener of rank 0, and what ranks do meanwhile, for the ranks of one color in a split.
+        In a split: the listener of the first rank of a color, and what ranks do while they meet.
 
     Raises
     ------
@@ -78,7 +78,7 @@ class TcpBackend(KernelBackend):
         meeting: Meeting = NEW_JOB,
     ) -> None:
         super().__init__(TCP, config, expected_bodies(config), config.rank, config.size)
-        # Whether every peer has shown that it knows the job's secret: then it may send pickles.
+        # Whether every peer has shown that it knows the job's secret: then peers may send pickles.
         self._peers_are_proven = bool(config.token) or config.size == 1
         self._join(meet(config, group, leader, meeting))
 

@@ -1,4 +1,4 @@
-"""How the ranks of several nodes find each other once their communicator is broken.
+"""How the ranks of several nodes find each other after their communicator has broken.
 
 Every rank listens at a port of its own from the moment the ranks have met. A rank that ends, closes
 its communicator or has shrunk it closes its port. Nothing is read from a port before a shrink. So
@@ -31,7 +31,7 @@ _NO_ANSWER = (
     errno.EHOSTDOWN,
     errno.ENETDOWN,
 )
-AGAIN_S = 0.01  # before it connects again to a port, after a connection has ended
+AGAIN_S = 0.01  # from the end of a connection to a port until the next attempt
 
 
 class Callers(NamedTuple):
@@ -43,7 +43,7 @@ class Callers(NamedTuple):
 
     def close(self) -> None:
         """Close this rank's port."""
-        with contextlib.suppress(OSError):  # the program has closed it behind our back
+        with contextlib.suppress(OSError):  # the program has closed this socket itself
             self.listener.close()
 
 
@@ -71,12 +71,12 @@ def call(endpoint: Endpoint) -> Task[socket.socket]:
                 raise
             if running_s() >= until or error.errno in _NO_ANSWER:
                 raise Unreachable from None
-        # The rank has ended while it was called: the next call is refused.
+        # The rank has ended during this attempt to connect: the next attempt is refused.
         yield from pause(AGAIN_S)
 
 
 def watch(endpoint: Endpoint, until: float = NEVER) -> Task[None]:
-    """Stay connected to the port of a rank; raise ``Gone`` or ``Unreachable`` once the rank is."""
+    """Stay connected to the port of a rank; raise ``Gone`` or ``Unreachable`` when that fails."""
     while True:
         sock = yield from call(endpoint)
         with contextlib.closing(sock):
@@ -86,7 +86,7 @@ def watch(endpoint: Endpoint, until: float = NEVER) -> Task[None]:
             except OSError as error:
                 if error.errno in _NO_ANSWER:
                     raise Unreachable from None
-                if isinstance(error, TimeoutError):  # of the wait, which has no number
+                if isinstance(error, TimeoutError):  # without errno: the wait is over
                     return
         # The port was closed, or that rank has dropped this connection alone.
         yield from pause(AGAIN_S)
@@ -94,7 +94,7 @@ def watch(endpoint: Endpoint, until: float = NEVER) -> Task[None]:
 
 def _is_open(sock: socket.socket, until: float) -> Task[bool]:
     yield Wait(sock, READ, until)
-    return bool(sock.recv(4096))  # a rank that is a chair, too, has sent CHALLENGE
+    return bool(sock.recv(4096))  # if that rank is a chair, too, its CHALLENGE arrives
 
 
 def notices_soon(sock: socket.socket) -> socket.socket:

@@ -31,8 +31,8 @@ class Chair:
 
     def __init__(self, known: Survivors) -> None:
         self._known = known
-        self._answers: dict[int, Answer] = {}  # by rank, the last one
-        self._holders: set[int] = set()  # of the roll of this call
+        self._answers: dict[int, Answer] = {}  # by rank: its last answer
+        self._holders: set[int] = set()  # the members that hold the roll of this call
         expected = {(r, tags.COUNCIL) for r in known.members if r > known.rank}
         acceptor = Acceptor(
             known.loop, known.config, lambda _: known.callers.key, self._admit, expected,
@@ -114,7 +114,7 @@ class Chair:
         self._start(peer.rank, self._hear(peer.rank))
 
     def _start(self, member: int, talk: Task[None]) -> None:
-        """Talk to a member until that ends, or the link does."""
+        """Start a task that talks to a member; if the link ends meanwhile, drop the member."""
 
         def until_its_link_ends() -> Task[None]:
             try:

@@ -1,7 +1,7 @@
 """Call the roll of the survivors of several nodes, over sockets.
 
-The first member that is left is the *chair* (``chair.py``). The others connect to its port
-(``callers.py``), and it watches theirs.
+The first member that is left is the *chair* (``chair.py``). The others connect to the chair's port
+(``callers.py``), and the chair watches their ports.
 
 ============ ======================================= ==============================================
 state        the chair                               another member
@@ -17,24 +17,27 @@ ANSWERED or  --                                      the chair is GONE or UNREAC
 HOLDS                                                decided in time: ANSWERED, at the next chair
 ============ ======================================= ==============================================
 
-- *One roll.* ANSWER brings the roll that the member holds, if it holds one. A chair takes such a
-  roll, that of the latest chair, and makes a new one only where there is none. A roll is decided
-  when every member that lives holds it. So every later chair finds it.
+- *One roll.* ANSWER brings the roll that the member holds, if it holds one. A chair takes over such
+  a roll; of several, it takes that of the latest chair. It makes a new roll only if no member holds
+  one. A roll is decided when every member that lives holds it. So every later chair finds it.
 - *A rank that has returned* listens no more, and the next chair takes it for GONE. But then that
   chair holds the decided roll itself. A rank that was UNREACHABLE may be back without the roll, and
-  must not believe itself alone. So DECIDED says this, and all that return leave their ports open.
+  must not believe itself alone. So DECIDED says that a rank was UNREACHABLE, and then all ranks
+  that return leave their ports open.
 - *One call apart.* If a member answers the next call, the roll that the chair holds is decided; a
   chair that holds none was left out, and gives up. If a member answers the call before, the chair
-  decides that roll for it once more.
-- *Who is late.* A roll that is made when the time is over has the members that live and have not
+  gives that member the roll of that call once more, and DECIDED.
+- *Who is late.* A roll that is made when the time is over names the members that live and have not
   answered, without rows. The time of a chair runs from its own call, so a member waits for a chair
-  from the moment that the chair has taken its link. At the next chair the time begins anew.
+  from the moment that the chair has accepted the member's link. At the next chair the time begins
+  anew.
 - *Parts.* If a rank is UNREACHABLE, this part continues only if it may (``may_go_on``). The members
   of a roll answered the call before, so members only become fewer, and of two parts at most one
   continues.
 
-This is Paxos among ranks whose end is certain where a machine says so; the chair's rank is the
-number of its ballot. Source: L. Lamport, "The Part-Time Parliament", ACM TOCS 16 (1998).
+This is Paxos, but the end of a rank is certain if the machine of that rank reports it. The chair's
+rank is the number of its ballot. Source: L. Lamport, "The Part-Time Parliament", ACM TOCS 16
+(1998).
 """
 
 from __future__ import annotations
@@ -61,7 +64,7 @@ from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
 from cobre_comm.system.running_time import running_s
 
-ENDING_S = 1.0  # in which the system has closed all sockets of a process that has ended
+ENDING_S = 1.0  # within this time the system closes all sockets of a process that has ended
 
 
 class TcpCouncil(Survivors):
@@ -70,14 +73,15 @@ class TcpCouncil(Survivors):
     def __init__(self, config: TcpConfig, callers: Callers) -> None:
         super().__init__(config, callers)
         self._chair: Chair | None = None
-        self._linked_s: dict[int, float] = {}  # by chair: when it had called shrink
+        self._linked_s: dict[int, float] = {}  # by chair: when it had accepted this rank's link
         self._is_parted = False  # whether a chair has found a member unreachable
 
     def leave(self) -> None:
         """Close all links, and the port, so that this rank counts as gone.
 
-        A rank that calls too late, or is back from another part, must not believe itself alone. For
-        such a rank the port stays open; for one from another part, until this process ends.
+        The port stays open if another rank may still call, which must not believe itself alone: a
+        rank that calls too late, after this shrink has failed; or a rank that was unreachable and
+        is back from another part. For the latter, the port stays open until this process ends.
         """
         self.loop.close()
         if self._is_parted or self.unreachable:
@@ -156,7 +160,7 @@ class TcpCouncil(Survivors):
             yield from self._find_out_about(chair)
 
     def _link_to(self, chair: int) -> Task[socket.socket]:
-        """Return a link to a chair, which answers as soon as it calls shrink itself."""
+        """Return a link to a chair, which answers as soon as the chair itself calls shrink."""
         own = introduce(self.rank, self.size, tags.COUNCIL, chair)
         sock = yield from ports.call(self.callers.endpoints[chair])
         try:

@@ -1,7 +1,8 @@
 """Jobs of other launchers: Slurm's ``srun``, and torchrun.
 
-Such a launcher tells each process its rank, the size and a machine. The port is made of the job's
-name or numbers. The secret is made of the job's name and of ``COBRE_TCP_TOKEN``.
+Such a launcher tells each process its rank, the number of ranks and the machine of rank 0. The port
+is made of the job's name or numbers. The secret is made of the job's name and of
+``COBRE_TCP_TOKEN``.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _TORCH = ("RANK", "MASTER_ADDR", "MASTER_PORT")
 class ForeignJob(NamedTuple):
     """The facts that another launcher has told this process."""
 
-    name: str  # of the job: the same on all its ranks, and on no other's
+    name: str  # of the job: the same on all its ranks, and of no other job
     rank: str
     size: str
     coordinator: str  # the machine of rank 0
@@ -70,13 +71,13 @@ def _step(environ: Mapping[str, str]) -> ForeignJob:
         rank=environ["SLURM_PROCID"],
         size=environ["SLURM_STEP_NUM_TASKS"],
         coordinator=first_host(environ["SLURM_STEP_NODELIST"]),
-        port=_port(int(job) * 61 + int(step)),  # apart for the steps of a job, and for neighbours
+        port=_port(int(job) * 61 + int(step)),  # differs for steps of a job, and for adjacent jobs
         has_pmi=environ.get("SLURM_MPI_TYPE", "none") != "none" or "PMIX_RANK" in environ,
     )
 
 
 def _torch(environ: Mapping[str, str]) -> ForeignJob:
-    """Return a job of torchrun. ``MASTER_PORT`` is in use by torchrun's own store."""
+    """Return a job of torchrun, at a port of its own: torchrun's store uses ``MASTER_PORT``."""
     host, port = environ["MASTER_ADDR"], environ["MASTER_PORT"]
     run = environ.get("TORCHELASTIC_RUN_ID", "")
     words = ("torch", host, port, run, environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
@@ -120,6 +121,6 @@ def configured(environ: Mapping[str, str]) -> TcpConfig:
             f"know; set it before {launcher}, on every machine where you start it to the same: "
             "export COBRE_TCP_TOKEN=$(openssl rand -hex 32)",
         )
-    # One secret may serve several steps at a time, and no rank may meet those of another step.
+    # One secret may serve several steps at a time, and no rank may meet ranks of another step.
     token = hmac.new(config.token.encode(), job.name.encode(), "sha256").hexdigest()
     return replace(config, token=token)

@@ -1,4 +1,4 @@
-"""The links of a rank: their table, and which rank opens which."""
+"""The links of a rank: their table, and which rank opens which link."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Links:
     control: dict[int, socket.socket] = field(default_factory=dict)
     # Between every two leaders of a lane.
     data: dict[int, socket.socket] = field(default_factory=dict)
-    # A descriptor that is readable once the process of that rank has ended, where there is one.
+    # A descriptor that is readable when the process of that rank has ended, where there is one.
     processes: dict[int, int] = field(default_factory=dict)
     pids: dict[int, int] = field(default_factory=dict)  # the process ids of the same ranks
     ranks_here: int = 1  # how many ranks of the job run on this machine, this rank included
     eager_bytes: int = 0  # rank 0's value
-    # The socket address, with any port, at which this rank has found another one; of each leader at
+    # The socket address, with any port, at which this rank has found that rank; for each leader at
     # least. For this rank itself, the address at which this rank has listened, if any.
     where: dict[int, tuple[Any, ...]] = field(default_factory=dict)
 
@@ -61,7 +61,7 @@ class Links:
 
 
 def _purposes(lower: int) -> tuple[int, ...]:
-    """Return the purposes of the links between two leaders, of which one is the lower rank."""
+    """Return the purposes of the links between two leaders; ``lower`` is the lower rank of them."""
     return (tags.DATA,) if lower == 0 else (tags.CONTROL, tags.DATA)
 
 

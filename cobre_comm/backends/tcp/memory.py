@@ -37,14 +37,14 @@ VERBS = Verbs(
 
 
 class SocketTransport:
-    """Sockets as a transport: the links of a leader to the other leaders. A follower has none.
+    """Sockets as a transport: the links of a leader to other leaders. A follower has no links.
 
-    ``half_bytes`` is half of what every node can stage.
+    ``half_bytes`` is the size of half a staging buffer, on every node.
     """
 
     def __init__(self, config: TcpConfig, order: NodeOrder, links: Links, half_bytes: int) -> None:
         self.links = links
-        self.callers: Callers | None = None  # once the ranks have told each other their ports
+        self.callers: Callers | None = None  # None until the ranks have told each other their ports
         self._config, self._order, self._half_bytes = config, order, half_bytes
 
     def begin(self, comm: View, words: NDArray[np.int64], attachment: NodeSegment) -> NodesMemory:
@@ -65,7 +65,7 @@ class SocketTransport:
 
     @property
     def where(self) -> dict[int, tuple[Any, ...]]:
-        """Socket addresses by rank, as ``Links.where``; a follower is found where its leader is."""
+        """Socket addresses by rank, as ``Links.where``; a follower has that of its leader."""
         found, order = self.links.where, self._order
         leaders = np.repeat(order.leaders(), np.diff(order.starts))
         pairs = zip(order.order.tolist(), leaders.tolist(), strict=True)
@@ -79,7 +79,7 @@ class SocketTransport:
         return {rank: pid for rank, pid in self.links.pids.items() if rank in alone}
 
     def let_go(self, guard: int) -> None:
-        """Close the sockets, also in a forked child: its copies would keep them open."""
+        """Close the sockets; also in a forked child, whose copies would keep the links open."""
         self.links.close()
         if self.callers is not None:
             self.callers.close()

@@ -1,8 +1,9 @@
 """The identity of a peer's process, and a descriptor that tells when the process has ended.
 
-The kernel ends the streams of a dead process only when no other process holds its sockets. A child
-that a C library has forked holds them: Python's hook, which closes them, does not run in it. So a
-rank also watches the processes of the peers that have the same machine and PID namespace.
+The system ends the streams of a dead process only when no other process holds its sockets. A child
+that a C library has forked holds the sockets, because Python's hook, which closes them in a forked
+child, does not run in such a child. So a rank also watches the processes of the peers that have the
+same machine and PID namespace.
 
 Sources: pidfd_open(2), since Linux 5.3; proc_pid_stat(5) on ``starttime``; pid_namespaces(7).
 """
@@ -53,15 +54,15 @@ def pid_of(identity: bytes) -> int:
 
 
 def watch(identity: bytes) -> int | None:
-    """Return a descriptor that is readable once a process has ended; None where there is none."""
+    """Return a descriptor that is readable when a process has ended; None if none is available."""
     machine, namespace, pid, started = IDENTITY.unpack(identity)
     if machine != this_machine() or namespace != _namespace() or UNKNOWN in (namespace, started):
         return None
     try:
         descriptor = os.pidfd_open(pid)
-    except (AttributeError, OSError, OverflowError):  # no Linux, an older kernel, a sandbox
+    except (AttributeError, OSError, OverflowError):  # another system, an older Linux, a sandbox
         return None
-    if start_time(pid) != started:  # another process has that PID by now, or here
+    if start_time(pid) != started:  # by now, or on this machine, that is another process's PID
         os.close(descriptor)
         return None
     return descriptor

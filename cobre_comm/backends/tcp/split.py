@@ -26,7 +26,7 @@ from cobre_comm.config import TcpConfig
 
 TOKEN_WORDS = 4
 NO_PORT = 0
-NOWHERE = "-"  # until it is known
+NOWHERE = "-"  # in place of a coordinator that is not known yet
 
 Where = Mapping[int, tuple[Any, ...]]  # by rank: a socket address of any port there
 

@@ -1,4 +1,4 @@
-"""What a survivor knows of the others: their links and ports, their answers, why one is missing."""
+"""What a survivor knows of the others: links, ports, answers, and why a rank is missing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cobre_comm.reports.launcher import given
 SILENT_S = 8.0  # by then it is known whether a machine answers
 GRACE_S = 2.0  # how much longer a rank waits than the rank that knows who is missing
 NO_CHAIR = -1
-GOES_ON, TIME_OVER, TOO_SMALL = range(3)  # how a roll begins
+GOES_ON, TIME_OVER, TOO_SMALL = range(3)  # the first byte of a roll
 
 
 class Answer(NamedTuple):
@@ -38,7 +38,7 @@ class Survivors(Council):
         super().__init__(config.rank, config.size, limit_s, given(TCP.timeout_variable))
         self.config, self.callers = config, callers
         self.loop = TaskLoop()
-        self.links: dict[int, socket.socket] = {}  # by rank: to a chair; of a chair, to members
+        self.links: dict[int, socket.socket] = {}  # by rank: to chairs; if this is a chair, members
         self.gone: set[int] = set()
         self.unreachable: set[int] = set()
         self.overdue: set[int] = set()  # chairs that have not decided in time
@@ -56,7 +56,7 @@ class Survivors(Council):
             self.cannot_reach(rank)
 
     def cannot_reach(self, rank: int) -> None:
-        """Note that the machine of a rank does not answer: no other rank there can be reached."""
+        """Note that the machine of a rank does not answer: no rank on it can be reached."""
         endpoints = self.callers.endpoints
         host = endpoints[rank].sockaddr[0]
         self.unreachable.update(r for r in self.members if endpoints[r].sockaddr[0] == host)

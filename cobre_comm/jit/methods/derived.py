@@ -1,6 +1,6 @@
-"""Methods in ``@njit`` code that call others: scalar reductions, and blocks of one length.
+"""Methods that are made of other collectives, in ``@njit`` code: scalar reductions and allgather.
 
-A number of a scalar reduction stays in the frame of the function that reduces it.
+The number that a scalar reduction reduces stays in the frame of the function that reduces it.
 """
 
 from __future__ import annotations

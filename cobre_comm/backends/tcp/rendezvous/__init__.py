@@ -36,7 +36,7 @@ def meet(
     as rank 0 does. ``InitializationFailed`` is raised if ranks are missing, refused or lost. Rank 0
     listens at ``listener`` instead of opening one; the listener is closed in any case.
     ``meanwhile`` is called every ``LOOK_S``, and an exception of ``meanwhile`` ends the rendezvous.
-    If rank 0 ``listens`` by now, a worker that it refuses a connection gives up at once.
+    ``listens`` says that rank 0 listens already: if nobody listens, a worker gives up at once.
     """
     if config.rank == 0:
         participant: Participant = Coordinator(config, listener)

@@ -1,4 +1,4 @@
-"""The accepting end of links: it hears every peer, lets none stall it, and keeps proven ones."""
+"""The accepting end of links: it hears every peer, no peer can stall it, it keeps proven peers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from cobre_comm.system.running_time import running_s
 
 ACCEPTED_AT_ONCE = 64
 PAUSE_S = 0.05  # when there is no descriptor left
-MOST_LINES = 20  # of the log, for any flood
+MOST_LINES = 20  # of the log, however many connections are dropped
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 _logger = logging.getLogger("cobre_comm")
@@ -41,14 +41,15 @@ Admit: TypeAlias = Callable[[Handshake, socket.socket, Address], None]
 class Acceptor:
     """Accepts the links that higher ranks open.
 
-    Connections that have sent something are read before new ones are accepted. If too many are
-    UNAUTHENTICATED, the oldest of the host that has most is EVICTED. So a flood from another host
-    does not evict a slow peer, and a flood from its own host leaves it time to answer.
+    Connections that have sent something are read before new ones are accepted. If too many
+    connections are UNAUTHENTICATED, the oldest connection of the host that has most of them is
+    EVICTED. So a flood from another host does not evict a slow peer, and a flood from the peer's
+    own host leaves the peer time to answer.
 
     ``expected`` has the peer and the purpose of each link. ``key_of`` returns the key of handshakes
     for a purpose, and ``admit`` receives every link that is ADMITTED. ``links`` counts all links of
-    this rank, with those that it opens. Where ``is_quiet``, dropped connections are no news,
-    because peers only look whether this rank listens.
+    this rank, with those that it opens. With ``is_quiet``, dropped connections are logged for
+    debugging alone, because peers connect only to find out whether this rank listens.
     """
 
     def __init__(
@@ -69,11 +70,11 @@ class Acceptor:
         self._key_of = key_of
         self._admit = admit
         self._log = DropLog(config.rank, logging.DEBUG if is_quiet else logging.WARNING)
-        self._unauthenticated: dict[socket.socket, tuple[str, Task[None]]] = {}  # by age
+        self._unauthenticated: dict[socket.socket, tuple[str, Task[None]]] = {}  # oldest first
         self.make_room(links)
 
     def make_room(self, links: int) -> None:
-        """Make room for so many more links; what is left of it is for UNAUTHENTICATED connections.
+        """Make room for so many more links; UNAUTHENTICATED connections get the room that is left.
 
         ``InitializationFailed`` is raised if the limit of open files is too low.
         """
@@ -96,7 +97,7 @@ class Acceptor:
                 for _ in range(ACCEPTED_AT_ONCE):
                     sock, sockaddr = listener.accept()
                     self._begin(sock, address_of(sockaddr), loopback_only)
-            except OSError as error:  # else the queue is empty, or a peer has left it meanwhile
+            except OSError as error:  # other errors: the queue is empty, or a peer has left it
                 if error.errno in _EXHAUSTED:
                     self._log.exhausted(error)
                     self._evict_oldest()
@@ -140,7 +141,7 @@ class Acceptor:
                 sock.close()
 
     def _refusal_of(self, peer: Handshake) -> str | None:
-        """Return why a PROVEN peer is REFUSED; both ends read it."""
+        """Return why a PROVEN peer is REFUSED, for messages at both ends; None if it is not."""
         rank, size = self._config.rank, self._config.size
         if peer.version != tags.PROTOCOL_VERSION:
             return (

@@ -24,7 +24,7 @@ class Endpoint(NamedTuple):
 
 
 def resolve(host: str, port: int) -> list[Endpoint]:
-    """Return the endpoints of a host name or address, each once; ``OSError`` if it has none."""
+    """Return the endpoints of a host name or address, each once; ``OSError`` if there is none."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except UnicodeError:
@@ -39,7 +39,7 @@ def resolve(host: str, port: int) -> list[Endpoint]:
 
 
 def address_of(sockaddr: tuple[Any, ...]) -> Address:
-    """Return the IP address of a socket address, as IPv4 where it is one in an IPv6 disguise."""
+    """Return the IP address of a socket address; an IPv4-mapped IPv6 address becomes IPv4."""
     if len(sockaddr) == 2:
         return ipaddress.IPv4Address(sockaddr[0])
     address = ipaddress.IPv6Address(sockaddr[0])
@@ -56,8 +56,8 @@ def pack_address(address: Address | None) -> tuple[int, bytes]:
 def unpack_endpoint(family: int, packed: bytes, port: int, rank_0: tuple[Any, ...]) -> Endpoint:
     """Return the endpoint at which a rank listens, for a process that reached rank 0 at ``rank_0``.
 
-    The scope of a link-local address holds on one machine only. So it becomes that of the interface
-    by which this process reached rank 0.
+    The scope of a link-local address holds on one machine only. So the endpoint has the scope of
+    the interface by which this process reached rank 0.
     """
     if family == _IPV4:
         return Endpoint(socket.AF_INET, (socket.inet_ntop(socket.AF_INET, packed[:4]), port))

@@ -28,7 +28,8 @@ NOBODY = ConnectionRefusedError, ConnectionResetError
 class Attempts:
     """The attempts to reach a rank, for the error message.
 
-    If the rank ``listens`` by now, it will do so no more once there is nobody.
+    ``listens`` says that the rank listens already: if nobody listens there, the rank has closed its
+    port, and further attempts are useless.
     """
 
     def __init__(self, rank: int, *, listens: bool = False) -> None:
@@ -41,8 +42,8 @@ class Attempts:
     def note(self, where: str, error: Exception) -> None:
         """Count a failed attempt, and keep the last error of each address.
 
-        Where no rank listens any more, or its port closes before it has accepted this attempt, the
-        error of an earlier attempt is kept.
+        If nobody listens at the address, or the port closes before this attempt is accepted, the
+        error of an earlier attempt is kept, because it says more.
         """
         self._count += 1
         if self._listens and isinstance(error, NOBODY):

@@ -37,7 +37,7 @@ class Coordinator(Participant):
         super().__init__(config)
         self._listeners = [listener] if listener else []
         self._secret = secrets.token_bytes(messages.SECRET_BYTES)
-        self._workers: dict[int, tuple[Address, int]] = {}  # ATTACHED: where each listens
+        self._workers: dict[int, tuple[Address, int]] = {}  # by ATTACHED rank: where it listens
 
     def attach(self) -> None:
         """Lead every worker from ABSENT to BUSY."""
@@ -53,7 +53,7 @@ class Coordinator(Participant):
         self._tell_all()
 
     def _link(self, leaders: Sequence[int], others: Sequence[int]) -> dict[int, tuple[Any, ...]]:
-        """Make room for data links. The workers open them, and the next exchange waits for that."""
+        """Make room for data links; the next exchange waits until the workers have opened them."""
         if self._acceptor is not None:
             self._acceptor.make_room(len(others) - 1)
         self._gather(b"")
@@ -78,7 +78,7 @@ class Coordinator(Participant):
 
     def _gather(self, part: bytes) -> bytes:
         """Receive the parts of all workers; raise unless each is as long as rank 0's ``part``."""
-        others = self.size - 1  # counted, because this is asked whenever a part has arrived
+        others = self.size - 1  # a count, because it is compared whenever a part has arrived
         self._until(lambda: len(self._frames) == others, self._limit, self._why_not_ready)
         parts = [part, *(self._frames.pop(rank) for rank in range(1, self.size))]
         for rank, given in enumerate(parts):
@@ -139,10 +139,10 @@ class Coordinator(Participant):
     def _listeners_for(
         self, leaders: Sequence[int], is_near: bool
     ) -> list[tuple[Address | None, int]]:
-        """Return where leaders beside rank 0 listen, as workers can use it.
+        """Return where leaders beside rank 0 listen, for workers that are near or for the others.
 
-        A worker that rank 0 sees at a loopback address is on rank 0's machine: it is near. A reader
-        on another machine finds that worker at the host where it found rank 0.
+        A worker that rank 0 sees at a loopback address is on rank 0's machine: it is near. A worker
+        on another machine finds a near leader at the host where it has found rank 0.
         """
         found: list[tuple[Address | None, int]] = []
         for rank in leaders[1:]:

@@ -1,7 +1,8 @@
 """Many tasks in one thread: each is a generator that yields the condition it waits for.
 
-A task reads like blocking code (``yield from receive(...)``), and none can hold up another. An
-exception of a task ends :meth:`Loop.run`, so a task of an unauthenticated peer catches its errors.
+A task reads like blocking code (``yield from receive(...)``), and no task can hold up another. An
+exception that leaves a task ends :meth:`TaskLoop.run`. So the task that serves an unauthenticated
+peer catches its own errors.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Wait(NamedTuple):
     sock: socket.socket | None
     events: int = 0
     until: float = NEVER  # by running_s(); then TimeoutError is raised in the task
-    last: bool = False  # to be resumed after all others that are ready
+    last: bool = False  # whether the task is resumed after all other tasks that are ready
 
 
 Task: TypeAlias = Generator[Wait, None, T]
@@ -46,7 +47,7 @@ class TaskLoop:
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
         self._waiting: dict[Task[None], Wait] = {}
-        self._earliest = NEVER  # no wait ends before; may be too early, never too late
+        self._earliest = NEVER  # no wait ends before this; it may be too early, never too late
 
     def start(self, task: Task[None]) -> None:
         """Run a task up to its first wait, and from then on in :meth:`run`."""
@@ -69,7 +70,7 @@ class TaskLoop:
             limit = min(until, self._earliest, now + TICK_S) - now
             ready = [key.data for key, _ in self._selector.select(limit)]
             for task in sorted(ready, key=lambda one: self._waiting[one].last):
-                if task in self._waiting:  # an earlier one may have cancelled it
+                if task in self._waiting:  # else an earlier task has cancelled it
                     self._forget(task)
                     self._resume(task)
         return True
@@ -106,7 +107,7 @@ class TaskLoop:
 
 
 def receive(sock: socket.socket, count: int, until: float = NEVER) -> Task[bytes]:
-    """Receive exactly ``count`` bytes, and leave later ones in the socket."""
+    """Receive exactly ``count`` bytes, and leave later bytes in the socket."""
     data = bytearray()
     while len(data) < count:
         try:
@@ -139,7 +140,8 @@ def connect(sock: socket.socket, sockaddr: tuple[Any, ...], until: float) -> Tas
     if code:
         raise OSError(code, os.strerror(code))
     if sock.getsockname() == sock.getpeername():
-        # Where no rank listens, a port of the ephemeral range may be given to this very socket.
+        # If no rank listens at the port, the system may give the port to this very socket, which
+        # is then connected to itself.
         raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
 
 

@@ -111,7 +111,7 @@ def handshake_as_acceptor(
         answer = prove(key, _REFUSING, transcript + reason) + reason
         yield from send(sock, pack_frame(tags.REFUSED, answer), until)
         raise Refused(refusal)
-    # The size is the same at both ends, or it would have been refused.
+    # The size is the same at both ends, or the peer would have been refused.
     answer = _ADMITTED.pack(handshake.size, this_process())
     proof = prove(key, _ACCEPTING, transcript + answer)
     yield from send(sock, pack_frame(tags.ACK, answer + proof), until)

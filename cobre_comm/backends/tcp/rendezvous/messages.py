@@ -25,7 +25,7 @@ LOST = "ended before all ranks had attached"
 SECRET_BYTES = 16
 _PREFIX = struct.Struct(">IB")
 _CHECKSUM = struct.Struct(">I")
-_JOB = struct.Struct(">QI16s")  # eager_bytes, ranks of that machine, secret
+_JOB = struct.Struct(">QI16s")  # eager_bytes, ranks on the worker's machine, secret
 _LIMIT = struct.Struct(">Q")  # link_timeout_ms
 _ENTRY = struct.Struct(">B16sH")  # family, address, port
 ANSWER_HEAD = struct.Struct(">Ii")  # the call; the chair of the roll that is held
@@ -52,7 +52,7 @@ def _checksum(tag: int, payload: bytes) -> bytes:
 
 
 def unpack_prefix(prefix: bytes) -> tuple[int, int]:
-    """Return the length of the payload, and the tag; the length may be any, also -1."""
+    """Return the length of the payload, and the tag; the length is not checked, and may be -1."""
     length, tag = _PREFIX.unpack(prefix)
     return length - tags.TAG_BYTES, tag
 
@@ -125,7 +125,7 @@ def watch(sock: socket.socket, rank: int) -> Task[None]:
 
 
 def lost(rank: int, reason: str = "") -> InitializationFailed:
-    """Return the error of a lost rank, with the reason that it gave, if it gave one."""
+    """Return the error of a lost rank, with the reason that the rank gave, if any."""
     if LOST in reason:
         return InitializationFailed("tcp", reason, [rank])
     text = f"rank {rank} {LOST}" + (f": {reason}" if reason else "")

@@ -41,7 +41,7 @@ _logger = logging.getLogger("cobre_comm")
 
 
 class Participant(Group):
-    """A rank in the rendezvous: once attached, a group."""
+    """A rank in the rendezvous; when it has attached, it can talk to all ranks: it is a group."""
 
     _secret: bytes  # of the job; a worker has it from the end of :meth:`attach` on
 
@@ -63,7 +63,7 @@ class Participant(Group):
 
     @abc.abstractmethod
     def attach(self) -> None:
-        """Return when every rank is attached to rank 0, and knows it.
+        """Return when every rank is attached to rank 0, and this rank knows that.
 
         ``InitializationFailed`` is raised if ranks are missing, refused or lost.
         """
@@ -114,7 +114,7 @@ class Participant(Group):
 
     @contextlib.contextmanager
     def extended(self, seconds: float) -> Iterator[None]:
-        """Let what is done inside take ``seconds`` on any rank, beside the limit; collective."""
+        """Let the ``with`` block take ``seconds`` that the limit does not count; collective."""
         self._limit += seconds
         began = running_s()
         yield
@@ -129,10 +129,10 @@ class Participant(Group):
         close_all(self._listeners)
 
     def start(self, lanes: Sequence[Sequence[int]]) -> None:
-        """Link the leaders of each lane, and close all other links, as the last step.
+        """End the rendezvous: link the leaders of each lane, and close all other links.
 
-        Raises as :meth:`attach`. Then watch the processes of the peers, unless the limit of open
-        files leaves no room.
+        Then watch the processes of the peers, unless the limit of open files leaves no room. Raises
+        as :meth:`attach`.
         """
         own = next((lane for lane in lanes if self.rank in lane), ())
         self.links.where = self._link(sorted(rank for lane in lanes for rank in lane), own)
@@ -155,7 +155,7 @@ class Participant(Group):
         self._frames[rank] = yield from messages.receive_frame(control, rank, frame)
 
     def _serve(self, rank: int, task: Task[None]) -> None:
-        """Let a task serve the control link of a rank, instead of the one before."""
+        """Let a task serve the control link of a rank, instead of the task before."""
         if rank in self._talks:
             self._loop.cancel(self._talks[rank])
         self._talks[rank] = task
@@ -169,8 +169,8 @@ class Participant(Group):
     def _until(self, done: Callable[[], bool], until: float, failure: Callable[[], str]) -> None:
         """Run all tasks until ``done()``; after the limit, raise an error with ``failure()``.
 
-        Somebody may be starting the other ranks by hand, so the log mentions a wait of 10 s. Rank 0
-        speaks for all ranks that are attached to it.
+        Somebody may be starting the other ranks by hand, so the log mentions a wait of 10 s. Ranks
+        that are attached to rank 0 log nothing, because rank 0 does.
         """
         began = running_s()
         soon = began + LOG_WAIT_AFTER_S

@@ -91,8 +91,9 @@ can be neither replayed nor reflected. The key of a control link to rank 0 is th
 every other link is token and job secret, so only attached ranks have it. CHALLENGE keeps its layout
 in every version, HANDSHAKE its tag and first three fields: so each end reads the other's version.
 
-A wait for other ranks lasts ``connect_timeout_ms``. Workers have LINK_SHARE of what is left to
-link, and wait GRACE_S longer for rank 0: the rank that knows who is missing gives up first.
+A wait for other ranks lasts ``connect_timeout_ms``. To link, workers have LINK_SHARE of the time
+that is left. They wait GRACE_S longer for rank 0 than rank 0 waits for others: the rank that knows
+who is missing gives up first.
 """
 
 HANDSHAKE_S = 5.0  # of the accepting end, for a whole handshake

@@ -70,7 +70,7 @@ class Joiner(Participant):
         return self._frames.pop(0)
 
     def _control(self) -> socket.socket:
-        return self.links.control[0]  # attached
+        return self.links.control[0]  # it is there, because this rank has attached
 
     def _open_control(self) -> socket.socket:
         """Return the control link to rank 0."""
@@ -109,7 +109,7 @@ class Joiner(Participant):
         self._loop.start(open_link(attempts, endpoints, describe, key, admit))
 
     def _listen(self, control: socket.socket, loopback_only: bool) -> None:
-        """Open the port for the other workers, at loopback if CHALLENGE says that all ranks are."""
+        """Open the port for the other workers, at loopback if CHALLENGE says that all are there."""
         close_all(self._listeners)
         self._listeners = [listen_for_peers(control, loopback_only=loopback_only)]
 

@@ -1,8 +1,8 @@
 """The endings of ranks, and the first failure among them.
 
-When a rank dies, the others raise ``CollectiveFailed`` naming it, and may well end before it does.
-So a failure that follows from the loss of another rank is secondary, and the first failure is the
-earliest primary one.
+When a rank is lost, the other ranks raise ``CollectiveFailed``, which names the lost rank. They may
+end before the lost rank does, so the earliest failure need not be the cause. A failure that follows
+from the loss of another rank is secondary, and the first failure is the earliest primary one.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Ending:
 def first_failure(endings: Iterable[Ending]) -> Ending | None:
     """Return the ending that caused the others, or None if no rank failed."""
     failures = [ending for ending in endings if ending.code != 0]
-    # At the same moment, an ending by a signal counts first: it leaves no time for anything else.
+    # Of endings at one moment, that by a signal counts first: it leaves its rank no time for more.
     return min(failures, key=lambda end: (end.secondary, end.at, end.code >= 0), default=None)
 
 

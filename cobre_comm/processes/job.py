@@ -68,7 +68,7 @@ def check_timeout(timeout_s: float | None) -> None:
 
 
 def check_nodes(job: Job, environ: Mapping[str, str]) -> None:
-    """Raise ``ValueError`` unless pretended nodes are those of all ranks, or of a part in turn."""
+    """Raise ``ValueError`` unless the ranks are as many as the pretended nodes, or a multiple."""
     variable = f"COBRE_{job.backend.upper()}_PRETEND_NODES"
     count = len([word for word in environ.get(variable, "").split(",") if word.strip()])
     if count and job.size % count:

@@ -39,12 +39,12 @@ class Standard(NamedTuple):
 class Rank(abc.ABC):
     """A rank, as its launcher sees it."""
 
-    is_in_session = False  # of the launcher, because its stdin is the launcher's terminal
+    is_in_session = False  # in the launcher's session: its stdin is the launcher's terminal
 
     def __init__(self, rank: int, *, reports: bool = True) -> None:
         self.rank = rank
         self.pid = 0  # of its process, once that is started
-        self.ending: Ending | None = None  # while it runs
+        self.ending: Ending | None = None  # None while it runs
         self.inbox = Inbox() if reports else None  # the launcher's end of its report pipe
         self.has_met = False  # it has made a communicator
         self.aborts = False  # it ends the whole job, by abort
@@ -55,7 +55,7 @@ class Rank(abc.ABC):
         self._on_report: Callable[[], None] = lambda: None
 
     def serve(self, loop: LauncherLoop, hear: Callable[[bytes], None] | None = None) -> None:
-        """Let a loop read its report pipe; messages go to ``hear``, by default into its report."""
+        """Let a loop read the report pipe; ``hear`` takes the messages, by default ``_hear``."""
         if self.inbox is not None:
             self.inbox.serve(loop, hear or self._hear)
 
@@ -84,7 +84,7 @@ class Rank(abc.ABC):
         self._on_report()
 
     def _notes(self, message: object) -> bool:
-        """Note a message that is no report; return whether it is one."""
+        """Note a message ``Met`` or ``Aborts``; return whether it is one of these."""
         if isinstance(message, Met):
             self.has_met = True
             self._on_report()
@@ -92,7 +92,7 @@ class Rank(abc.ABC):
         return isinstance(message, (Met, Aborts))
 
     def look(self) -> None:
-        """Note whether the process has ended; as a zombie an ended process keeps its id."""
+        """Note whether the process has ended; an ended process is a zombie, and keeps its id."""
         code = self.exit_code() if self.ending is None else None
         if code is None:
             return
@@ -104,7 +104,7 @@ class Rank(abc.ABC):
     def exit_code(self) -> int | None:
         """Return the exit code of the process, negative for a signal, or None while it runs.
 
-        A code that is lost counts as 1: only a rank that has reported success has succeeded.
+        A code that is lost counts as 1, a failure: nothing else says that the rank has succeeded.
         """
         if self.is_code_taken:
             return LOST_CODE
@@ -119,14 +119,14 @@ class Rank(abc.ABC):
 
     @property
     def has_group(self) -> bool:
-        """Whether a process group of its number can only be the rank's.
+        """Whether a process group with the number of the rank's process can only be the rank's.
 
         If its exit code is taken, another process may have the number by now, and lead a group.
         """
         return not (self.is_code_taken and _exists(self.pid))
 
     def signal(self, number: int, *, group: bool) -> None:
-        """Send a signal, to its whole process group if asked; to a zombie it does nothing."""
+        """Send a signal to the rank, or to its whole process group; a zombie ignores it."""
         self.exit_code()
         if group and self.has_group:
             kill_group(self.pid, number)
@@ -143,9 +143,9 @@ class RankProcess(Rank):
     """A rank that this process starts.
 
     It has a session of its own, so a Ctrl-C of the terminal reaches it only through the launcher.
-    Where its stdin is the launcher's terminal, it has a process group alone (``job_control.py``).
-    Its children are in its process group. ``environment`` has all variables of the rank, but for
-    that of its report pipe. Without ``cpus`` the rank is not bound.
+    If its stdin is the launcher's terminal, it has a process group of its own, but no session
+    (``job_control.py``). Its children are in its process group. ``environment`` has all variables
+    of the rank except that of its report pipe. Without ``cpus`` the rank is not bound.
     """
 
     begin = staticmethod(start)

@@ -135,5 +135,5 @@ def age(now_ns: int, then_ns: int) -> str:
 
 
 def age_s(now_ns: int, then_ns: int) -> float:
-    """Return how many seconds ago a time was; 0 for one to come."""
+    """Return how many seconds ago a time was; 0 for a time to come."""
     return max(0.0, (now_ns - then_ns) * 1e-9)

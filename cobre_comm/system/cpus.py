@@ -1,4 +1,4 @@
-"""The cores that processes may use, and their NUMA nodes and sockets, as Linux tells in sysfs.
+"""The cores that processes may use, and their NUMA nodes and sockets, as Linux shows them in sysfs.
 
 A *CPU* is a hardware thread, by the number that Linux gives it. Where a core has two of them, its
 CPUs often have distant numbers, such as 3 and 51.

@@ -29,7 +29,7 @@ def flush_output() -> None:
 
 
 def write_whole_lines() -> None:
-    """Have ``sys.stdout`` write a line at once, as other processes write to the same place.
+    """Have ``sys.stdout`` write a line at once, because others write to the same place.
 
     With ``PYTHONUNBUFFERED`` it would write each part of a line by itself.
     """
@@ -38,7 +38,7 @@ def write_whole_lines() -> None:
 
 
 def open_standard() -> None:
-    """Open /dev/null as each of stdin, stdout and stderr that is closed, before a pipe takes it."""
+    """Open /dev/null as each of stdin, stdout and stderr that is closed; else a pipe takes it."""
     for descriptor in (STDIN, STDOUT, STDERR):
         try:
             os.fstat(descriptor)

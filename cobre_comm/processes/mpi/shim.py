@@ -19,7 +19,7 @@ import socket
 import struct
 import sys
 
-# By which MPI's launchers tell a process its rank.
+# Variables by which MPI's launchers tell a process its rank.
 RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
 DESCRIPTOR_VARIABLE = "PMI_FD"  # by which Hydra (MPICH, Intel MPI) tells the number of a descriptor
 _IGNORED = (

@@ -1,7 +1,7 @@
 """Start ranks by ``mpiexec``: it starts shims, and each shim has its rank started here.
 
-A shim sends what ``mpiexec`` gives to a rank, which are the means to find its MPI peers. All else
-is as for other backends: the rank is a child of the launcher.
+A shim sends the launcher what ``mpiexec`` gives to a rank: the means to find its MPI peers. All
+else is as for other backends, because the rank is a child of the launcher.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class MpiStart:
         self._begin = begin
         self._watch = watch
         self._links: dict[socket.socket, bool] = {}  # of shims, and whether the rank has begun
-        self.ended_at = NEVER  # when mpiexec began to end the job, or ended, before leave
-        self._segments: set[str] | None = None  # not looked for yet
+        self.ended_at = NEVER  # when mpiexec ended, or began to end the job, before leave()
+        self._segments: set[str] | None = None  # None: not looked for yet
         # An abstract name, in no file system, leaves nothing behind; both ends check their peer.
         name = f"cobre-comm-{os.urandom(16).hex()}"
         program = [sys.executable, "-I", "-S", shim.__file__, name, str(os.getpid())]
@@ -146,7 +146,7 @@ class MpiStart:
         with open(given, "rb", closefd=False) as file:
             file.seek(0)
             environment = marshal.load(file)
-        for descriptor in inherited:  # a number of this process
+        for descriptor in inherited:  # the rank inherits it under this number
             environment[shim.DESCRIPTOR_VARIABLE] = str(descriptor)
         self._begin(rank, environment, inherited)
         self._awaited.remove(rank)

@@ -16,7 +16,7 @@ class Sieve:
     def __init__(self) -> None:
         self.is_on = False  # set when Ctrl-C has been pressed; until then everything passes
         self.taken = b""  # the last traceback that was taken out
-        self._begun: list[bytes] = []  # of a traceback without its last line so far
+        self._begun: list[bytes] = []  # lines of a traceback without its last line so far
 
     def sift(self, text: bytes) -> bytes:
         """Return what is to be shown of these whole lines, and of those held back before."""

@@ -1,9 +1,9 @@
 """The end of a whole job by ``abort``: of the rank that calls it, and of ranks that learn of it.
 
 The rank that calls ``abort`` closes its communicators as for an exception, ``Aborted``, so the
-other ranks get its line. A rank that reads this line ends too, with the same code. Some launchers
-end all ranks when one has failed. Under such a launcher the ranks that read the line wait to be
-ended, so that the launcher first sees the end of the rank that called ``abort``.
+other ranks get the line of that exception. A rank that reads this line ends with the same code.
+Some launchers end all ranks when one has failed. Under such a launcher the ranks that read the line
+wait to be ended, so that the launcher first sees the end of the rank that called ``abort``.
 """
 
 from __future__ import annotations

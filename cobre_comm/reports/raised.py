@@ -46,7 +46,7 @@ def cut(line: str, nbytes: int) -> bytes:
 
 
 def end_all(error: BaseException | None) -> None:
-    """End all objects of ``living``, because this rank ends; ``error`` is None if all went well."""
+    """End all objects of ``living``, because this rank ends, by an exception or without one."""
     for one in list(living):
         one._end_by(error)
 

@@ -200,7 +200,10 @@ def say_aborts() -> None:
 
 
 def listen() -> None:
-    """Have an exception before the first communicator reported; only this claims the pipe then."""
+    """Have an exception reported that ends the process before its first communicator.
+
+    Nothing is claimed unless there is such an exception.
+    """
     global _listens_in
     if sys.excepthook is sys.__excepthook__:
         _listens_in = os.getpid()

@@ -95,7 +95,7 @@ def _told(environ: Mapping[str, str]) -> list[_Row]:
 
 def _is_size(row: _Row, environ: Mapping[str, str]) -> bool:
     size = environ.get(row.size, "")
-    # One task of Slurm's is no rank: the shell of salloc is the one task of a step.
+    # A step of Slurm with one task says nothing: the shell of salloc is such a task.
     return size.isdigit() and (size != "1" or not row.size.startswith("SLURM"))
 
 

@@ -74,7 +74,7 @@ def by_ranks(attempt: Attempt, tails: Mapping[int, bytes]) -> tuple[int, list[st
 def _tracebacks(endings: Iterable[Ending], speaker: Ending | None = None) -> dict[str, list[str]]:
     """Return the tracebacks that ranks have left to the launcher, by the names of these ranks.
 
-    A mistake that several ranks have made is there once. The mistake of the speaker comes last.
+    A mistake that several ranks have made appears once. The mistake of the speaker comes last.
     """
     held = {e.rank: e.report for e in endings if e.report is not None and e.report.is_held}
     last = speaker.rank if speaker is not None else STARTER
@@ -87,8 +87,9 @@ def _in_few(
 ) -> dict[str, list[str]]:
     """Return at most ``MOST_TEXTS`` of the texts of ranks, by the names of these ranks.
 
-    If there are more, texts that begin with the same lines are shown once. So many first lines are
-    compared as leave few enough texts. The text of the rank ``last`` is shown at the end.
+    If there are more, texts that begin with the same lines are shown once. The number of
+    lines that are compared is the largest that leaves few enough texts. The text of the rank
+    ``last`` is shown at the end.
     """
     known = list(texts)
     depth = max((len(text) for _, text in known), default=0)

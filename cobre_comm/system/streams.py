@@ -29,7 +29,7 @@ def flush_output() -> None:
 
 
 def write_whole_lines() -> None:
-    """Have ``sys.stdout`` write a line at once, because others write to the same place.
+    """Have ``sys.stdout`` write a line at once, because other processes write there too.
 
     With ``PYTHONUNBUFFERED`` it would write each part of a line by itself.
     """
@@ -38,7 +38,7 @@ def write_whole_lines() -> None:
 
 
 def open_standard() -> None:
-    """Open /dev/null as each of stdin, stdout and stderr that is closed; else a pipe takes it."""
+    """Open /dev/null as stdin, stdout or stderr, if it is closed; else a pipe gets its number."""
     for descriptor in (STDIN, STDOUT, STDERR):
         try:
             os.fstat(descriptor)

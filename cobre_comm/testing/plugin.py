@@ -27,9 +27,9 @@ MARKERS = (
 )
 
 MOST_POOLS = 6
-SUITE = "cobre_comm.testing.suite"  # without which `pools` is a fixture of others
+SUITE = "cobre_comm.testing.suite"  # if it is not loaded, `pools` is another fixture
 
-# Their asserts should show what they compare, as those in files of tests do.
+# Failing asserts of the cases then show what they compare, as those in files of tests do.
 if "cobre_comm.testing.cases" not in sys.modules:
     pytest.register_assert_rewrite("cobre_comm.testing.cases")
 

@@ -36,7 +36,7 @@ class BodyRunner:
             try:
                 report = self._run(order)
             except SystemExit as exception:
-                # Told now, because the end of MPI may wait for the other ranks.
+                # Reported now, because the end of MPI may wait for the other ranks.
                 sys.stdout.flush()
                 self._send(("exit", exit_code_of(exception)))
                 raise
@@ -71,7 +71,7 @@ class BodyRunner:
             raise
         except BaseException as exception:
             failed = Failed.of(exception)
-            traceback.clear_frames(exception.__traceback__)  # what the body has made goes with it
+            traceback.clear_frames(exception.__traceback__)  # frees what the body has made
             return "exception", failed
         return "value", value
 
@@ -98,7 +98,7 @@ class BodyRunner:
 
 @functools.cache
 def _pass_over_modules() -> None:
-    """Have Python's collections leave out what the first body has imported, which stays."""
+    """Have garbage collections leave out what the first body has imported: it stays anyway."""
     gc.freeze()
 
 

@@ -51,7 +51,7 @@ def suspended(comm, caller, pause_s):
 
 
 def least_named(rank, absent, nodes):
-    """Return sets of absent ranks; an error has to name all of one (docs/guarantees.md)."""
+    """Return sets of absent ranks; an error has to name all ranks of one (docs/guarantees.md)."""
     missing, told = {}, {}
     for node in set(nodes):
         missing[node] = {each for each in absent if nodes[each] == node}

@@ -55,7 +55,7 @@ def note(payload: object) -> None:
     if found := _numbers_in(payload):
         pid = os.getpid()
         if pid not in _notes:
-            _notes.setdefault(pid, InTurn(Notes().add))  # if two threads make one, one is kept
+            _notes.setdefault(pid, InTurn(Notes().add))  # of two threads, one makes what is kept
         _notes[pid](found)
 
 
@@ -127,7 +127,7 @@ def read_reports(memory: NDArray[np.int64]) -> Reports | None:
         is_whole = words[0] == number and load(view.begun) < number + REPORTS
         if is_whole:
             found.append(words)
-    # Names are read after the reports: so each name that a report needs is there. It never changes.
+    # Names are read after the reports: each name that they need is there, and never changes.
     named = load(view.named)
     names = [letters_at(view.series[index].name.address, NAME_BYTES) for index in range(named)]
     values = [

@@ -120,7 +120,7 @@ def report_progress(payload: Any) -> None:
 
     If the payload is a mapping, its numbers with a name are noted too, however the rank was
     started. ``cobre-comm status`` shows the latest ones, and ``cobre-comm status --serve`` draws
-    them over time. Anything else goes to ``on_progress`` alone, and nowhere without it.
+    them over time. Anything else goes to ``on_progress`` alone.
 
     One process may run several launches of one rank at a time. Each launch gets the reports of its
     own function, and of threads that run in a copy of the function's context. Any other thread
@@ -138,7 +138,8 @@ def report_progress(payload: Any) -> None:
     TypeError, AttributeError, pickle.PicklingError
         If the payload cannot be pickled. With one rank, whatever ``on_progress`` raises.
     RuntimeError
-        In a thread without a copy of a function's context, if several launches began before it.
+        In a thread without a copy of a function's context, if several launches began before the
+        thread did.
 
     Examples
     --------
@@ -191,8 +192,9 @@ def launch(
         whole may take longer.
     on_progress : callable, optional
         Called in this process with (rank, payload) for each :func:`report_progress`. Reports of one
-        rank arrive in their order. If it raises, the job ends and the exception propagates. It
-        is refused with an executor, which brings nothing back before a task has ended.
+        rank arrive in their order. If it raises, the job ends and the exception propagates.
+        ``on_progress`` is refused with an executor, which brings nothing back before a task has
+        ended.
     executor : dask.distributed.Client or concurrent.futures.Executor, optional
         Where the ranks run: one in each of ``size`` workers, on one machine or several. Workers
         must be processes, and free at the same time. The ranks meet over ``tcp``, and share memory

@@ -104,7 +104,7 @@ class LaunchedRank(RankProcess):
             self.ending = replace(self.ending, code=1)
 
     def error(self, ranks: Iterable[int] = ()) -> WorkerError:
-        """Return the ``WorkerError`` of this rank; ``ranks`` are those with the same mistake."""
+        """Return the ``WorkerError`` of this rank; ``ranks`` have made the same mistake."""
         if isinstance(self.last_message, Failed):
             return self.last_message.error(self.rank, ranks)
         code = self.exit_code()
@@ -126,7 +126,7 @@ class LaunchedAttempt:
         self._attempt = Attempt(job, _warn, INTERRUPT_S)
         self._why_final = ""  # why no further attempt is wanted
         self.ranks: list[LaunchedRank] = []
-        self.failure: WorkerError | None = None  # the first one, once all ranks have ended
+        self.failure: WorkerError | None = None  # the first failure, when all ranks have ended
         self.lost: dict[int, WorkerError] = {}  # by rank, while the others continued
 
     @property

@@ -22,8 +22,8 @@ class Order(NamedTuple):
     """An order, packed for all workers."""
 
     message: bytes  # that each worker gets
-    # Each worker inherits them: those of multiprocessing's objects among the arguments, and of its
-    # resource tracker.
+    # Each worker inherits these descriptors: of multiprocessing's objects among the arguments, and
+    # of multiprocessing's resource tracker.
     descriptors: tuple[int, ...]
 
 

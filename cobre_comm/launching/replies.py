@@ -85,7 +85,7 @@ class Failed:
         return error
 
     def error(self, rank: int, ranks: Iterable[int] = ()) -> WorkerError:
-        """Return the ``WorkerError`` of a rank; ``ranks`` are those with the same mistake."""
+        """Return the ``WorkerError`` of a rank; ``ranks`` have made the same mistake."""
         inner = self.exception()
         error = WorkerError(rank, self.report.exit_code, inner, ranks)
         error.__cause__ = inner

@@ -244,7 +244,7 @@ class Comm(Partial):
         with self._serves("bcast"):
             sent = pickle.sent(obj) if self.rank == root else None
             got = objects.broadcast(self._comm, sent, root)
-        return pickle.loads(pickle.dumps(obj)) if self.rank == root else got  # a copy, as mpi4py's
+        return pickle.loads(pickle.dumps(obj)) if self.rank == root else got  # a copy, as in mpi4py
 
     def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
         with self._serves("gather"):

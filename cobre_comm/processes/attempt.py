@@ -85,7 +85,7 @@ class Attempt(Closing):
         self._known = 0  # endings that the escalation knows
 
     def add(self, rank: Rank, hear: Callable[[bytes], None] | None = None) -> None:
-        """Take a rank in, as soon as it is started."""
+        """Take in a rank that has just been started."""
         self.ranks.append(rank)
         self.guardian.watch(rank.pid)
         rank.call_on_report(self._escalate)
@@ -126,7 +126,7 @@ class Attempt(Closing):
 
     @property
     def failure(self) -> Ending | None:
-        """The failure that is shown to the user, once all ranks have ended; None without one."""
+        """The failure that is shown to the user, when all ranks have ended; None without one."""
         return first_failure(self.by_themselves) or first_failure(self.decisive)
 
     def ending(
@@ -144,7 +144,7 @@ class Attempt(Closing):
         )
 
     def until_all_ended(self, step: Callable[[float], object]) -> None:
-        """Wait until all ranks have ended; once one has failed, end the others.
+        """Wait until all ranks have ended; when one has failed, end the others.
 
         ``step`` waits until a descriptor is ready, at most until a time, and calls :meth:`look`
         when ranks may have ended.

@@ -83,7 +83,7 @@ def _take(ranks: int, count: int, cores: Sequence[Core]) -> list[list[Core]]:
 
 
 def _first(free: Sequence[Core], count: int, group_of: Callable[[Core], object]) -> list[Core]:
-    """Return ``count`` free cores of the first group that has so many; none if no group has."""
+    """Return ``count`` free cores of the first group that has so many; none if no group does."""
     for group in dict.fromkeys(map(group_of, free)):
         own = [core for core in free if group_of(core) == group]
         if len(own) >= count:

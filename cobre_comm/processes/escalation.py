@@ -1,4 +1,4 @@
-"""The escalation: which signals running ranks get, and when, once the job ends."""
+"""The escalation: which signals running ranks get, and when, after the job has begun to end."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def let_signals_come(blocked: set[int]) -> None:
     stays blocked if it was: a worker of ``launch`` unblocks it when the worker can report it.
     """
     for number in signal.valid_signals():
-        if callable(signal.getsignal(number)):  # Python's own, and those of a launcher that forked
+        if callable(signal.getsignal(number)):  # of Python's own, or of a launcher that forked
             signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, blocked & {signal.SIGINT})

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable
 
 GOODBYE = "end"
 ASKED_S = 1.0  # between SIGTERM and SIGKILL, for the children of ranks
-TIDY_S = 0.5  # more, for those that ignore SIGTERM in order to tidy up after the others
+TIDY_S = 0.5  # then, for processes that ignore SIGTERM to tidy up after the others
 LOOK_S = 0.01
 # The signals that a launcher forwards; they are blocked in the guardian, so none of them ends it.
 WITNESSED = (
@@ -101,7 +101,8 @@ def end_groups(leaders: Iterable[int], wait: Callable[[float], bool]) -> None:
 
     Every process gets SIGTERM first. Python's resource tracker ignores SIGTERM: when all processes
     that use it have ended, it removes the shared memory and the semaphores that they have left. So
-    a process that ignores SIGTERM is killed last. Zombies do not count, as ranks that have ended.
+    a process that ignores SIGTERM is killed last. A rank that has ended is a zombie, and does not
+    count as a process that is left.
 
     ``wait`` waits until a time at most, and returns whether to wait no more.
     """

@@ -22,7 +22,7 @@ LOST_CODE = 1
 class Standard(NamedTuple):
     """Descriptors that become a rank's stdin, stdout and stderr.
 
-    The launcher closes its copies of those above 2 once the rank has them.
+    The launcher closes its own copies of descriptors above 2 when the rank has them.
     """
 
     stdin: int = 0
@@ -43,7 +43,7 @@ class Rank(abc.ABC):
 
     def __init__(self, rank: int, *, reports: bool = True) -> None:
         self.rank = rank
-        self.pid = 0  # of its process, once that is started
+        self.pid = 0  # of its process; 0 before that is started
         self.ending: Ending | None = None  # None while it runs
         self.inbox = Inbox() if reports else None  # the launcher's end of its report pipe
         self.has_met = False  # it has made a communicator
@@ -131,7 +131,7 @@ class Rank(abc.ABC):
         if group and self.has_group:
             kill_group(self.pid, number)
         elif not group and not self.is_code_taken and self.ending is None:
-            with contextlib.suppress(ProcessLookupError):  # ended since, where SIGCHLD is ignored
+            with contextlib.suppress(ProcessLookupError):  # it has ended: SIGCHLD is ignored
                 os.kill(self.pid, number)
 
     @abc.abstractmethod

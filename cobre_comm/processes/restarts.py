@@ -15,7 +15,7 @@ from cobre_comm.errors import signal_name
 from cobre_comm.processes.job import Job
 from cobre_comm.processes.port import with_rendezvous
 
-FIRST_PAUSE_S = 1.0  # doubled for each attempt in a row that died at once
+FIRST_PAUSE_S = 1.0  # doubled for each further attempt in a row that ended at once
 LONGEST_PAUSE_S = 60.0
 AT_ONCE_S = 10.0  # an attempt that is shorter, and made no communicator, ended at once
 ASKED = "it was asked to end"
@@ -27,7 +27,7 @@ class AttemptEnding(NamedTuple):
 
     status: int  # the exit code of the launcher, if there is no further attempt
     has_failed: bool = False  # whether a rank has
-    at_once: bool = False  # whether it died before it had begun its work
+    at_once: bool = False  # whether it ended soon, before any rank had a communicator
     killed: int = 0  # ranks that SIGKILL has ended, which the kernel sends when memory is short
     why_final: str = ""  # why no further attempt is wanted
     cause: str = ""  # a sentence on the first failure, where nobody has said it yet

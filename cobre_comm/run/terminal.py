@@ -98,7 +98,7 @@ class _Terminal:
         self.attempt.loop.serve(inbox.fileno(), self._take_signals)
 
     def _say(self, line: str) -> None:
-        """Put a line on stderr, between those of the ranks."""
+        """Put a line on stderr, between the lines of the ranks."""
         self._output.outlets[1].put(f"cobre-comm: {line}\n".encode(errors="backslashreplace"))
 
     def start(self, command: Sequence[str]) -> None:

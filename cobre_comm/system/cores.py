@@ -1,4 +1,4 @@
-"""How many cores this process may use, and how long a wait may keep one."""
+"""How many cores this process may use, and how long a wait may keep a core busy."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def flush_output() -> None:
 def write_whole_lines() -> None:
     """Have ``sys.stdout`` write a line at once, because other processes write there too.
 
-    With ``PYTHONUNBUFFERED`` it would write each part of a line by itself.
+    With ``PYTHONUNBUFFERED`` it would else write each part of a line by itself.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True, write_through=False)

@@ -1,7 +1,7 @@
 """The pytest plugin: ``@pytest.mark.ranks`` and the ranks that all tests share.
 
-pytest loads it wherever this package is installed, so it imports its modules when a test asks
-for ranks.
+pytest loads it wherever this package is installed, so it imports other modules only when a test
+asks for ranks.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ _NAMES = {
     "impi": ("mpiexec.hydra", "mpiexec", "mpirun"),
 }
 _SHELLS = ("ssh", "rsh")  # by which Open MPI reaches other machines
-# They tell parts of Open MPI where their files are, if that is not where they were built.
+# Variables that tell parts of Open MPI where their files are, if not where they were built.
 _PREFIXES = ("OPAL_PREFIX", "PRTE_PREFIX", "PMIX_PREFIX")
 _AS_ROOT = tuple(
     f"{part}_ALLOW_RUN_AS_ROOT{tail}" for part in ("OMPI", "PRTE") for tail in ("", "_CONFIRM")

@@ -42,8 +42,9 @@ def check_system() -> None:
 class MpiStart:
     """One ``mpiexec`` of ``size`` ranks, and the connections of its shims, which ``loop`` serves.
 
-    ``standard`` is that of ``mpiexec``. ``begin`` starts a rank, once its shim is there. ``watch``
-    is called with the process id of ``mpiexec``, and of each process that starts shims.
+    ``standard`` has the standard streams of ``mpiexec``. ``begin`` starts a rank when its shim has
+    connected. ``watch`` is called with the process id of ``mpiexec``, and of each process that
+    starts shims.
     """
 
     def __init__(
@@ -93,7 +94,7 @@ class MpiStart:
 
     @property
     def ending(self) -> Ending | None:
-        """The ending of ``mpiexec``, if it has ended the job; its code is final once it exits."""
+        """The ending of ``mpiexec``, if it has ended the job; its code is final when it exits."""
         if self.ended_at == NEVER:
             return None
         seen = self.process.ending
@@ -165,7 +166,7 @@ class MpiStart:
             self.process.signal(signal.SIGKILL, group=True)
 
     def leave(self, step: Callable[[float], bool]) -> None:
-        """Let the shims end, and so ``mpiexec``, once the ranks have ended.
+        """Let the shims end, and so ``mpiexec``; call it when the ranks have ended.
 
         ``step`` waits until a time at most, and returns whether to wait no more.
         """

@@ -1,7 +1,7 @@
 """Tracebacks of Ctrl-C, held back from the output of ranks, so that equal ones are shown once.
 
 Every rank gets the signal, and Python prints the traceback of each by itself, also in a rank that
-has not met the others yet. All that a launcher can do is to take it out of the rank's stderr.
+has not met the others yet. All that a launcher can do is to take the traceback out of stderr.
 """
 
 from __future__ import annotations

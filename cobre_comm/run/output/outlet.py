@@ -9,7 +9,7 @@ from collections import deque
 
 from cobre_comm.system.streams import STDERR, STDOUT
 
-FULL_BYTES = 2**20  # if so many wait, ranks' output is not read until half are written
+FULL_BYTES = 2**20  # queued: then ranks' output is not read until half are written
 # A pipe or terminal that select.poll calls writable takes this much without blocking (PIPE_BUF on
 # Linux). A file takes any number of bytes.
 ATOMIC_BYTES = 4096

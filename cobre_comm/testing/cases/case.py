@@ -127,7 +127,7 @@ class Case:
     """A row of the table: the body of every rank, the check of its results, and its places."""
 
     name: str  # the promise, as a name of Python
-    # `body(comm, caller, *arguments)` on every rank; it compares with the reference and raises.
+    # `body(comm, caller, *arguments)` on every rank; it compares its results with the reference.
     # Without callers it is `body(comm, *arguments)`.
     body: Callable[..., Any]
     # Its further arguments in their order: the values that each takes.

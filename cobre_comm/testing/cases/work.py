@@ -269,7 +269,7 @@ def bad_arguments(comm):
 
 
 def closed(comm, caller):
-    """A claim of closed work, or on a closed communicator, raises; the work's fields stay readable."""
+    """A claim of closed work, or on a closed communicator, raises; its fields stay readable."""
     claim, own = CLAIM[caller], comm.split(0)
     work, other = own.create_work(5), own.create_work(5)
     work.close()

@@ -124,7 +124,7 @@ def leave() -> NoReturn:
     """End at once: taking numba and LLVM down in order would cost each rank half a second.
 
     MPI is finalized, and the C library's exit is run for it: MPICH tells its starter in an exit
-    handler that this rank has finalized, and the starter ends all ranks when one goes without that.
+    handler that this rank has finalized. The starter ends all ranks if one ends without that.
     """
     mpi = sys.modules.get("mpi4py.MPI")
     if mpi is not None and mpi.Is_initialized() and not mpi.Is_finalized():

@@ -93,7 +93,7 @@ class Member:
         return tail(self._output, self._begin)
 
     def hang_up(self) -> None:
-        """Let the process leave by itself, once it is not busy."""
+        """Let the process leave by itself, when it is not busy."""
         self._outbox.close()
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ from cobre_comm.testing.ranks.run import DEFAULT_TIMEOUT_S
 from cobre_comm.testing.ranks.start_job import start_job
 from cobre_comm.testing.ranks.surroundings import rank_environment
 
-# mpiexec of Open MPI 5 fails so once in some thousand starts, before it starts a rank.
+# Said by mpiexec of Open MPI 5 when it fails to start any rank, once in some thousand starts.
 NOT_STARTED = "The PMIx server's listener thread failed to start"
 
 
@@ -161,7 +161,7 @@ class RankPool(Closing):
 
     @property
     def pids(self) -> list[int]:
-        """Process ids in rank order, once a body has run; empty while there are no processes.
+        """Process ids in rank order, after a body has run; empty while there are no processes.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Run a function on real ranks, once: spawned, bounded and killable."""
+"""Run a function once, on real ranks: new processes, which are killed at a deadline."""
 
 from __future__ import annotations
 

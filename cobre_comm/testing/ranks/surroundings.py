@@ -128,7 +128,7 @@ def rank_environment(backend: str, size: int) -> list[dict[str, str]]:
 
 
 def _reserve_port() -> int:
-    """Return a port that stays reserved for a job until :data:`RECENT_JOBS` more have one."""
+    """Return a port that stays reserved for a job until :data:`RECENT_JOBS` others have one."""
     while len(_reserved) >= RECENT_JOBS:
         _reserved.popleft().close()
     _reserved.append(ReservedPort())

@@ -92,7 +92,7 @@ def _would_hang(fork):
 class Victim:
     """A rank that a fault strikes; most kinds of faults are a method.
 
-    It has no communicator while ranks meet.
+    A victim has no communicator while ranks meet.
     """
 
     def __init__(self, fault, folder, ledger, comm):

@@ -101,7 +101,7 @@ class Worker:
         return step
 
     def take(self, step):
-        if step.operation == "meet":  # in a barrier, once the victim's second thread was refused
+        if step.operation == "meet":  # in a barrier, after the victim's second thread was refused
             await_fact(self.folder, [self.fault.victim], "refused")
             self.comm.barrier()
         else:

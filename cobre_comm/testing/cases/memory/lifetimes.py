@@ -103,7 +103,7 @@ def fail_in_compiled_code(comm):
     with comm.split_local() as child:
         root = child.rank if child.size > 1 else 5
     values, told = np.ones(3), ""
-    try:  # a function in between, as raises is one, would hold the communicator
+    try:  # a function in between, such as raises, would hold the communicator
         compiled_broadcast(comm.split_local(), values, root)
     except (CollectiveFailed, InvalidRoot) as error:
         told = str(error)

@@ -116,7 +116,7 @@ def _outcomes(meeting: Coordinator, futures: list[Any]) -> dict[int, Done]:
     that failure only follows from the loss of another rank.
     """
     links: dict[Any, int] = {link: peer - 1 for peer, link in meeting.links.control.items()}
-    said: dict[int, Any] = {}  # by rank: its last message, or None
+    said: dict[int, Any] = {}  # by rank: the rank's last message, or None
     why: dict[int, BaseException | None] = {}  # by rank: what its future has raised
     endings: dict[int, Ending] = {}
     while len(said) < len(futures):

@@ -39,7 +39,7 @@ def lacking(name: str) -> NotHere:
 
 
 class Missing:
-    """A finder that is asked last for the modules of a package, and raises: there are none."""
+    """A finder of modules that raises for each module that a package lacks."""
 
     def __init__(self, package: str) -> None:
         self.package = package

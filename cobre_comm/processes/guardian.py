@@ -140,7 +140,7 @@ def _members(leaders: Iterable[int]) -> dict[int, list[int]]:
 
 
 def _is_group(leader: int) -> bool:
-    """Whether a process group has members; on macOS, others than zombies."""
+    """Whether a process group has members; on macOS, members that are no zombies."""
     try:
         os.killpg(leader, 0)
     except (ProcessLookupError, PermissionError):

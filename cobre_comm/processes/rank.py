@@ -131,7 +131,7 @@ class Rank(abc.ABC):
         if group and self.has_group:
             kill_group(self.pid, number)
         elif not group and not self.is_code_taken and self.ending is None:
-            with contextlib.suppress(ProcessLookupError):  # it has ended: SIGCHLD is ignored
+            with contextlib.suppress(ProcessLookupError):  # it has ended, and SIGCHLD is ignored
                 os.kill(self.pid, number)
 
     @abc.abstractmethod

@@ -99,7 +99,7 @@ def doing(seen: SeenRank) -> str:
 
 
 def waits(ranks: Sequence[SeenRank]) -> list[str]:
-    """Return a line on each rank that others wait for, unless it runs and waits itself."""
+    """Return a line on each rank that others wait for, unless that rank runs and waits too."""
     waiting: dict[int, list[SeenRank]] = defaultdict(list)
     for seen in ranks:
         if seen.journal.awaited is not None and seen.journal.awaited >= 0:

@@ -44,7 +44,7 @@ def asked_before_a_fence(comm, caller):
 
 
 def asked_after_a_shrink(comm, caller):
-    """The communicator that shrink returns takes the signals that the old one has taken."""
+    """The communicator that shrink returns takes the same signals as the old one."""
     if comm.backend == "mpi":
         return  # over MPI shrink is refused
     comm._take_signals([signal.SIGTERM])

@@ -353,7 +353,7 @@ def learn_who_differs(ran):
 
 
 def live_on(comm, caller):
-    """A claim needs neither the name of the communicator nor that of its region."""
+    """A claim works though no variable holds the communicator or its region."""
     work = comm.split(0).create_work(4)
     times = np.zeros(4)
     CLAIM_ALL[caller](work, times, np.zeros(4, np.int64))

@@ -23,7 +23,7 @@ from cobre_comm.testing.ranks.members import (
 from cobre_comm.testing.ranks.outcome import Outcome
 from cobre_comm.testing.ranks.surroundings import inherited_environment, scaled_limit
 
-# There may be more ranks than cores: Open MPI gives its core away while it waits, as MPICH does.
+# By this Open MPI gives a core away while it waits, because there may be more ranks than cores.
 YIELDING = {"OMPI_MCA_mpi_yield_when_idle": "1"}
 LOOK_S = 0.02
 

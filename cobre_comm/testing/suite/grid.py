@@ -110,8 +110,8 @@ class Grid(Settings):
         backend : str
             Its name in the entry-point group ``cobre_comm.backends``.
         sizes : sequence of int
-            Numbers of ranks. With at least one above 1, cases that choose by themselves run too.
-            A wrong order of a fold shows from 3 ranks on, a fold by pairs from 4.
+            Numbers of ranks. If one is above 1, cases that choose the number by themselves run too.
+            A fold in a wrong order shows with 3 ranks or more, a fold by pairs with 4 or more.
         callers : sequence of str
             ``("python",)`` for a backend that cannot be an argument of compiled code.
         shares_memory : bool

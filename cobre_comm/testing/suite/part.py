@@ -124,7 +124,7 @@ def marked_trials(grid: Grid, cases: Sequence[Case], run: int = TRIPLES) -> list
             chosen.append(_choose(short, own, 2, alone, preferred, compiled))
         if run >= PAIRS:
             pairs = _choose(short, rows, 2, [POINT, TRANSPORT], chosen[-1])
-            # Many ranks are slow; without an MPI not too slow to be tried in each way.
+            # Trials on many ranks are slow; those without an MPI are fast enough for each way.
             light = [n for n, t in enumerate(trials) if not BackendName.parse(t.backend).is_mpi]
             where = [{name: row[name] for name in ("way", "ranks")} for row in rows]
             chosen.append(_choose(sorted({*light, *pairs}), where, 2, (), pairs))

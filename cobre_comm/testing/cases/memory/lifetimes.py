@@ -46,9 +46,9 @@ def private_kib():
 def stays_flat(act, rounds):
     """Repeat an act; after a warm-up, the process holds no more than before.
 
-    Garbage is collected after each act, because what gathers until Python collects it by itself
-    leaves the allocator with blocks of 1 MiB that are hardly used. Objects that are there before
-    are frozen, so that no collection looks at them.
+    Garbage is collected after each act. If it gathered until Python collects by itself, it would
+    leave the allocator with blocks of 1 MiB that are hardly used. Objects that are there before the
+    first act are frozen, so that no collection looks at them.
     """
     before = 0, (0, 0)
     gc.collect()

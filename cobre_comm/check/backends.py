@@ -27,7 +27,8 @@ class UnknownBackend(ValueError):
 def find_backends(asked: Sequence[str]) -> tuple[list[str], list[Missing]]:
     """Return the backends to check, and the backends that cannot run here.
 
-    No name asks for all backends. ``mpi`` stands for every MPI that can be started here.
+    If ``asked`` is empty, all backends are checked. ``mpi`` stands for every MPI that can be
+    started here.
     """
     found: list[str] = []
     missing: list[Missing] = []

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cobre_comm.check.result import Check, Point, Result
 
 PROG = "cobre-comm check"
-# What would make the checks say nothing, or check something else.
+# Variables under which the checks would say nothing, or check something else.
 UNWANTED = {
     "PYTHONOPTIMIZE": "asserts are off, so nothing would be checked",
     "NUMBA_DISABLE_JIT": "nothing would be compiled, and that is half of what is checked",
@@ -119,7 +119,8 @@ def _check_surroundings() -> None:
 def _let_numba_keep_code() -> None:
     """Give numba a folder if it may write neither beside this package nor in the user's home.
 
-    A function with ``cache=True`` is an error there, and the checks have such functions.
+    Without such a folder a function with ``cache=True`` is an error, and the checks have such
+    functions.
     """
     import numba
 

@@ -43,7 +43,7 @@ def _check(result: Result) -> dict[str, Any]:
 
 
 def is_right(missing: Sequence[Missing], results: Sequence[Result]) -> bool:
-    """Whether every check passed that was asked for, and at least one ran."""
+    """Whether a check ran, all passed, and no backend is missing that was asked for by name."""
     asked = any(each.asked for each in missing)
     return bool(results) and not asked and all(result.passed for result in results)
 

@@ -38,7 +38,7 @@ class Check:
 
     column: str  # a key of ``COLUMNS``
     name: str  # the promise, in a few words
-    run: Callable[[RankPool], object]  # tries it on ranks; raises if it is not so
+    run: Callable[[RankPool], object]  # tries the promise on ranks; raises if it is broken
 
 
 @dataclass(frozen=True)

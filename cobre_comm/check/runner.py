@@ -100,7 +100,7 @@ def _ended_at_once(pool: RankPool) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # once is enough: what follows is quick
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the rest is quick, without a second one
         for pid in filter(None, pool.pids):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

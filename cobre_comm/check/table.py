@@ -10,7 +10,7 @@ from cobre_comm.check.runner import NOT_TRIED
 
 HEAD, TAIL = 3, 12  # lines shown of what was wrong; the end of a traceback says most
 GAP = "  "
-NUMBERS = {"ranks", "seconds"}  # columns of them
+NUMBERS = {"ranks", "seconds"}  # the columns of numbers
 
 
 def of_machine(machine: Mapping[str, str]) -> str:

@@ -1,1 +1,1 @@
-"""``cobre-comm compile``: a job then waits for no compilation of ours."""
+"""``cobre-comm compile``: make the machine code, so that no job waits for its compilation."""

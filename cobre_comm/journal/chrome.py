@@ -89,7 +89,7 @@ def add_what_is_left(folder: Path, job: str, ranks: Iterable[int]) -> None:
 
 
 def _read(calls: Path) -> tuple[Mapping[str, Any], NDArray[np.int64]]:
-    """Return the first line of a file as data, and its rows; ``ValueError`` for any other file."""
+    """Return the first line of a file as data, and its rows; ``ValueError`` if it has no rows."""
     if not calls.is_file():
         raise ValueError("it is no file")
     data = calls.read_bytes()
@@ -174,7 +174,7 @@ def _calls(about: Mapping[str, Any], rows: NDArray[np.int64]) -> Iterator[str]:
 
 
 def _nanoseconds(ticks: NDArray[np.int64], rows: NDArray[np.int64], unix_ns: int) -> list[int]:
-    """Return nanoseconds since the epoch, interpolated between the moments of the trace."""
+    """Return nanoseconds since ``EPOCH_S``, interpolated between the moments of the trace."""
     moments = rows[rows[:, 0] == MOMENT]
     first_tick, first_ns = int(moments[0, 1]), int(moments[0, 2])
     since = np.interp(ticks - first_tick, moments[:, 1] - first_tick, moments[:, 2] - first_ns)

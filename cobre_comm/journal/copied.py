@@ -34,7 +34,7 @@ from cobre_comm.reduce_op import ReduceOp
 
 JOURNAL_BYTES: int = JOURNAL.size_bytes
 OWN_ROW = "library"  # collectives that the library needs itself, inside split for example
-OUTSIDE_ROW = "outside"  # all phases of the program
+OUTSIDE_ROW = "outside"  # the time outside all phases of the program
 _CALL_WORDS = len(NOTED_CALL.fields)  # the number of the call is the first of them
 
 
@@ -88,7 +88,7 @@ def read(address: int) -> Journal | None:
 def raised_in(address: int, rank: int) -> str:
     """Return the exception of a rank, as the journal at an address has it; "" if it has none.
 
-    The rows are read as they are: each is stored whole before its rank.
+    The rows are read in place, without a copy: the text of a row is stored whole before its rank.
     """
     view = JOURNAL.at(address)
     for row in range(journal.RAISED_ROWS):
@@ -99,7 +99,7 @@ def raised_in(address: int, rank: int) -> str:
 
 
 def letters_at(address: int, nbytes: int) -> str:
-    """Return the text in words of letters."""
+    """Return the text of words of letters, without the zeros at its end."""
     return ctypes.string_at(address, nbytes).rstrip(b"\0").decode(errors="replace")
 
 

@@ -87,7 +87,7 @@ def _journals_at(address: int, nbytes: int, offsets: range, pid: int | None) -> 
 
 
 def _offsets(path: str, head: bytes) -> range:
-    """Return the offsets of the journals in a file; none if it is not ours, so it is not mapped."""
+    """Return the offsets of the journals in a file; none if the file is not ours."""
     if is_shown_as(MEMORY_NAME, path):
         return range(1)
     if len(head) < HEADER_BYTES:

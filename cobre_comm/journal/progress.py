@@ -55,7 +55,7 @@ def note(payload: object) -> None:
     if found := _numbers_in(payload):
         pid = os.getpid()
         if pid not in _notes:
-            _notes.setdefault(pid, InTurn(Notes().add))  # of two at a time one is kept
+            _notes.setdefault(pid, InTurn(Notes().add))  # of two threads, one makes what is kept
         _notes[pid](found)
 
 
@@ -127,7 +127,7 @@ def read_reports(memory: NDArray[np.int64]) -> Reports | None:
         is_whole = words[0] == number and load(view.begun) < number + REPORTS
         if is_whole:
             found.append(words)
-    # After the reports: so each name that a report needs is there, and never changes.
+    # Names are read after the reports: each name that they need is there, and never changes.
     named = load(view.named)
     names = [letters_at(view.series[index].name.address, NAME_BYTES) for index in range(named)]
     values = [
@@ -139,7 +139,7 @@ def read_reports(memory: NDArray[np.int64]) -> Reports | None:
 def reports_of(pid: int, own_pid: int) -> Reports | None:
     """Return what a process has reported; None if it has reported no numbers.
 
-    The process is given in this PID namespace and in its own.
+    ``pid`` is the process in this PID namespace, ``own_pid`` the same process in its own namespace.
     """
     for memory in shown(pid, MEMORY_NAME, PROGRESS.size_bytes):
         if load(PROGRESS.of(memory).pid) == own_pid:

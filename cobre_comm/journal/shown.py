@@ -63,7 +63,8 @@ def is_shown_as(name: str, path: str) -> bool:
 def shared_files(pid: int) -> Iterator[str]:
     """Yield the paths of the descriptors of a process that may be of shared memory.
 
-    Other things may lie in /dev/shm too: to open a pipe there would wait for its writer.
+    Only regular files are among them. Pipes may lie in /dev/shm too, and to open a pipe would wait
+    for its writer.
     """
     folder = f"/proc/{pid}/fd"
     with contextlib.suppress(OSError):  # it has ended, or is another user's
@@ -77,7 +78,7 @@ def shared_files(pid: int) -> Iterator[str]:
 
 
 def open_shared(path: str) -> Descriptor:
-    """Open a file that :func:`shared_files` has found; the number may mean another one by now."""
+    """Open a file that :func:`shared_files` has found; its path may lead to another one by now."""
     return Descriptor(os.open, path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
 
 

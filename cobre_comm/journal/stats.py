@@ -18,7 +18,7 @@ from cobre_comm.journal.copied import OWN_ROW, Copied, value
 from cobre_comm.journal.texts import aligned, bytes_text, seconds_text
 
 NOTEWORTHY = 0.05  # a rank that is waited for longer than this share of the time is named
-# Of a file; the types are those of Parquet.
+# The columns of a file, with their types in Parquet.
 COLUMNS = {
     "rank": "int64",
     "size": "int64",
@@ -82,7 +82,7 @@ class PhaseStats(NamedTuple):
     Attributes
     ----------
     entered : int
-        Times that the rank has entered the phase, also from one inside it.
+        Times that the rank has entered the phase; a return from a phase inside it counts too.
     computing_s : float
         Seconds in the phase outside collectives of this communicator. A call under way counts when
         it has returned.
@@ -125,9 +125,9 @@ class Stats:
         By name, the operations that were called. ``"library"`` stands for collectives that the
         library calls itself, inside ``split`` or ``objects.broadcast`` for example.
     phases : dict of str to PhaseStats
-        By name, the phases that were entered. ``"outside"`` is the time in none of them, since the
-        first one got its number; ``"library"`` that of methods with collectives of their own. Empty
-        for a program without phases.
+        By name, the phases that were entered. ``"outside"`` is the time in none of them, from when
+        the first phase got its number; ``"library"`` is the time in methods that call collectives
+        themselves. For a program without phases there is no entry.
     """
 
     rank: int
@@ -202,7 +202,7 @@ class Stats:
         Raises
         ------
         OSError
-            If it cannot be written.
+            If the file cannot be written.
 
         Examples
         --------
@@ -300,7 +300,7 @@ def stats_of(copied: Copied, waits: NDArray[np.int64] | None = None) -> Stats:
     """Return the statistics in a copy of a journal.
 
     ``waits``, of shape (operations + phases, size, 2), has the calls and ticks that the rank of the
-    journal waited for each rank. Without them, only the rank that it waited for longest is known.
+    journal waited for each rank. Without it, only the rank is known that was waited for longest.
     """
     view = copied.view
     operations = {

@@ -87,7 +87,7 @@ def table_of_phases(ranks: Sequence[Stats]) -> list[str]:
 
 
 def phases_of(ranks: Sequence[Stats]) -> dict[str, list[PhaseStats]]:
-    """Return each phase with the numbers of the ranks; those of the program come first."""
+    """Return each phase with the numbers of the ranks; the program's own phases come first."""
     names = dict.fromkeys(name for stats in ranks for name in stats.phases)
     in_order = sorted(names, key=lambda name: name in (OUTSIDE_ROW, OWN_ROW))
     return {name: [stats.phases.get(name, _NOT_ENTERED) for stats in ranks] for name in in_order}

@@ -82,7 +82,7 @@ def last_calls(journal: Journal) -> str:
 
 
 def _elsewhere(journal: Journal) -> str:
-    """Say in which collective of another communicator a rank is, if it has entered one since."""
+    """Say in which collective of another communicator a rank is, if it has entered that later."""
     since = max((call.left_ns or call.entered_ns for call in journal.calls), default=0)
     for path in shared_files(journal.pid):
         for other in journals_in(path, journal.pid):
@@ -112,9 +112,10 @@ def _age(journal: Journal, time_ns: int) -> str:
 
 
 def _tell_of_other(comm: View, rank: int) -> str:
-    """Describe a rank by the last call that this rank has left, where no journal can be read.
+    """Describe a rank without a readable journal, by the last call that this rank has left.
 
-    A collective ends when all ranks have entered it. A fence is for the ranks of one node.
+    A collective ends when all ranks have entered it, so the other rank had entered that call. A
+    fence does not count, because only the ranks of one node enter it.
     """
     own = _read(comm, comm.rank)
     done = [c for c in own.calls if c.left_ns is not None and c.operation != "fence"] if own else []

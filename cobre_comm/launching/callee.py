@@ -36,7 +36,7 @@ def main() -> None:
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # blocked since its start
         _run(pipe, message)
-    except BaseException as error:  # SystemExit and KeyboardInterrupt are reports too
+    except BaseException as error:  # SystemExit and KeyboardInterrupt are reported too
         raised.end_all(error)
         with contextlib.suppress(OSError):  # the launcher has gone
             pipe.send(pickle.dumps(Failed.of(error)))

@@ -1,10 +1,11 @@
-"""Ranks of ``launch(executor=...)``: each is a task, which the executor carries there and back.
+"""Ranks of ``launch(executor=...)``: each rank is a task that the executor runs in a worker.
 
-A task has a function, its arguments and its outcome. An executor lacks a way for tasks to find each
-other. So they meet the launcher first: it is rank 0 of a rendezvous in which rank r of the job is
-rank r + 1. The launcher counts who has arrived, and all learn where rank 0 of the job will listen.
-The links of that rendezvous stay open. The end of a link tells the launcher that a worker has died,
-and a rank that the launcher awaits it no longer.
+The executor brings the function and its arguments to a worker, and the outcome back. It has no way
+for tasks to find each other, so the tasks meet the launcher first. The launcher is rank 0 of a
+rendezvous in which rank r of the job is rank r + 1. It counts the tasks that have arrived, and each
+task learns where rank 0 of the job will listen. The links of that rendezvous stay open. If a link
+ends, the launcher knows that the worker has died, and the rank that the launcher does not await it
+any more.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from cobre_comm.processes.job import Job
 from cobre_comm.processes.port import LOOPBACK, ReservedPort
 
 COME_S = 60.0  # from the order until the last worker has arrived
-SAY_S = 3.0  # for ranks that were interrupted to end
+SAY_S = 3.0  # for interrupted ranks, until they have ended
 FETCH_S = 600.0  # for Dask to bring the outcome of a rank that has ended
 LOOK_S = 0.02  # between two looks at the futures
 PLACE_BYTES = 64  # of an address and a port
@@ -54,12 +55,13 @@ def call_on_executor(
 ) -> dict[int, Done]:
     """Call a function on ranks in the workers of an executor; return the last message of each.
 
-    ``RuntimeError`` and ``TypeError`` tell that not all workers come, each in its own process.
+    ``RuntimeError`` is raised if a rank does not arrive, ``TypeError`` if two ranks arrive in one
+    process.
     """
     submits, here = submitters(executor, job.size)
     futures: list[Any] = []
     with socket.create_server((here, 0)) as listener:
-        limit_ms = int(1000 * COME_S + 1000)  # the launcher counts who has arrived, and ends before
+        limit_ms = int(1000 * COME_S + 1000)  # _assemble gives up before, and says why
         config = TcpConfig(
             rank=0, size=job.size + 1, coordinator=here, port=listener.getsockname()[1],
             token=job.token, connect_timeout_ms=limit_ms,
@@ -110,11 +112,12 @@ def _assemble(meeting: Coordinator, futures: list[Any]) -> None:
 def _outcomes(meeting: Coordinator, futures: list[Any]) -> dict[int, Done]:
     """Return the last message of each rank, or raise the first failure.
 
-    Then the others get a moment to fail by themselves, and so does a rank that others have lost.
+    After a failure the other ranks get a moment to end by themselves. The moment is longer while
+    that failure only follows from the loss of another rank.
     """
     links: dict[Any, int] = {link: peer - 1 for peer, link in meeting.links.control.items()}
-    said: dict[int, Any] = {}  # by rank: its last message, or None
-    why: dict[int, BaseException | None] = {}  # it has none
+    said: dict[int, Any] = {}  # by rank: the rank's last message, or None
+    why: dict[int, BaseException | None] = {}  # by rank: what its future has raised
     endings: dict[int, Ending] = {}
     while len(said) < len(futures):
         first = first_failure(endings.values())
@@ -122,7 +125,7 @@ def _outcomes(meeting: Coordinator, futures: list[Any]) -> dict[int, Done]:
             limit_s = CULPRIT_S if first.secondary else LAST_WORDS_S
             if time.monotonic() > first.at + where_crowded(limit_s, len(futures)):
                 break
-        for link in wait(list(links), LOOK_S):  # its worker has died
+        for link in wait(list(links), LOOK_S):  # the link of a worker that has died
             rank = links.pop(link)
             endings.setdefault(rank, Ending(rank, 1, time.monotonic()))
         for rank, future in enumerate(futures):
@@ -157,7 +160,7 @@ def _release(meeting: Coordinator, futures: list[Any]) -> None:
 
 
 def _hang_up(sock: socket.socket) -> None:
-    """End a connection or listen no more, also if a worker that was forked holds the socket."""
+    """Shut a socket down, also where a forked worker has a copy of its descriptor."""
     with contextlib.suppress(OSError):
         sock.shutdown(socket.SHUT_RDWR)
 
@@ -197,7 +200,8 @@ def run_rank(config: TcpConfig, job: Job, fn: Callable[..., Any], args: tuple[An
 def _interrupted_by(link: socket.socket) -> Iterator[None]:
     """Raise KeyboardInterrupt in this thread when the launcher ends the link.
 
-    The link stays open until then, also after the block: its end tells that this process has died.
+    The link stays open until the launcher ends it, also after the block: if this process closed the
+    link, the launcher would believe that the process has died.
     """
     lock, task, runs = threading.Lock(), threading.get_ident(), True
 
@@ -229,10 +233,11 @@ def _interrupt(task: int) -> None:
 def submitters(executor: Any, size: int) -> tuple[Sequence[Callable[..., Any]], str]:
     """Return a submit function for each rank, and the address at which workers reach this process.
 
-    ``TypeError`` is raised for no executor, or one of threads; ``ValueError`` for too few workers.
+    ``TypeError`` is raised for an object that is no executor, and for workers that are threads;
+    ``ValueError`` for fewer workers than ranks.
     """
     package = type(executor).__module__.partition(".")[0]
-    if package == "distributed":  # its ranks that share memory are to be neighbours
+    if package == "distributed":  # sorted, so ranks of one machine are neighbours
         places = sorted(executor.nthreads())
         workers, of_threads = len(places), any(place.startswith("inproc:") for place in places)
     elif isinstance(executor, concurrent.futures.Executor):
@@ -263,7 +268,7 @@ def submitters(executor: Any, size: int) -> tuple[Sequence[Callable[..., Any]], 
 
 
 def _own_address(far: str) -> str:
-    """Return the address of this machine on the way to another one, without sending anything."""
+    """Return the address by which this machine reaches the host ``far``; nothing is sent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect((far, 9))

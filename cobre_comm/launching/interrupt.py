@@ -19,7 +19,7 @@ Value = TypeVar("Value")
 
 @contextlib.contextmanager
 def forwarded(send: Callable[[int], None]) -> Iterator[None]:
-    """Forward the first signal of each number that asks to stop; the next one acts as before.
+    """Pass the first signal of each number that asks to stop to ``send``; a second acts as before.
 
     Python runs handlers in the main thread alone, so in another thread nothing is forwarded.
     """
@@ -41,7 +41,7 @@ def forwarded(send: Callable[[int], None]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _heard_by(hear: Callable[..., None]) -> Iterator[None]:
-    """Have ``hear`` take each Ctrl-C, with the handler of before and that handler's arguments."""
+    """Call ``hear`` on each Ctrl-C, with the previous handler and the arguments for it."""
     before: Any = signal.getsignal(signal.SIGINT)
     is_heard = threading.current_thread() is threading.main_thread() and callable(before)
     if is_heard:
@@ -55,7 +55,10 @@ def _heard_by(hear: Callable[..., None]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def postponed() -> Iterator[None]:
-    """Let a Ctrl-C wait until the block ends; a mask of signals is that of one thread alone."""
+    """Let a Ctrl-C wait until the block ends.
+
+    To block SIGINT would not do, because a mask of signals holds for one thread alone.
+    """
     came: list[Any] = []
     try:
         with _heard_by(lambda *call: came.append(call)):
@@ -68,8 +71,8 @@ def postponed() -> Iterator[None]:
 def outcome_of(make: Callable[[], Value]) -> tuple[Value | None, BaseException | None]:
     """Return the result of foreign code, or the exception that it raised; but raise a Ctrl-C.
 
-    Unpickling runs such code. It may exit, or raise a KeyboardInterrupt of its own; both are
-    returned.
+    Foreign code runs when a value is unpickled, for instance. A SystemExit is returned, and so is a
+    KeyboardInterrupt that the code itself raises.
     """
     came = []
 

@@ -112,7 +112,7 @@ class LaunchResult(Generic[Value]):
     __getitem__ = __iter__ = __len__ = _refuse
 
     def __bool__(self) -> bool:
-        return True  # Python would ask for the length
+        return True  # without this method Python asks for the length
 
 
 def report_progress(payload: Any) -> None:
@@ -120,25 +120,26 @@ def report_progress(payload: Any) -> None:
 
     If the payload is a mapping, its numbers with a name are noted too, however the rank was
     started. ``cobre-comm status`` shows the latest ones, and ``cobre-comm status --serve`` draws
-    them over time. Anything else goes to ``on_progress`` alone, and nowhere without it.
+    them over time. Anything else goes to ``on_progress`` alone.
 
-    One process may run several launches of one rank. Each gets the reports of its own function, and
-    of threads that the function starts in a copy of its context. Another thread reports to the
-    one launch that began before the thread did.
+    One process may run several launches of one rank at a time. Each launch gets the reports of its
+    own function, and of threads that run in a copy of the function's context. Any other thread
+    reports to the launch that began before the thread did.
 
     Parameters
     ----------
     payload : object
-        For ``on_progress``: picklable, unless the one rank runs in the calling process. Shown are
-        real numbers with a printable name of up to 48 bytes, which is cut if it is longer.
+        What ``on_progress`` gets. It must be picklable, unless the only rank runs in the calling
+        process. ``cobre-comm`` shows real numbers with a printable name, cut after 48 bytes.
         The first 8 names of a process have a place, with their last 512 reports.
 
     Raises
     ------
     TypeError, AttributeError, pickle.PicklingError
-        If the payload cannot be pickled; with one rank, ``on_progress`` may raise anything.
+        If the payload cannot be pickled. With one rank, whatever ``on_progress`` raises.
     RuntimeError
-        In a thread without such a context that may belong to several launches.
+        In a thread without a copy of a function's context, if several launches began before the
+        thread did.
 
     Examples
     --------
@@ -161,7 +162,7 @@ def launch(
     fn: Callable[[Communicator, *Args], Value],
     size: int,
     backend: str | BackendKind = "auto",
-    args: tuple[*Args] = (),  # type: ignore[assignment]  # of one that takes no more
+    args: tuple[*Args] = (),  # type: ignore[assignment]  # of a function of comm alone
     timeout: float | None = None,
     on_progress: OnProgress | None = None,
     executor: Any = None,
@@ -191,8 +192,9 @@ def launch(
         whole may take longer.
     on_progress : callable, optional
         Called in this process with (rank, payload) for each :func:`report_progress`. Reports of one
-        rank arrive in their order. If it raises, the job ends and the exception propagates. An
-        executor brings nothing back before its task has ended, so ``on_progress`` is refused then.
+        rank arrive in their order. If it raises, the job ends and the exception propagates.
+        ``on_progress`` is refused with an executor, which brings nothing back before a task has
+        ended.
     executor : dask.distributed.Client or concurrent.futures.Executor, optional
         Where the ranks run: one in each of ``size`` workers, on one machine or several. Workers
         must be processes, and free at the same time. The ranks meet over ``tcp``, and share memory
@@ -204,14 +206,15 @@ def launch(
         Each restart is a WARNING of the logger ``cobre_comm``. A rank in this process is not
         started again.
     min_ranks : int, optional
-        With ``max_restarts``, a restart leaves out ranks that SIGKILL has ended, as long as so many
-        remain: the kernel sends that signal if memory is short. By default all ranks are started
-        again.
+        The fewest ranks of a restart, with ``max_restarts``. If it is given, a restart leaves out
+        ranks that SIGKILL has ended, because the kernel sends that signal if memory is short. By
+        default all ranks are started again.
     survive : bool
         Whether the other ranks continue once a rank is lost. A lost rank has ended by a signal, or
         has raised an exception that does not follow from another loss. The others get
         CollectiveFailed, and call ``comm.shrink()``. Each loss is a WARNING of the logger
-        ``cobre_comm``. An attempt fails if no rank is left, or if another fails because of a loss.
+        ``cobre_comm``. An attempt fails if no rank is left, or if a survivor fails
+        because of a loss.
 
     Returns
     -------
@@ -225,8 +228,8 @@ def launch(
         For the first rank that failed, in the last attempt; the others are ended. A rank has
         succeeded if ``fn`` has returned: ``sys.exit(0)`` is a failure with exit code 0.
     ValueError, TypeError, RuntimeError, InvalidBackend, BackendNotAvailable
-        For arguments or a situation that cannot work: before anything is started; with an executor
-        also when its workers do not come, each in a process of its own.
+        For arguments or a situation that cannot work, before anything is started. With an executor
+        also if not every rank gets a worker process of its own.
     KeyboardInterrupt
         After Ctrl-C, once no worker is left. A script that does not catch it ends with one line.
 

@@ -29,8 +29,8 @@ from cobre_comm.processes.restarts import ASKED, AttemptEnding, Restarts, in_att
 from cobre_comm.reports.trace_folder import trace_folder
 from cobre_comm.system.streams import open_standard
 
-INTERRUPT_S = 1.0  # from the launcher's Ctrl-C, passed on, to SIGTERM
-LOOK_S = 0.1  # a child that a rank has forked keeps the pipe open when the rank dies
+INTERRUPT_S = 1.0  # between the Ctrl-C that the launcher passes on, and SIGTERM
+LOOK_S = 0.1  # between looks for dead ranks: a forked child may keep their pipe open
 EXIT_S = 10.0  # from a rank's value to the end of its process
 
 _logger = logging.getLogger("cobre_comm")
@@ -61,7 +61,7 @@ def call_in_attempts(
 
 
 def _warn(line: str) -> None:
-    """Tell the user of something in a line, by the logger of the package."""
+    """Tell the user a line: a WARNING of the package's logger."""
     _logger.warning("%s", line)
 
 
@@ -82,9 +82,10 @@ class LaunchedRank(RankProcess):
         self._outbox.send(order.message)
 
     def take(self, data: bytes) -> ProgressReport | None:
-        """Take one message; return a report of progress.
+        """Take one message; return it if it is a report of progress.
 
-        The outcome ends the call, though the process may run for a moment.
+        A rank that has sent the outcome of its call has ended for the launcher, though its process
+        may still run for a moment.
         """
         message = message_in(data)
         if isinstance(message, ProgressReport):
@@ -97,13 +98,13 @@ class LaunchedRank(RankProcess):
         return None
 
     def look(self) -> None:
-        """Note whether it has ended; an exit with 0 and without a value is a failure too."""
+        """Note whether the rank has ended; exit code 0 without a value is a failure too."""
         super().look()
         if self.ending is not None and self.last_message is None and self.ending.code == 0:
             self.ending = replace(self.ending, code=1)
 
     def error(self, ranks: Iterable[int] = ()) -> WorkerError:
-        """Return the ``WorkerError`` of this rank; ``ranks`` are those with the same mistake."""
+        """Return the ``WorkerError`` of this rank; ``ranks`` have made the same mistake."""
         if isinstance(self.last_message, Failed):
             return self.last_message.error(self.rank, ranks)
         code = self.exit_code()
@@ -125,17 +126,17 @@ class LaunchedAttempt:
         self._attempt = Attempt(job, _warn, INTERRUPT_S)
         self._why_final = ""  # why no further attempt is wanted
         self.ranks: list[LaunchedRank] = []
-        self.failure: WorkerError | None = None  # the first one, once all ranks have ended
+        self.failure: WorkerError | None = None  # the first failure, when all ranks have ended
         self.lost: dict[int, WorkerError] = {}  # by rank, while the others continued
 
     @property
     def done(self) -> dict[int, Done]:
-        """By rank, the last message of those that have returned."""
+        """The last messages of the ranks that have returned a value, by rank."""
         said = {rank.rank: rank.last_message for rank in self.ranks}
         return {rank: message for rank, message in said.items() if isinstance(message, Done)}
 
     def run(self) -> AttemptEnding:
-        """Start the ranks, and wait until all have ended; none is left."""
+        """Start the ranks, and wait until all have ended; no process of theirs is left."""
         try:
             try:
                 with forwarded(self._ask_to_stop):
@@ -157,7 +158,7 @@ class LaunchedAttempt:
     def _start(self) -> None:
         """Start the ranks.
 
-        They inherit a mask that keeps a Ctrl-C waiting until they can report it: an interpreter
+        SIGINT is blocked in a new rank until the rank can report a Ctrl-C, because an interpreter
         that is interrupted while it starts writes a traceback.
         """
         with postponed():

@@ -22,7 +22,9 @@ class Order(NamedTuple):
     """An order, packed for all workers."""
 
     message: bytes  # that each worker gets
-    descriptors: tuple[int, ...]  # that each inherits, of pipes of multiprocessing among arguments
+    # Each worker inherits these descriptors: of multiprocessing's objects among the arguments, and
+    # of multiprocessing's resource tracker.
+    descriptors: tuple[int, ...]
 
 
 def worker_command() -> list[str]:
@@ -75,7 +77,10 @@ class _Spawning:
 
 
 def _world() -> dict[str, Any]:
-    """Return the data for ``spawn.prepare``; multiprocessing's own would fix a start method."""
+    """Return the data for ``spawn.prepare``.
+
+    multiprocessing's own function for that, ``get_preparation_data``, would fix a start method.
+    """
     try:
         here = str(Path.cwd())
     except FileNotFoundError:  # the program's directory is gone, as it will be for the workers

@@ -1,7 +1,8 @@
 """Pickling between a program and its workers.
 
-pickle sends functions and classes by name, and a new process imports them. Where cloudpickle is
-installed, it sends others by value: definitions of a notebook, lambdas, functions within functions.
+pickle sends functions and classes by name, and a new process imports them. Some functions cannot be
+imported: definitions of a notebook, lambdas, functions within functions. cloudpickle, if it is
+installed, sends these by value.
 """
 
 from __future__ import annotations

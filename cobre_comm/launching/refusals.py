@@ -42,7 +42,7 @@ def check_call(fn: Callable[..., Any], args: tuple[Any, ...]) -> None:
             "in place of yield, or report what it has by report_progress"
         )
     try:
-        signature = inspect.signature(fn, follow_wrapped=False)  # as it is called
+        signature = inspect.signature(fn, follow_wrapped=False)  # of what is called
     except (TypeError, ValueError):  # of a function in C
         return
     try:

@@ -40,7 +40,10 @@ class Done:
 
 
 def value_message(comm: Communicator, value: Any, wall_time_s: float) -> bytes:
-    """Return the message of a rank whose function has returned; ``TypeError`` if none can be."""
+    """Return the message of a rank with the value that its function has returned.
+
+    ``TypeError`` is raised if the value cannot be pickled.
+    """
     try:
         return dumps(Done(value, comm.backend, wall_time_s, os.getpid()))
     except Exception as error:  # a __reduce__ of others may raise anything
@@ -66,11 +69,11 @@ class Failed:
         return cls(report, tuple(filter(None, made)))
 
     def exception(self) -> BaseException:
-        """Make the exception again, its traceback as cause.
+        """Make the exception again; its cause shows the traceback of the worker.
 
         An exception that does not pickle, that is long, or whose constructor does not take its
-        ``args``, is made from its parts. If that fails too, or does not say what the exception
-        said, the result is a :class:`RemoteError`.
+        ``args``, is made from its parts. If that fails too, or makes an exception of another type
+        or text, the result is a :class:`RemoteError`.
         """
         for pickled in self.pickled:
             error, _ = outcome_of(partial(self._made_of, pickled))
@@ -82,7 +85,7 @@ class Failed:
         return error
 
     def error(self, rank: int, ranks: Iterable[int] = ()) -> WorkerError:
-        """Return the ``WorkerError`` of a rank; ``ranks`` are those with the same mistake."""
+        """Return the ``WorkerError`` of a rank; ``ranks`` have made the same mistake."""
         inner = self.exception()
         error = WorkerError(rank, self.report.exit_code, inner, ranks)
         error.__cause__ = inner
@@ -102,7 +105,7 @@ def message_in(data: bytes) -> Any:
 
 
 def exit_code_in(message: Done | Failed | None) -> int:
-    """Return the exit code that the last message of a rank tells; 0 for a value alone."""
+    """Return the exit code that the last message of a rank stands for: 0 only with a value."""
     if isinstance(message, Done):
         return 0
     return (0 if message is None else message.report.exit_code) or 1

@@ -1,11 +1,12 @@
-"""The way of a report of progress: to the launch whose function has made it.
+"""To which launch a report of progress goes: the launch of the function that makes the report.
 
 A process that a launcher has started, or a worker of an executor, is one rank: all its threads
 report to one launch. A program may also be in several launches of one rank at a time, each in a
-thread, and each function runs in the thread that called ``launch``. The function's context names
-its launch. A thread that the function starts has no such context before Python 3.14, unless it runs
-in a copy of the function's. Then the launch is the one that began before that thread did. If
-several did, the report is refused: nobody can tell where it belongs.
+thread, and each function runs in the thread that called ``launch``. The function's context
+(``contextvars``) names its launch. Before Python 3.14 a thread that the function starts lacks that
+context, unless the thread runs in a copy of it. A thread without the context reports to the launch
+that began before the thread did. If several launches did, the report is refused, because nobody can
+tell to which launch it belongs.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def is_rank() -> bool:
 
 
 def report(payload: Any) -> None:
-    """Report progress, if a launch has called the function that does it."""
+    """Pass a report of progress to the launch that it belongs to, if there is one."""
     reporter = _of_process or _of_call()
     if reporter is not None:
         reporter(payload)
@@ -61,7 +62,7 @@ def _of_call() -> Reporter | None:
 
 @contextlib.contextmanager
 def as_rank(reporter: Reporter) -> Iterator[None]:
-    """Make this process a rank that reports to ``reporter``."""
+    """Make this process a rank that reports to ``reporter``, until the block ends."""
     global _of_process
     _of_process = reporter
     try:
@@ -72,7 +73,7 @@ def as_rank(reporter: Reporter) -> Iterator[None]:
 
 @contextlib.contextmanager
 def as_call(reporter: Reporter) -> Iterator[None]:
-    """Make what this thread runs a rank that reports to ``reporter``."""
+    """Make this thread a rank that reports to ``reporter``, until the block ends."""
     call = _Call(reporter)
     _running.add(call)
     token = _of_context.set(call)

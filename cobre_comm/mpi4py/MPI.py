@@ -171,7 +171,7 @@ class Comm(Partial):
 
     def Reduce(self, sendbuf: Any, recvbuf: Any, op: Op = SUM, root: int = 0) -> None:
         with self._serves("Reduce", op):
-            # Nobody reduces to a root that is no rank, or not everyone's.
+            # Raises if the root is no rank, or not the same on all ranks.
             self._comm.broadcast(np.empty(0), whole(root))
             if self.rank != whole(root):
                 recvbuf = [np.empty_like(elements(sendbuf)), kind_of(sendbuf)]
@@ -210,7 +210,7 @@ class Comm(Partial):
         if ranks:
             check_fills(recv, send)
         count = max(1, PIECE_BYTES // send.itemsize)
-        if send.size > count:  # a rank that has fewer makes another call
+        if send.size > count:  # a rank with fewer elements makes another call, and they disagree
             sizes = self._everyone(np.array([send.size]))[:, 0].tolist()
             if min(sizes) != max(sizes):
                 raise ValueError(f"the ranks reduce different numbers of elements: {sizes}")
@@ -225,7 +225,7 @@ class Comm(Partial):
         return elements(send)
 
     def _serves(self, call: str, op: Any = None) -> AbstractContextManager[None]:
-        """Have ranks compare which call of mpi4py they make, where collectives do not tell."""
+        """Have ranks compare which call of mpi4py they make, because collectives do not show it."""
         comm: Any = self._comm
         operation = f"({getattr(op, 'name', 'MPI_OP_USER').removeprefix('MPI_')})" if op else ""
         serving: AbstractContextManager[None] = comm._serving(f"mpi4py.{call}{operation}")
@@ -244,7 +244,7 @@ class Comm(Partial):
         with self._serves("bcast"):
             sent = pickle.sent(obj) if self.rank == root else None
             got = objects.broadcast(self._comm, sent, root)
-        return pickle.loads(pickle.dumps(obj)) if self.rank == root else got  # a copy, as mpi4py's
+        return pickle.loads(pickle.dumps(obj)) if self.rank == root else got  # a copy, as in mpi4py
 
     def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
         with self._serves("gather"):
@@ -289,7 +289,7 @@ class Comm(Partial):
 
 
 class Intracomm(Comm):
-    """A communicator of one group of ranks: there are no others here."""
+    """A communicator of one group of ranks; there are no communicators of two groups here."""
 
 
 COMM_NULL = Comm(predefined="COMM_NULL")

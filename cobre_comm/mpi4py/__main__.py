@@ -1,6 +1,6 @@
 """``python -m mpi4py program.py``, as users of ``mpiexec`` write it; no program needs it here.
 
-The launcher ends all ranks when the program of one raises.
+mpi4py has it so that all ranks end when the program of one raises; here the launcher ends them.
 """
 
 import pathlib

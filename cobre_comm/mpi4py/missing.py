@@ -1,6 +1,7 @@
-"""What this package lacks of mpi4py: the error that says so, and a line where nobody would see it.
+"""The names of mpi4py that this package lacks: an error, and a line if the error may be hidden.
 
-Programs import names under ``except ImportError``, and then each rank does the whole work alone.
+A program may import names under ``except ImportError``, and continue without them. Then each rank
+does the whole work alone, and only a line on stderr says why.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ class NotHere(NotImplementedError, AttributeError):
 def lacking(name: str) -> NotHere:
     """Return the error about a name that a module's ``__getattr__`` has been asked for.
 
-    It becomes an ``ImportError`` of Python's own words if an import asks, so a line has ours.
+    If an import asks, Python raises an ``ImportError`` in its own words in place of the error. So
+    the words of the error are written to stderr.
     """
     error, asks = NotHere(name), sys._getframe(2)
     if asks.f_code.co_code[asks.f_lasti] == opcode.opmap["IMPORT_FROM"]:
@@ -37,7 +39,7 @@ def lacking(name: str) -> NotHere:
 
 
 class Missing:
-    """A finder of modules, for those of a package that nobody has."""
+    """A finder of modules that raises for each module that a package lacks."""
 
     def __init__(self, package: str) -> None:
         self.package = package
@@ -47,7 +49,7 @@ class Missing:
         if package == self.package and module != "__main__" and name not in sys.modules:
             error = NotHere(module)
             _say(error)
-            # Python hides the error from `from mpi4py import module` if it has the name in full.
+            # If the error had the module's full name, `from mpi4py import module` would hide it.
             raise ModuleNotFoundError(str(error), name=f"mpi4py.{module}")
 
 

@@ -119,7 +119,7 @@ OPS = {name: Op(name, *functions) for name, functions in OPERATIONS.items()}
 
 
 class Pickle:
-    """How objects become bytes: ``MPI.pickle``, which programs give functions of their own."""
+    """How objects become bytes: ``MPI.pickle``, to which programs may give their own functions."""
 
     def __init__(
         self, dumps: Any = None, loads: Any = None, protocol: Any = None, threshold: Any = None
@@ -132,7 +132,7 @@ class Pickle:
         return self._dumps(obj, *([] if self.PROTOCOL is None else [self.PROTOCOL]))
 
     def sent(self, obj: Any) -> Any:
-        """Return what to send in place of an object; it arrives as the object."""
+        """Return what to send in place of an object; where it arrives, it is the object again."""
         return _ByOwnFunctions(obj) if self._own else obj
 
 
@@ -153,7 +153,7 @@ PICKLE = Pickle()
 
 @contextlib.contextmanager
 def usual_float_mode() -> Iterator[None]:
-    """Compute in the mode of every thread that begins, whatever a library has set in this one."""
+    """Compute in the float mode of a new thread, whatever a library has set in this thread."""
     kept = np.empty(1, dtype=np.int64)
     leave_float_mode_kernel.call(kept.ctypes.data)
     try:
@@ -163,9 +163,9 @@ def usual_float_mode() -> Iterator[None]:
 
 
 def whole(number: Any) -> int:
-    """Return a number as mpi4py takes it for an int of C: a bool too, and a float, which is cut.
+    """Return a number as mpi4py takes it for an int of C: a bool counts, and a float is cut.
 
-    A count of elements is an integer for mpi4py too.
+    Counts of elements are read otherwise: they must be integers for mpi4py too.
     """
     if isinstance(number, (str, bytes)) or np.ndim(number):
         raise TypeError(f"an integer is required, got {describe(number)}")
@@ -227,7 +227,7 @@ def fill(recv: Array, values: Array) -> None:
 
 
 def _parts(spec: Any, pair: Any) -> tuple[Array, Any, Any]:
-    """Return array, count and displacement, or None; a ``pair`` holds the last two."""
+    """Return array, count and displacement, or None for these; a ``pair`` may hold these two."""
     data, *rest = spec if isinstance(spec, (list, tuple)) and spec else (spec,)
     kind = rest.pop() if len(rest) > 1 or isinstance([*rest, 0][0], (Datatype, str)) else None
     if len(rest) == 1 and isinstance(rest[0], pair):

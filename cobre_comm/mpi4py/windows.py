@@ -114,7 +114,7 @@ class Win(Partial):
             said = f"this rank holds the lock of rank {rank} already; call Unlock({rank}) first"
             raise OutOfTurn("Win.Lock", said)
         how = fcntl.LOCK_EX if lock_type == LOCK_EXCLUSIVE else fcntl.LOCK_SH
-        gate = self._comm.size + rank  # where a writer waits, and readers that come later behind it
+        gate = self._comm.size + rank  # byte at which a writer waits, and later readers behind it
         self._take(gate, how, rank)
         try:
             self._take(rank, how, rank)

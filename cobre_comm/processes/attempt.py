@@ -119,14 +119,14 @@ class Attempt(Closing):
 
     @property
     def by_themselves(self) -> list[Ending]:
-        """The decisive endings before the first signal of the launcher, which may cause others."""
+        """The decisive endings before the launcher's first signal, which may cause later ones."""
         endings = [end for end in self.decisive if end.at <= self.escalation.ended_by_us]
         starter = None if self.starter is None else self.starter.ending
         return endings if starter is None else with_abort(endings, starter)
 
     @property
     def failure(self) -> Ending | None:
-        """The failure that is shown to the user, once all ranks have ended; None without one."""
+        """The failure that is shown to the user, when all ranks have ended; None without one."""
         return first_failure(self.by_themselves) or first_failure(self.decisive)
 
     def ending(
@@ -144,7 +144,7 @@ class Attempt(Closing):
         )
 
     def until_all_ended(self, step: Callable[[float], object]) -> None:
-        """Wait until all ranks have ended; once one has failed, end the others.
+        """Wait until all ranks have ended; when one has failed, end the others.
 
         ``step`` waits until a descriptor is ready, at most until a time, and calls :meth:`look`
         when ranks may have ended.
@@ -176,9 +176,10 @@ class Attempt(Closing):
         starter.find_leftovers(self.ranks, self.have_met + (self.escalation.began != NEVER))
 
     def _escalate(self, *others: Ending) -> None:
-        """Give the escalation all endings, and those announced for the loss of a running rank."""
+        """Give the escalation all endings; over MPI also those that running ranks announce."""
         running = {rank.rank for rank in self.running}
-        # Over MPI a rank that fails may hang in MPI_Finalize until all ranks arrive.
+        # Over MPI a rank that has lost a running rank may hang in MPI_Finalize until all arrive. So
+        # the failure that it has reported counts before its process ends.
         hanging = [rank.announced for rank in self.running if self.starter is not None]
         announced = [ending for ending in hanging if ending is not None and ending.lost & running]
         endings = [*self.endings, *announced, *others]
@@ -199,7 +200,8 @@ class Attempt(Closing):
     def _show_lost(self) -> None:
         """Ask lost ranks that still run to show where in their code they are.
 
-        Once the launcher itself ends the ranks, one of them may see the end of another one.
+        Nobody is asked after the launcher's own first signal: then a rank may report the loss of
+        another rank only because the launcher has ended that one.
         """
         if self.escalation.ended_by_us != NEVER:
             return

@@ -1,8 +1,9 @@
 """Which CPUs each rank of this machine gets: whole cores, near each other, neighbours side by side.
 
-Ranks take their cores in their order. Each takes them from the first NUMA node that has enough free
-ones, so that a rank reaches all of its memory without crossing to another NUMA node. If no NUMA
-node has enough, it takes them from the first socket that has, and at last from the whole machine.
+Ranks take cores in the order of their numbers. A rank takes all its cores from the first NUMA node
+that has enough free ones, so that it reaches all of its memory without crossing to another NUMA
+node. If no NUMA node has enough, the rank takes cores of the first socket that has enough; if no
+socket has, of the whole machine.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ def place(
 
     A rank is bound to one ``core``, which it shares if there are more ranks than cores; to as many
     ``cores`` as it has threads; or to all of the ``socket`` or ``numa`` in which these cores are.
-    By default a rank has 1 thread with ``core``, and else its share of the cores. Then ranks share
-    cores if there are too few.
+    If ``threads`` is None, a rank has 1 thread with ``core``, and else a thread for each core of
+    its share; then ranks share cores if there are more ranks than cores.
     """
     if threads is not None and threads < 1:
         raise ValueError(f"--threads must be 1 or more, got {threads}")
@@ -71,7 +72,7 @@ def auto_ranks(threads: int | None, cores: Sequence[Core] | None = None) -> int:
 
 
 def _take(ranks: int, count: int, cores: Sequence[Core]) -> list[list[Core]]:
-    """Return ``count`` cores for each rank; no core twice, and there are enough."""
+    """Return ``count`` cores for each rank, no core twice; ``cores`` has enough of them."""
     free = list(cores)
     taken = []
     for _ in range(ranks):
@@ -82,7 +83,7 @@ def _take(ranks: int, count: int, cores: Sequence[Core]) -> list[list[Core]]:
 
 
 def _first(free: Sequence[Core], count: int, group_of: Callable[[Core], object]) -> list[Core]:
-    """Return ``count`` free cores of the first group that has so many; none if no group has."""
+    """Return ``count`` free cores of the first group that has so many; none if no group does."""
     for group in dict.fromkeys(map(group_of, free)):
         own = [core for core in free if group_of(core) == group]
         if len(own) >= count:

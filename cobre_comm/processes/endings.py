@@ -1,8 +1,8 @@
 """The endings of ranks, and the first failure among them.
 
-When a rank dies, the others raise ``CollectiveFailed`` naming it, and may well end before it does.
-So a failure that follows from the loss of another rank is secondary, and the first failure is the
-earliest primary one.
+When a rank is lost, the other ranks raise ``CollectiveFailed``, which names the lost rank. They may
+end before the lost rank does, so the earliest failure need not be the cause. A failure that follows
+from the loss of another rank is secondary, and the first failure is the earliest primary one.
 """
 
 from __future__ import annotations

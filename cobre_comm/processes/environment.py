@@ -18,7 +18,7 @@ THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
 )
-# More ranks than cores: an MPI that waits gives its core away (MPICH, Open MPI).
+# For more ranks than cores: MPICH and Open MPI then give a core away while they wait.
 YIELDING = {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1", "OMPI_MCA_mpi_yield_when_idle": "1"}
 
 
@@ -42,7 +42,7 @@ def rank_environment(
 
 
 def attempt_variables(job: Job) -> dict[str, str]:
-    """Return the variables that another attempt of the job changes."""
+    """Return the variables that differ between the attempts of a job."""
     return {"COBRE_JOB_ID": job.identity, "COBRE_RESTART": str(job.restart)}
 
 

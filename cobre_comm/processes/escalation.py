@@ -1,4 +1,4 @@
-"""The escalation: which signals running ranks get, and when, once the job ends."""
+"""The escalation: which signals running ranks get, and when, after the job has begun to end."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from cobre_comm.system.cores import usable_cores
 
 GRACE_S = 5.0  # for ranks to end after a signal that the launcher forwarded
 LAST_WORDS_S = 0.3  # for the others to find the loss by themselves, and to report it
-CULPRIT_S = 4.0  # for a rank that others have lost to end, while all failures follow from its loss
-CULPRIT_OVER_MPI_S = 15.0  # for all ranks to get through MPI_Finalize, also on a busy machine
+CULPRIT_S = 4.0  # for a lost rank to end, while all failures so far follow from its loss
+CULPRIT_OVER_MPI_S = 15.0  # the same over MPI, where all ranks first finish MPI_Finalize
 TERMINATE_S = 0.7  # from SIGTERM to SIGKILL
 END_S = 0.25  # of a core, for one rank to end Python with all that it has loaded
 
 
 def where_crowded(seconds: float, ranks: int) -> float:
-    """Return how long ranks may take that have so many seconds where each has a core.
+    """Return a limit for all ranks to end; ``seconds`` is the limit if each rank has a core.
 
-    Ranks that share a core end one after the other, so each rank beyond the first on a core gives
-    all of them ``END_S`` more.
+    Ranks that share a core end one after the other, so the limit is ``END_S`` longer for each rank
+    beyond the first on a core.
     """
     return seconds + END_S * max(0.0, ranks / usable_cores() - 1)
 
@@ -29,10 +29,10 @@ def where_crowded(seconds: float, ranks: int) -> float:
 class Escalation:
     """A schedule of signals, which is empty while the job goes well.
 
-    Ranks may take ``grace_s`` seconds to end after a signal that the launcher has forwarded, and a
-    rank that others have lost ``culprit_s`` seconds. With ``survive`` the others continue once a
-    rank is lost. They end after the failure of a survivor, or if a rank is lost before the ranks
-    have met, because they would wait for the lost rank.
+    Ranks may take ``grace_s`` seconds to end after a signal that the launcher has forwarded. A rank
+    that others have lost may take ``culprit_s`` seconds to end. With ``survive`` the other ranks
+    continue after the loss of a rank. They are ended after the failure of a survivor, or if a rank
+    is lost before the ranks have met, because they would wait for the lost rank.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Escalation:
         self._awaits_culprit = True
         self.cause = 0  # the first ending signal that came from outside
         self.began = NEVER  # when a rank failed, or that signal came
-        # When the launcher sent its own first signal: who ends later may end because of it.
+        # When the launcher sent its own first signal: a rank that ends later may end because of it.
         self.ended_by_us = NEVER
 
     @property
@@ -63,7 +63,8 @@ class Escalation:
     ) -> None:
         """Plan the end of the other ranks when one has failed; call it after each ending.
 
-        Also call it when the ranks have met: a rank that died just before counts as lost after all.
+        Call it also when the ranks have met. With ``survive``, a rank that died before that then
+        counts as lost, and the others continue.
 
         Ranks get time for last words. As long as every failure follows from the loss of a rank
         that still runs, that rank gets more: its own exit code and last words tell the cause.

@@ -1,18 +1,18 @@
-"""What a rank does before it becomes the script: it binds itself to its CPUs, and so on.
+"""What the process of a rank does before it becomes the script.
 
-It also has the kernel kill the rank when the launcher ends, and unblocks the signals that its
-starter has blocked.
+The process binds itself to its CPUs, has the kernel kill it when the launcher ends, and unblocks
+the signals that the launcher has blocked.
 
-A small launcher of one thread forks, and the child calls ``prepare``. A child of a process of
-several threads may run no Python before ``exec``, because another thread may have held a lock.
-There, and where a fork would be expensive, this file is a program that the rank runs first,
-isolated (``python -I -S exec_shim.py PARENT CPUS COMMAND...``). It imports nothing of the script's
-world. ``exec`` then replaces it, and the script sees a plain interpreter. That costs each rank a
-start of Python.
+A small launcher of one thread forks, and the child calls ``prepare``. If the launcher has several
+threads, the child of a fork may run no Python before ``exec``, because another thread may have held
+a lock. Then, or if a fork would be expensive, the rank runs this file first, as an isolated program
+(``python -I -S exec_shim.py PARENT CPUS COMMAND...``). The program imports nothing of the script's
+world, and ``exec`` replaces it by the command, so the script sees a plain interpreter. The program
+costs each rank a start of Python.
 
-PR_SET_PDEATHSIG survives ``exec``. It is sent when the *thread* that started the child ends. So
-only what the first thread of a process starts is tied to the process. Sources: prctl(2), and the
-warning on ``preexec_fn`` in Python's page on subprocess.
+The setting PR_SET_PDEATHSIG survives ``exec``. The kernel sends its signal when the *thread* that
+started the child ends. So only a child of the first thread of a process is tied to the process.
+Sources: prctl(2), and the warning on ``preexec_fn`` in Python's page on subprocess.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ def die_with_parent(parent: int) -> None:
         import ctypes
 
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-    if os.getppid() not in (parent, OUTSIDE):  # it ended before the call above
+    if os.getppid() not in (parent, OUTSIDE):  # the parent ended before the call above
         os._exit(128 + signal.SIGKILL)
 
 
 def let_signals_come(blocked: set[int]) -> None:
-    """Unblock all signals, and ignore SIGCHLD no more, as a shell would start this program.
+    """Let signals act as in a program that a shell starts: none is blocked, SIGCHLD not ignored.
 
-    A thread that starts ranks may block signals that the launcher sends to ranks. SIGINT stays
-    blocked if it was, because a worker of ``launch`` unblocks it once the worker can report it.
+    The thread that starts a rank may block signals that the launcher sends to ranks. Only SIGINT
+    stays blocked if it was: a worker of ``launch`` unblocks it when the worker can report it.
     """
     for number in signal.valid_signals():
-        if callable(signal.getsignal(number)):  # Python's own, and those of a launcher that forked
+        if callable(signal.getsignal(number)):  # of Python's own, or of a launcher that forked
             signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, blocked & {signal.SIGINT})
@@ -59,9 +59,9 @@ def prepare(parent: int | None, cpus: list[int], blocked: set[int]) -> None:
 
 
 def prepare_or_exit(parent: int | None, cpus: list[int], blocked: set[int]) -> None:
-    """Prepare a child of a fork, which has nobody to raise to: its stderr gets the traceback."""
+    """Prepare a child of a fork; if that raises, write the traceback to stderr and exit."""
     try:
-        signal.set_wakeup_fd(-1)  # it is the launcher's
+        signal.set_wakeup_fd(-1)  # the descriptor is the launcher's
         prepare(parent, cpus, blocked)
     except BaseException:
         sys.__excepthook__(*sys.exc_info())

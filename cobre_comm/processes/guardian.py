@@ -4,13 +4,15 @@ A launcher that lives tidies up itself, also if all its ranks are killed (``atte
 The guardian reads a pipe, and only the launcher holds its other end. If the pipe ends without a
 goodbye, the launcher was killed: the guardian then kills every rank, and ends what is left in their
 process groups, the ranks' own children included. It also removes the name in shared memory by which
-ranks meet. Regions have no name.
-The kernel's death signal (see ``exec_shim``) does the same for the ranks themselves, on Linux only,
-and sooner.
+ranks meet. Regions have no name that could be left.
+
+On Linux the kernel kills most ranks sooner, by a death signal (``exec_shim.py``). The guardian is
+for the children of ranks, for ranks that have no death signal, and for other systems.
 
 The guardian is also a witness. Slurm may send a signal to all processes of a step, or to the
 launcher alone. Like a rank, the guardian is a child of the launcher in a session of its own: a
-signal that waits there has reached the ranks as well, and the launcher need not forward it.
+signal that is pending in the guardian has reached the ranks as well, and the launcher need not
+forward it.
 """
 
 from __future__ import annotations
@@ -24,9 +26,9 @@ from collections.abc import Callable, Iterable
 
 GOODBYE = "end"
 ASKED_S = 1.0  # between SIGTERM and SIGKILL, for the children of ranks
-TIDY_S = 0.5  # more, for those that ignore SIGTERM in order to tidy up after the others
+TIDY_S = 0.5  # then, for processes that ignore SIGTERM to tidy up after the others
 LOOK_S = 0.01
-# The signals that a launcher forwards; in the guardian they are blocked, so that none ends it.
+# The signals that a launcher forwards; they are blocked in the guardian, so none of them ends it.
 WITNESSED = (
     signal.SIGINT,
     signal.SIGTERM,
@@ -64,7 +66,7 @@ class Guardian:
         self._say(f"-{pid}")
 
     def has_seen(self, number: int) -> bool:
-        """Whether the guardian got a signal since this was last asked; False if that is unknown."""
+        """Whether the guardian got a signal since the last call; False if that is unknown."""
         seen = _has_signal(self._process.pid, "ShdPnd:", number)
         if seen:
             self._say(f"?{number}")
@@ -97,9 +99,10 @@ def kill_group(pid: int, number: int = signal.SIGKILL) -> None:
 def end_groups(leaders: Iterable[int], wait: Callable[[float], bool]) -> None:
     """End what is left in the process groups of ranks that have ended or are about to.
 
-    SIGTERM comes first. Python's resource tracker ignores it: the tracker removes the shared memory
-    and the semaphores of processes that cannot do so any more, once all of them have ended. So a
-    process that ignores SIGTERM is killed last. A rank that has ended is a zombie.
+    Every process gets SIGTERM first. Python's resource tracker ignores SIGTERM: when all processes
+    that use it have ended, it removes the shared memory and the semaphores that they have left. So
+    a process that ignores SIGTERM is killed last. A rank that has ended is a zombie, and does not
+    count as a process that is left.
 
     ``wait`` waits until a time at most, and returns whether to wait no more.
     """
@@ -137,7 +140,7 @@ def _members(leaders: Iterable[int]) -> dict[int, list[int]]:
 
 
 def _is_group(leader: int) -> bool:
-    """Whether a process group has members; on macOS, others than zombies."""
+    """Whether a process group has members; on macOS, members that are no zombies."""
     try:
         os.killpg(leader, 0)
     except (ProcessLookupError, PermissionError):
@@ -146,7 +149,7 @@ def _is_group(leader: int) -> bool:
 
 
 def _has_signal(pid: int, where: str, number: int) -> bool:
-    """Whether a signal is in a set of signals that Linux shows of a process."""
+    """Whether a signal is in the set ``where`` of ``/proc/PID/status``."""
     try:
         with open(f"/proc/{pid}/status") as file:  # noqa: PTH123  # pathlib is slow to import
             numbers = next(line for line in file if line.startswith(where)).split()[1]

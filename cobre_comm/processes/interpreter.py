@@ -14,7 +14,7 @@ from typing import Any
 
 from cobre_comm.processes import exec_shim
 
-MOST_PAGES = 2**16  # of 4 KiB: a fork copies the table of all, and more may not be promised twice
+MOST_PAGES = 2**16  # of 4 KiB: a fork copies their table, and the system may refuse a copy of more
 
 
 def interpreter_command() -> list[str]:
@@ -28,7 +28,7 @@ def interpreter_command() -> list[str]:
             "program, or was started by a name that is not on PATH; set sys.executable to the "
             "path of the python that ranks shall run in"
         )
-    # As multiprocessing does; it knows sys.flags and -W, but not every -X.
+    # multiprocessing takes the same function, which knows sys.flags and -W, but not every -X.
     flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     for name, value in sys._xoptions.items():
         option = name if value is True else f"{name}={value}"
@@ -40,9 +40,9 @@ def interpreter_command() -> list[str]:
 def calling(module: str) -> list[str]:
     """Return the arguments of an interpreter that calls ``main`` of a module, and imports as here.
 
-    By itself it would first look into the current folder, where a file of the user's may have the
-    name of any module. Python passes over entries of ``sys.path`` that are no text, and so do these
-    arguments.
+    With a ``sys.path`` of its own the interpreter would first look into the current folder, where a
+    file of the user's may have the name of any module. Entries of ``sys.path`` that are no text are
+    left out, because Python passes over them.
     """
     path = [str(entry) for entry in sys.path if isinstance(entry, str)]
     code = f"import sys; sys.path[:] = {path!r}; from {module} import main; sys.exit(main())"
@@ -53,7 +53,7 @@ def start(command: Sequence[str], cpus: Sequence[int], **options: Any) -> subpro
     """Start ``command``, tied to this process and bound to CPUs, with options of ``Popen``."""
     if not _forks_well():
         return subprocess.Popen(tied_command(command, cpus), **options)
-    # Until it has become the command, the child would answer signals as the launcher does.
+    # Until the child has become the command, it has the launcher's handlers: signals have to wait.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
         prepare = functools.partial(exec_shim.prepare_or_exit, os.getpid(), list(cpus), before)
@@ -63,7 +63,7 @@ def start(command: Sequence[str], cpus: Sequence[int], **options: Any) -> subpro
 
 
 def _forks_well() -> bool:
-    """Whether a fork is safe and cheap: no other thread, be it of a library, and little memory."""
+    """Whether a fork is safe and cheap: there is one thread alone, and little memory."""
     if sys.platform != "linux":
         return False
     try:
@@ -77,8 +77,8 @@ def _forks_well() -> bool:
 def tied_command(command: Sequence[str], cpus: Sequence[int]) -> list[str]:
     """Return ``command`` behind the shim, which ties it to this process and binds it to CPUs.
 
-    What another thread than the first one starts is left to the guardian, because Linux would end
-    it together with its thread.
+    A command that another thread than the first one starts is not tied, because Linux would kill it
+    when that thread ends. Then the guardian alone ends it.
     """
     is_first = threading.get_native_id() == os.getpid()
     parent = str(os.getpid()) if is_first else exec_shim.UNTIED

@@ -27,7 +27,7 @@ class Job:
     identity: str = field(default_factory=_new_identity)
     # For backends that meet over a network; random unless several launchers share it; never shown.
     token: str = field(default_factory=lambda: os.urandom(32).hex(), repr=False)
-    survive: bool = False  # whether the other ranks continue once one is lost
+    survive: bool = False  # whether the other ranks continue when one is lost
     restart: int = 0  # how often the job has been started again before
     nodes: int = 1  # the number of launchers, of which each starts an equal share of the ranks
     node: int = 0  # the number of this launcher
@@ -68,7 +68,10 @@ def check_timeout(timeout_s: float | None) -> None:
 
 
 def check_nodes(job: Job, environ: Mapping[str, str]) -> None:
-    """Raise ``ValueError`` unless pretended nodes are those of all ranks, or of a part in turn."""
+    """Raise ``ValueError`` if the list of pretended nodes does not fit the number of ranks.
+
+    The list names the node of each rank, or is repeated, if its length divides the number of ranks.
+    """
     variable = f"COBRE_{job.backend.upper()}_PRETEND_NODES"
     count = len([word for word in environ.get(variable, "").split(",") if word.strip()])
     if count and job.size % count:

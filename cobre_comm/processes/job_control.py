@@ -29,7 +29,7 @@ _ENDING = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)  # which a terminal sen
 class JobControl(Closing):
     """The stops of one launcher; make and close it in the main thread, elsewhere it does nothing.
 
-    ``ranks`` are those of the launcher, as they are added.
+    ``ranks`` is the list to which the launcher adds its ranks.
     """
 
     def __init__(self, ranks: Sequence[RankProcess]) -> None:
@@ -43,7 +43,7 @@ class JobControl(Closing):
                     self._handled.append(number)
 
     def close(self) -> None:
-        """Leave signals to the system, and take the terminal back, before ranks are reaped."""
+        """Leave signals to the system, take the terminal back; call it before ranks are reaped."""
         for number in self._handled:
             signal.signal(number, signal.SIG_DFL)
         self._handled.clear()
@@ -57,9 +57,10 @@ class JobControl(Closing):
         return next((rank for rank in self._ranks if rank.is_in_session), None)
 
     def look(self) -> int:
-        """Act if the rank that reads the terminal was stopped, after SIGCHLD.
+        """Act if the rank that reads the terminal was stopped; call it after SIGCHLD.
 
-        Return the signal by which the terminal has ended that rank, once; else 0.
+        If the terminal has ended that rank by a signal, and the rank's ending is not noted yet,
+        return the signal; else 0.
         """
         reader = self._reader
         if reader is None or reader.ending is not None:
@@ -85,10 +86,10 @@ class JobControl(Closing):
         return True
 
     def stop(self, number: int) -> None:
-        """Stop the ranks, then this process by a signal; once it continues, continue the ranks."""
+        """Stop the ranks, then this process by a signal; when it continues, continue the ranks."""
         reader = self._reader
         if reader is not None and number in READING and not _is_watched():
-            for each in (signal.SIGHUP, signal.SIGCONT):  # as the kernel does
+            for each in (signal.SIGHUP, signal.SIGCONT):  # as the kernel treats an orphaned group
                 kill_group(reader.pid, each)
             return
         running = [rank for rank in self._ranks if rank.exit_code() is None]
@@ -123,7 +124,7 @@ def _give_to(group: int) -> None:
 
 
 def _is_watched() -> bool:
-    """Whether a shell of this session can continue this process; else nothing stops it."""
+    """Whether a shell of this session can continue this process; else no terminal stops it."""
     try:
         return os.getsid(os.getppid()) == os.getsid(0) and os.getpgid(os.getppid()) != os.getpgrp()
     except ProcessLookupError:

@@ -43,10 +43,10 @@ class Inbox:
     """The launcher's end of a report pipe."""
 
     def __init__(self) -> None:
-        self._reader, self.writer = os.pipe()  # the rank's end is handed over
+        self._reader, self.writer = os.pipe()  # the writer is for the rank
         os.set_blocking(self._reader, False)
         inode = os.fstat(self.writer).st_ino
-        # A rank that inherits its end by the same number finds it by these variables.
+        # The rank inherits its end under the same number, and finds it by these variables.
         self.variables = {report_pipe.VARIABLE: f"{self.writer}:{inode}"}
         self._buffer = frames.Buffer()
         self._loop: LauncherLoop | None = None
@@ -58,7 +58,7 @@ class Inbox:
         loop.serve(self._reader, self._read)
 
     def handed_over(self) -> None:
-        """Close the rank's end here: the rank has its own."""
+        """Close the launcher's copy of the rank's end, when the rank has its own."""
         if self.writer >= 0:
             os.close(self.writer)
             self.writer = -1

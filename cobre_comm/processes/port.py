@@ -18,12 +18,13 @@ LOOPBACK = "127.0.0.1"
 class ReservedPort(Closing):
     """A port that no other program gets by chance while this object is open.
 
-    A socket is bound to it and never listens. It is bound without SO_REUSEADDR, so the port was
-    free before. The kernel gives a bound port neither to a bind of port 0 nor to an outgoing
-    connection. Then the socket gets SO_REUSEADDR. So rank 0, which sets that too, can bind the
-    same port and listen. Source: socket(7); ``inet_csk_get_port`` in Linux.
+    A socket is bound to the port and never listens. It is bound without SO_REUSEADDR, so the port
+    was free before. The kernel gives a bound port neither to a bind of port 0 nor to an outgoing
+    connection. After the bind the socket gets SO_REUSEADDR. So rank 0, which sets SO_REUSEADDR too,
+    can bind the same port and listen. Source: socket(7); ``inet_csk_get_port`` in Linux.
 
-    Other systems have other rules, so there the port is only found, and free again at once.
+    Other systems have other rules. There the object only finds a free port, and closes its socket
+    at once.
     """
 
     def __init__(self, host: str = LOOPBACK) -> None:

@@ -21,7 +21,7 @@ LOST_CODE = 1
 class Standard(NamedTuple):
     """Descriptors that become a rank's stdin, stdout and stderr.
 
-    The launcher closes its copies of those above 2 once the rank has them.
+    The launcher closes its own copies of descriptors above 2 when the rank has them.
     """
 
     stdin: int = 0
@@ -94,7 +94,7 @@ class RankProcess:
             self.inbox.handed_over()
 
     def serve(self, loop: LauncherLoop, hear: Callable[[bytes], None] | None = None) -> None:
-        """Let a loop read its report pipe; messages go to ``hear``, by default into its report."""
+        """Let a loop read the report pipe; ``hear`` takes the messages, by default ``_hear``."""
         if self.inbox is not None:
             self.inbox.serve(loop, hear or self._hear)
 
@@ -123,7 +123,7 @@ class RankProcess:
         self._on_report()
 
     def _notes(self, message: object) -> bool:
-        """Note a message that is no report; return whether it is one."""
+        """Note a message ``Met`` or ``Aborts``; return whether it is one of these."""
         if isinstance(message, Met):
             self.has_met = True
             self._on_report()
@@ -131,7 +131,7 @@ class RankProcess:
         return isinstance(message, (Met, Aborts))
 
     def look(self) -> None:
-        """Note whether the process has ended; as a zombie an ended process keeps its id."""
+        """Note whether the process has ended; an ended process is a zombie, and keeps its id."""
         code = self.exit_code() if self.ending is None else None
         if code is None:
             return
@@ -143,7 +143,7 @@ class RankProcess:
     def exit_code(self) -> int | None:
         """Return the exit code of the process, negative for a signal, or None while it runs.
 
-        A code that is lost counts as 1: only a rank that has reported success has succeeded.
+        A code that is lost counts as 1, a failure: nothing else says that the rank has succeeded.
         """
         if self._process.returncode is not None or not hasattr(os, "waitid"):
             return self._process.poll()  # macOS before Python 3.13 has no waitid
@@ -160,19 +160,19 @@ class RankProcess:
 
     @property
     def has_group(self) -> bool:
-        """Whether a process group of its number can only be the rank's.
+        """Whether a process group with the number of the rank's process can only be the rank's.
 
         If its exit code is taken, another process may have the number by now, and lead a group.
         """
         return not (self.is_code_taken and _exists(self.pid))
 
     def signal(self, number: int, *, group: bool) -> None:
-        """Send a signal, to its whole process group if asked; to a zombie it does nothing."""
+        """Send a signal to the rank, or to its whole process group; a zombie ignores it."""
         self.exit_code()
         if group and self.has_group:
             kill_group(self.pid, number)
         elif not group and not self.is_code_taken and self.ending is None:
-            with contextlib.suppress(ProcessLookupError):  # ended since, where SIGCHLD is ignored
+            with contextlib.suppress(ProcessLookupError):  # it has ended, and SIGCHLD is ignored
                 os.kill(self.pid, number)
 
     def reap(self) -> None:

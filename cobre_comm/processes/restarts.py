@@ -1,8 +1,8 @@
-"""Whether a job is started again after it has lost a rank, after which pause, and with how many.
+"""Whether a job that has lost a rank is started again, after which pause, with how many ranks.
 
-An attempt is one start of all ranks of a job, up to their end. A job has at most as many restarts
-as its user allows. It is given up earlier where a further attempt cannot help: it was asked to end,
-its arguments are wrong, or so many attempts in a row as it has restarts have ended at once.
+An attempt is one start of all ranks of a job, up to their end. The user allows a job a number of
+restarts. The job is given up earlier if a further attempt cannot help: the job was asked to end,
+its arguments are wrong, or as many attempts in a row as there may be restarts have ended at once.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from cobre_comm.errors import signal_name
 from cobre_comm.processes.job import Job
 from cobre_comm.processes.port import with_rendezvous
 
-FIRST_PAUSE_S = 1.0  # doubled for each attempt in a row that died at once
+FIRST_PAUSE_S = 1.0  # doubled for each further attempt in a row that ended at once
 LONGEST_PAUSE_S = 60.0
-AT_ONCE_S = 10.0  # after its start; a rank that has made its communicator had begun its work
+AT_ONCE_S = 10.0  # an attempt that is shorter, and made no communicator, ended at once
 ASKED = "it was asked to end"
 USAGE = 2  # the exit code of argparse, and of Python without its script
 
@@ -27,21 +27,21 @@ class AttemptEnding(NamedTuple):
 
     status: int  # the exit code of the launcher, if there is no further attempt
     has_failed: bool = False  # whether a rank has
-    at_once: bool = False  # whether it died before it had begun its work
+    at_once: bool = False  # whether it ended soon, before any rank had a communicator
     killed: int = 0  # ranks that SIGKILL has ended, which the kernel sends when memory is short
     why_final: str = ""  # why no further attempt is wanted
     cause: str = ""  # a sentence on the first failure, where nobody has said it yet
 
 
 class Restarts:
-    """The restarts of one job: at most so many, with ``least`` ranks or more."""
+    """The restarts of one job: at most ``most``, each with ``least`` ranks or more."""
 
     def __init__(self, most: int, least: int) -> None:
         self.most = most
         self.least = least
         self.pause_s = FIRST_PAUSE_S  # before the next attempt
         self._done = 0
-        self._at_once = 0  # attempts in a row
+        self._at_once = 0  # attempts that have ended at once, in a row
 
     def why_not(self, ended: AttemptEnding) -> str:
         """Count an attempt that failed; return why it is the last one, or an empty string."""
@@ -87,7 +87,7 @@ def times(count: int) -> str:
 
 
 def check_restarts(most: int, least: int | None, size: int) -> Restarts:
-    """Return the restarts of a job of ``size`` ranks; ``ValueError`` for numbers that make none."""
+    """Return the restarts of a job of ``size`` ranks; ``ValueError`` for impossible numbers."""
     most = operator.index(most)
     if most < 0:
         raise ValueError(f"max-restarts must be 0 or more, got {most}")
@@ -115,8 +115,8 @@ def in_attempts(
     """Run the attempts of a job; return how the last one has ended.
 
     ``attempt`` starts all ranks of a job, and returns how they have ended. ``say`` takes a
-    sentence for the user. ``pause`` waits so many seconds, and returns the number of the signal
-    that asks to end, or 0.
+    sentence for the user. ``pause`` waits a number of seconds. It returns 0, or the number of a
+    signal that has asked the launcher to end meanwhile.
     """
     while True:
         with with_rendezvous(job) as here:

@@ -1,9 +1,9 @@
 """The end of a whole job by ``abort``: of the rank that calls it, and of ranks that learn of it.
 
-The rank closes its communicators as it would for an exception, so that the line of that exception
-reaches the other ranks with the news of its end. A rank that reads this line ends too, with the
-same code. If the launcher ends all ranks once one has failed, that rank waits to be ended, so that
-the launcher first sees the end of the rank that called ``abort``.
+The rank that calls ``abort`` closes its communicators as for an exception, ``Aborted``, so the
+other ranks get the line of that exception. A rank that reads this line ends with the same code.
+Some launchers end all ranks when one has failed. Under such a launcher the ranks that read the line
+wait to be ended, so that the launcher first sees the end of the rank that called ``abort``.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def abort_in(line: str) -> Aborted | None:
 
 
 def rank_of(rank: int) -> int:
-    """Return the rank in the job of a process that is a rank of any communicator."""
+    """Return this process's rank in its job; if that is unknown, ``rank``, of a communicator."""
     known = seat.rank_here()
     return rank if known is None else known
 

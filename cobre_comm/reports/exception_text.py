@@ -17,7 +17,7 @@ def text_of(error: BaseException) -> str:
 def cut(text: str, longest: int = LONGEST_TEXT) -> str:
     """Cut a text to at most ``longest`` characters, and end it with the number that was cut.
 
-    A lone surrogate, as Python makes of a byte of a file name, becomes its escaped number.
+    A lone surrogate, which Python makes of an odd byte of a file name, becomes an escaped number.
     """
     head = text[:longest].encode(errors="backslashreplace").decode()
     if len(text) <= longest and len(head) <= longest:

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from cobre_comm.reports import report_pipe
 
 RUN = "cobre-comm run"
-# By a variable that a launcher sets. A launcher may start another one, so the nearest comes first.
+# Launchers by a variable that each sets. A launcher may start another launcher, and the one that is
+# nearest to the rank comes first.
 _BY_VARIABLE = {
     "COBRE_JOB_ID": RUN,
     "TORCHELASTIC_RUN_ID": "torchrun",
@@ -25,7 +26,7 @@ ON_MACHINES = {  # by a variable that `cobre-comm run` sets: the option that dec
 
 
 def given(variable: str) -> str:
-    """Return what the user has given where a launcher has set a variable; else the variable."""
+    """Return the option by which a launcher was told to set a variable; else the variable."""
     name = launcher_name(os.environ)
     if variable.endswith("_TIMEOUT_SECS") and os.environ.get(LIMIT_VARIABLE):
         return "--timeout" if name == RUN else f"timeout of {name}"

@@ -46,7 +46,7 @@ def cut(line: str, nbytes: int) -> bytes:
 
 
 def end_all(error: BaseException | None) -> None:
-    """End all objects of ``living``, because this rank ends by an exception, or by None."""
+    """End all objects of ``living``, because this rank ends, by an exception or without one."""
     for one in list(living):
         one._end_by(error)
 
@@ -55,8 +55,9 @@ def uncaught() -> BaseException | None:
     """Return the exception that ends this process, as Python has kept it; None if none does.
 
     Consoles, debuggers and pytest keep exceptions that they have caught in the same place, and some
-    show them by ``sys.excepthook``. One that nothing has caught has left the outermost frame of the
-    program, which no other frame has called. In a console of Python's own it ends a line alone.
+    show them by ``sys.excepthook``. An exception that nothing has caught has left the outermost
+    frame of the program, which no other frame has called. In Python's own console such an exception
+    ends a line, and not the process.
     """
     trace = getattr(sys, "last_traceback", None)
     if trace is None or trace.tb_frame.f_back is not None:

@@ -1,10 +1,9 @@
 """The report pipe: a rank tells its launcher, as data, how it failed and which ranks it lost.
 
-The launcher names the pipe in an environment variable. A rank claims it when it makes its first
-communicator; from then on neither its children nor programs that it becomes have the pipe.
-
-An exception before that is reported too, from the import of this package on: the pipe is claimed to
-report it.
+The launcher names the pipe in an environment variable. A rank claims the pipe when it makes its
+first communicator; from then on neither its children nor programs that it becomes have the pipe.
+If an exception ends the rank earlier, but after the import of this package, the rank claims the
+pipe to report it.
 
 A rank sends ``Met`` when it has made its first communicator, and ``Aborts`` when it ends the whole
 job. A rank of ``cobre-comm run`` sends one ``Report``, when an exception is not caught, or when it
@@ -12,9 +11,10 @@ exits after it has lost a rank. A worker of ``launch`` sends ``ProgressReport``,
 ``Failed``, which holds a report. A rank that is killed, or that calls ``os._exit``, sends nothing:
 its failure counts as primary.
 
-Where the launcher asks for it, a rank does not print its traceback. The report has it, and the
-launcher prints it once for all ranks with the same mistake. A rank prints its traceback itself if
-this is too long, or if the report cannot be sent. A program with a hook of its own does it too.
+If the launcher asks for it, a rank does not print its traceback. The report has the traceback, and
+the launcher prints it once for all ranks with the same mistake. A rank prints its traceback itself
+if the traceback is too long, if the report cannot be sent, or if the program has an excepthook of
+its own.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ VARIABLE = "COBRE_REPORT_PIPE"  # DESCRIPTOR:INODE
 HOLDS_VARIABLE = "COBRE_REPORT_HOLDS"  # whether a rank holds tracebacks back
 LONGEST_LINE = 5_000  # characters of an entry of a traceback; the last one has the text
 
-_lost: tuple[int, ...] = ()  # the last that this process has learnt
-_lost_run = False  # whether their processes run
+_lost: tuple[int, ...] = ()  # the ranks of the last loss that this process has learnt of
+_lost_run = False  # whether the processes of these ranks run
 _is_heard = False  # whether a launcher gets the report
 _reporter: _Reporter | None = None  # of this process, until it has met its peers
 _listens_in = 0  # the process whose exceptions are reported before its first communicator
-_launcher = ""  # of ours, which has given this process its pipe
-_pipe: ReportPipe | None = None  # which it has claimed
+_launcher = ""  # the launcher of ours that has given this process its pipe
+_pipe: ReportPipe | None = None  # that this process has claimed
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,10 @@ def say_aborts() -> None:
 
 
 def listen() -> None:
-    """Report an exception before the first communicator; nothing is claimed yet."""
+    """Have an exception reported that ends the process before its first communicator.
+
+    Nothing is claimed unless there is such an exception.
+    """
     global _listens_in
     if sys.excepthook is sys.__excepthook__:
         _listens_in = os.getpid()
@@ -260,8 +263,9 @@ class _Reporter:
     ) -> None:
         """Report an uncaught exception; this is ``sys.excepthook``.
 
-        Python's last collections then leave out all objects of now. To look at those of numba takes
-        four fifths of the end of a process, and many ranks that share cores would end for seconds.
+        At last ``gc.freeze`` keeps Python's last garbage collections from all present objects. To
+        look at the objects of numba takes four fifths of the time in which a process ends, and many
+        ranks that share cores would take seconds to end.
         """
         if uncaught() is not error:
             self._before(kind, error, trace)

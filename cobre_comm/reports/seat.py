@@ -1,14 +1,14 @@
 """The seat of a process in its job, and the process that has taken it.
 
-Variables of the environment tell a process which rank of which job it is. All its descendants
-inherit them, and none of them is that rank. So the first process that imports
-``create_communicator``, or makes a communicator, takes the seat, by a variable that its
-descendants inherit too. It names the process and the seat. A shell, or a program such as
-``conda run``, takes no seat, so the process that it starts does.
+Variables of the environment tell a process which rank of which job it is. All descendants of the
+process inherit these variables, and no descendant is that rank. So the first process that imports
+``create_communicator``, or makes a communicator, takes the seat: it sets another variable, which
+names the process and the seat, and which its descendants inherit too. A shell, or a program such
+as ``conda run``, takes no seat, so the process that it starts can take the seat.
 
-A descendant that is a rank of another job has another seat, and so the variable says nothing to
-it. MPICH may give the same rank and size to a rank of another job: there the socket by which it
-speaks to its starter is another one. A plain child has no such socket, because Python closes it.
+If a descendant is a rank of another job, it has another seat, and the variable does not concern
+it. MPICH may give the same rank and size to a rank of another job. Such a rank has another socket
+to its starter. A plain child has no such socket, because Python closes it.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def rank_here() -> int | None:
 
 def imports_its_script() -> bool:
     """Whether this is a child of multiprocessing that is still importing its parent's script."""
-    module = sys.modules.get("multiprocessing.process")  # not imported for the question
+    module = sys.modules.get("multiprocessing.process")  # this function imports nothing
     return module is not None and hasattr(module.current_process(), "_inheriting")
 
 
@@ -95,7 +95,7 @@ def _told(environ: Mapping[str, str]) -> list[_Row]:
 
 def _is_size(row: _Row, environ: Mapping[str, str]) -> bool:
     size = environ.get(row.size, "")
-    # The shell of salloc is the one task of a step.
+    # A step of Slurm with one task says nothing: the shell of salloc is such a task.
     return size.isdigit() and (size != "1" or not row.size.startswith("SLURM"))
 
 

@@ -1,7 +1,7 @@
-"""Tracebacks of errors that a user gets: the line of the user stands next to the sentence.
+"""Tracebacks of errors that a user gets: the user's own line stands next to the error's sentence.
 
-Where an error leaves this package, it drops the frames that found the mistake. They say nothing to
-the user. Causes keep theirs.
+When an error leaves this package, the frames of the package that found the mistake are taken off
+its traceback, because they say nothing to the user. The causes of the error keep their frames.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ PACKAGE = __name__.partition(".")[0] + "."
 def is_told(error: Exception) -> bool:
     """Tell whether this package has raised an error that its sentence explains.
 
-    An error of another kind is a fault of this package, and one that a function of the user has
-    raised is explained by the frames of that function.
+    Other errors need their frames: an error of another kind is a fault of this package, and an
+    error that a function of the user has raised is explained by the frames of that function.
     """
     trace = error.__traceback__
     if trace is None or not isinstance(error, (Explained, TypeError, ValueError, PermissionError)):

@@ -209,7 +209,7 @@ def main(words: Sequence[str]) -> int:
     from cobre_comm.run.program import program_of
     from cobre_comm.system.streams import open_standard
 
-    trace_folder()  # which MPI's environment has too
+    trace_folder()  # makes the path absolute, also for mpiexec's environment
     parser = _parser()
     chosen = parser.parse_args(words)
     open_standard()
@@ -250,7 +250,10 @@ def main(words: Sequence[str]) -> int:
 
 
 def _told_backend(environ: Mapping[str, str]) -> str:
-    """Return the backend that the user has told by a variable; a rank has that of its own job."""
+    """Return the backend that the user has set by a variable.
+
+    In a rank the variable does not count, because the rank's launcher has set it.
+    """
     name = environ.get("COBRE_COMM_BACKEND") or AUTO
     if environ.get("COBRE_JOB_ID"):
         return AUTO
@@ -273,7 +276,7 @@ def _stand_in(backend: str) -> None:
 def _example(chosen: argparse.Namespace) -> str:
     """Return the command line with a number of ranks, as an example in an error.
 
-    The number comes from behind the script if it stands there.
+    If ``-n`` stands behind the script, the number is taken from there.
     """
     named = ["-m", *chosen.module] if chosen.module else chosen.script or ["script.py"]
     size = "4"

@@ -38,9 +38,10 @@ def by_signal(attempt: Attempt, interrupts: Mapping[int, bytes]) -> tuple[int, l
 def by_ranks(attempt: Attempt, tails: Mapping[int, bytes]) -> tuple[int, list[str]]:
     """Return exit status and last lines of a job that its ranks have ended.
 
-    ``tails`` has the end of the stderr of each rank, where it is known. The lines are: who failed
-    after the first failure; what the silent ranks wrote, for which the others waited; the
-    tracebacks; the words of the speaker, whose failure explains the job; how the first rank ended.
+    ``tails`` has the end of the stderr of each rank, where it is known. The lines say, in this
+    order: which ranks failed after the first one; what the ranks wrote that others have lost and
+    that reported nothing; the tracebacks; the last words of the speaker, whose failure explains the
+    job; how the first rank ended.
     """
     first, by_themselves = attempt.failure, attempt.by_themselves
     if first is None:
@@ -48,7 +49,7 @@ def by_ranks(attempt: Attempt, tails: Mapping[int, bytes]) -> tuple[int, list[st
     reported = [ending for ending in attempt.decisive if ending.report and ending.report.trace]
     silent = attempt.shown - {first.rank, *(ending.rank for ending in reported)}
     speaker = first
-    if first.rank == STARTER:  # it knows no cause, but a rank does
+    if first.rank == STARTER:  # mpiexec knows no cause, but a rank does
         speaker = min(reported, key=lambda ending: ending.at, default=first)
     told = _tracebacks(attempt.endings, speaker)
     words = {f"rank {r}, which did not come": last_lines(tails.get(r, b"")) for r in silent}
@@ -71,9 +72,9 @@ def by_ranks(attempt: Attempt, tails: Mapping[int, bytes]) -> tuple[int, list[st
 
 
 def _tracebacks(endings: Iterable[Ending], speaker: Ending | None = None) -> dict[str, list[str]]:
-    """Return the tracebacks that ranks have left to the launcher, equal mistakes once, by name.
+    """Return the tracebacks that ranks have left to the launcher, by the names of these ranks.
 
-    The mistake of the speaker comes last.
+    A mistake that several ranks have made appears once. The mistake of the speaker comes last.
     """
     held = {e.rank: e.report for e in endings if e.report is not None and e.report.is_held}
     last = speaker.rank if speaker is not None else STARTER
@@ -86,8 +87,9 @@ def _in_few(
 ) -> dict[str, list[str]]:
     """Return at most ``MOST_TEXTS`` of the texts of ranks, by the names of these ranks.
 
-    If there are more, texts that begin with the same lines are shown once; the number of these
-    lines is the largest that leaves so few. The text of the rank ``last`` is shown at the end.
+    If there are more, texts that begin with the same lines are shown once. The number of
+    lines that are compared is the largest that leaves few enough texts. The text of the rank
+    ``last`` is shown at the end.
     """
     known = list(texts)
     depth = max((len(text) for _, text in known), default=0)

@@ -38,7 +38,7 @@ class SignalInbox(Closing):
         signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
         for number in numbers:
             old = signal.getsignal(number)
-            if old is not signal.SIG_IGN:  # nohup means it
+            if old is not signal.SIG_IGN:  # under nohup SIGHUP stays ignored
                 self._old[number] = old
                 signal.signal(number, lambda number, frame: None)
 

@@ -18,7 +18,7 @@ _COORDINATOR = re.compile(r"(?:\[(?P<ipv6>[^]]+)]|(?P<name>[^][\s/:]+))(?::(?P<p
 
 
 def job_on_nodes(chosen: argparse.Namespace, environ: Mapping[str, str]) -> Job:
-    """Return the job of all nodes, as the launcher of this one sees it, by the options of `run`.
+    """Return the job of all nodes, as the launcher of this node sees it, by the options of `run`.
 
     On a single node the ranks meet like those of any other job of one machine, and need no secret
     from outside. ``ValueError`` or ``InvalidBackend`` says which options to change.

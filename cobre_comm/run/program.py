@@ -18,7 +18,7 @@ _PYTHON = re.compile(r"python(3(\.\d+)?)?")
 
 
 def program_of(module: Sequence[str] | None, script: Sequence[str]) -> list[str]:
-    """Return the arguments of the interpreter; ``ValueError`` without such a script or module."""
+    """Return the arguments of the interpreter; ``ValueError`` if it could not run them."""
     if module is not None:
         if not module:
             raise ValueError("-m needs the name of a module")
@@ -83,7 +83,7 @@ def _check_language(name: str, text: bytes) -> None:
     if first[:2] == "#!" and "python" in first:
         return
     try:
-        compile(text, name, "exec", dont_inherit=True)  # as pip's scripts of /bin/sh do
+        compile(text, name, "exec", dont_inherit=True)  # pip's scripts for /bin/sh are Python too
     except (SyntaxError, ValueError):
         written = f" for {first[2:].strip()}" if first[:2] == "#!" else ""
         raise ValueError(
@@ -93,7 +93,10 @@ def _check_language(name: str, text: bytes) -> None:
 
 
 def check_module(name: str) -> None:
-    """Look for the top package only: a deeper look would run its code."""
+    """Raise ``ValueError`` if the top package of a module is not found.
+
+    To look for the module itself would run code of that package.
+    """
     top = name.partition(".")[0]
     if not _is_found(top):
         hint = "; --as-mpi4py lends ours that name" if top == "mpi4py" else ""

@@ -1,4 +1,4 @@
-"""One attempt of a job of a command, with all that a terminal needs: output, signals, last lines.
+"""One attempt of ``cobre-comm run``, with what a terminal needs: output, signals, last lines.
 
 The attempt itself is that of every launcher (``processes/attempt.py``).
 """
@@ -63,8 +63,8 @@ def run_attempt(
     Without ``mpiexec`` this process starts the ranks.
 
     The status is 0 if and only if all these ranks exited with 0, and their output was written.
-    Else it is the code of the first that failed, or 128 and the number of the signal that ended it
-    or the launcher, or 1 if only output is missing.
+    Else the status is the exit code of the first rank that failed, or 128 plus the number of the
+    signal that ended that rank or the launcher, or 1 if only output is missing.
     """
     each = EACH if mpiexec is None else EACH + SHIM
     allow(each * len(job.ranks) + SPARE_DESCRIPTORS)
@@ -98,7 +98,7 @@ class _Terminal:
         self.attempt.loop.serve(inbox.fileno(), self._take_signals)
 
     def _say(self, line: str) -> None:
-        """Put a line on stderr, between those of the ranks."""
+        """Put a line on stderr, between the lines of the ranks."""
         self._output.outlets[1].put(f"cobre-comm: {line}\n".encode(errors="backslashreplace"))
 
     def start(self, command: Sequence[str]) -> None:
@@ -108,7 +108,7 @@ class _Terminal:
             self._begin(command, rank, environment)
 
     def start_by(self, mpiexec: Mpiexec, command: Sequence[str]) -> None:
-        """Have ``mpiexec`` start shims, and then each rank once its shim is there."""
+        """Have ``mpiexec`` start shims, and start each rank when its shim has connected."""
         batch = of_batch_job(os.environ) | attempt_variables(self._job)
 
         def begin(rank: int, environment: dict[str, str], inherited: tuple[int, ...]) -> None:
@@ -159,7 +159,7 @@ class _Terminal:
                 self._handle(ended_by)
             self.attempt.look()
             return
-        if number in STOPPING:  # its own handler has done all
+        if number in STOPPING:  # the handler of JobControl has done all
             return
         if number in self._asking:
             self._asking.remove(number)  # a second one ends the job
@@ -195,12 +195,12 @@ class _Terminal:
         self._output.close()
 
     def _drain(self) -> None:
-        """Read the pipes to their ends; stop waiting for a process that holds one open."""
+        """Read the pipes to their ends, but do not wait long for a process that holds one open."""
         until = time.monotonic() + STRAGGLERS_S
         while self._relay.is_reading and time.monotonic() < until:
             if self._impatient(until):
                 break
-            if self._relay.is_held_up:  # that is up to our own reader
+            if self._relay.is_held_up:  # the reader of our own output is slow, not a rank
                 until = time.monotonic() + STRAGGLERS_S
 
     def _impatient(self, until: float) -> bool:
@@ -221,14 +221,14 @@ class _Terminal:
         else:
             status, lines = by_ranks(attempt, self._output.tails)
         stdout, stderr = self._output.outlets
-        is_cut = not (stdout.is_empty and stderr.is_empty)  # by a signal, while no reader took it
+        is_cut = not (stdout.is_empty and stderr.is_empty)  # no reader took it, and a signal came
         if not stdout.is_empty:
             stdout.drop()
             stdout.problem = f"stdout is incomplete: ended by {signal_name(self._hurried_by)}"
         for line in [*self._output.problems, *lines]:
             self._say(line)
         is_cut |= not self._writes(stderr, STRAGGLERS_S if is_cut else NEVER)
-        if stderr.problem:  # a full disk, so only stdout may have room
+        if stderr.problem:  # stderr is on a full disk; stdout may have room
             stdout.put(f"cobre-comm: {stderr.problem}\n".encode())
             is_cut |= not self._writes(stdout, NEVER)
         without_rank = 128 + self._hurried_by if is_cut else int(bool(self._output.problems))

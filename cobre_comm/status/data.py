@@ -15,12 +15,12 @@ from cobre_comm.journal.tables import imbalance, phases_of
 from cobre_comm.status.find import SeenRank
 from cobre_comm.status.jobs import SeenJob, age_s, doing, state_of, waits
 
-_OUTSIDE = (OUTSIDE_ROW, OWN_ROW)  # the phases of the program
+_OUTSIDE = (OUTSIDE_ROW, OWN_ROW)  # the time in no phase of the program
 _CALLS = 5  # of a rank; the page has no room for 64
 
 
 def as_data(jobs: Iterable[SeenJob]) -> dict[str, Any]:
-    """Return what the page shows, as JSON has it: no NaN, and times in seconds before now."""
+    """Return what the page shows, as JSON can hold it: no NaN; times are seconds before now."""
     return {
         "host": os.uname().nodename,
         "version": cobre_comm.__version__,
@@ -58,9 +58,10 @@ def _rank(seen: SeenRank) -> dict[str, Any]:
 
 
 def _time(seen: SeenRank) -> dict[str, float]:
-    """Return the seconds of a rank in the phases of its program; a call under way is waiting.
+    """Return the seconds of a rank in the phases of its program.
 
-    Without phases, they are those since its communicator was made.
+    A call under way counts as waiting. Without phases, the seconds are those since the rank's
+    communicator was made.
     """
     own = seen.journal
     stats = stats_of(own.copied)

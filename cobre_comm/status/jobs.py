@@ -99,7 +99,7 @@ def doing(seen: SeenRank) -> str:
 
 
 def waits(ranks: Sequence[SeenRank]) -> list[str]:
-    """Return a line on each rank that others wait for, unless it runs and waits itself."""
+    """Return a line on each rank that others wait for, unless that rank runs and waits too."""
     waiting: dict[int, list[SeenRank]] = defaultdict(list)
     for seen in ranks:
         if seen.journal.awaited is not None and seen.journal.awaited >= 0:
@@ -135,5 +135,5 @@ def age(now_ns: int, then_ns: int) -> str:
 
 
 def age_s(now_ns: int, then_ns: int) -> float:
-    """Return how many seconds ago a time was; 0 for one to come."""
+    """Return how many seconds ago a time was; 0 for a time to come."""
     return max(0.0, (now_ns - then_ns) * 1e-9)

@@ -1,11 +1,12 @@
 """``cobre-comm status --serve``: a page in a browser of this machine that shows the jobs live.
 
-The server listens on loopback alone. Other users of the machine can reach that too, so nothing is
-answered but below a path of 128 random bits, which is printed to the one who has started it. A page
-of another site that a browser here shows may send requests as well, under a name that leads here
-(DNS rebinding); its requests carry that name as their ``Host``, and are refused. The page loads
-nothing from anywhere, and its policy forbids it to. Whoever connects can neither make the server
-print, nor keep others out: the oldest connection ends where there would be too many.
+The server listens on loopback alone. Other users of the machine can reach loopback too, so the
+server answers only below a path of 128 random bits, which it prints for the user who has started
+it. A page of another site in a browser of this machine may also send requests, under a name that
+leads here (DNS rebinding). Such requests carry that name as their ``Host``, and are refused. The
+page of this server loads nothing from elsewhere, and its policy forbids it to. Whoever connects can
+neither make the server print, nor keep others out: if there are too many connections, the oldest
+one ends.
 
 Sources: RFC 9110, section 7.2, on ``Host``; W3C, Content Security Policy Level 3.
 """
@@ -25,7 +26,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 ADDRESS = "127.0.0.1"
-_NAMES = (ADDRESS, "localhost")  # the port may be another one: that of an ssh tunnel
+_NAMES = (ADDRESS, "localhost")  # with any port, because that of an ssh tunnel may differ
 _LOOK_S = 0.5  # several pages, or a hasty client, cause no more looks than this
 _PATIENCE_S = 10.0  # for a client that says nothing
 _MOST_CLIENTS = 64  # at a time; each holds a descriptor and a thread
@@ -71,7 +72,7 @@ class Server(ThreadingHTTPServer):
         return request, address
 
     def _drop_oldest(self) -> None:
-        """End the connection of the oldest client: an answer takes less than the others needed."""
+        """End the connection of the oldest client, which has had time enough for an answer."""
         with self._lock:
             oldest = [*self._clients][:1]
             for client in oldest:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 ROOT = pathlib.Path("/sys/fs/cgroup")
 OWN = pathlib.Path("/proc/self/cgroup")
-# The limit, what is used, and what of it the kernel gives back when memory is short.
+# Files of the limit and the use; fields of what the kernel gives back when memory is short.
 _V2 = ("memory.max", "memory.current", ("inactive_file", "active_file", "slab_reclaimable"))
 _V1_FILES = ("total_inactive_file", "total_active_file")
 _V1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", _V1_FILES)
@@ -21,7 +21,7 @@ _V1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", _V1_FILES)
 def groups(controller: str) -> Iterator[pathlib.Path]:
     """Yield the folders of the groups that hold this process, the outermost last.
 
-    In a container the outermost group that it can see is often its own.
+    In a container, the outermost group that can be seen is often that of the container itself.
     """
     with contextlib.suppress(OSError):  # not Linux
         for line in OWN.read_text().splitlines():

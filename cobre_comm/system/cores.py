@@ -1,4 +1,4 @@
-"""How many cores this process may use, and how long a wait may keep one."""
+"""How many cores this process may use, and how long a wait may keep a core busy."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ def have_cores(ranks: int, told_us: float | None = None, cores: int | None = Non
     """Return whether so many ranks of this machine have a core each.
 
     ``cores`` is the number of cores that the ranks may use together; by default, those of this
-    process. ``told_us`` is for how long a wait was told to spin. A rank that is bound sees its own
-    cores alone, but its launcher knows all of them. So ``told_us`` decides, unless it is None.
+    process. ``told_us`` is the spin of a wait that the launcher or the user has set; 0 says that
+    ranks share cores. A bound rank sees its own cores alone, but its launcher knows all of them. So
+    ``told_us`` decides, unless it is None.
     """
     if told_us is not None:
         return told_us > 0

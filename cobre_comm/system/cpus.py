@@ -1,7 +1,7 @@
-"""The cores that processes may use, and their NUMA nodes and sockets, as Linux tells in sysfs.
+"""The cores that processes may use, and their NUMA nodes and sockets, as Linux shows them in sysfs.
 
-A *CPU* is a hardware thread, by the number that Linux gives it. Where a core has two of them, its
-CPUs often have distant numbers, such as 3 and 51.
+A *CPU* is a hardware thread, by the number that Linux gives it. If a core has two
+CPUs, these often have distant numbers, such as 3 and 51.
 
 Sources: sched_getaffinity(2), the kernel's cputopology.rst, and sysfs-devices-node of its ABI.
 """

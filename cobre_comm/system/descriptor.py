@@ -28,12 +28,12 @@ class Descriptor:
 
     @property
     def number(self) -> int:
-        """Its number; -1 once it is closed."""
+        """The number of the descriptor; -1 when it is closed."""
         number = self._numbers[-1] if self._numbers else None
         return -1 if number is None else number
 
     def close(self) -> None:
-        """Close it; idempotent."""
+        """Close the file; idempotent."""
         with contextlib.suppress(OSError):  # the program has closed it behind our back
             self._close()
 

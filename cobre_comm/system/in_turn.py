@@ -28,7 +28,7 @@ class InTurn:
             while self._items and not self._takes:
                 self._takes = True
                 try:
-                    if self._items:  # a handler may have taken it since the line before the last
+                    if self._items:  # a signal handler may have taken it since the test above
                         self._take(self._items.popleft())
                 finally:
                     self._takes = False

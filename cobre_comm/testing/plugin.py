@@ -1,7 +1,7 @@
 """The pytest plugin: ``@pytest.mark.ranks`` and the ranks that all tests share.
 
-pytest loads it wherever this package is installed, so it imports its modules when a test asks
-for ranks.
+pytest loads it wherever this package is installed, so it imports other modules only when a test
+asks for ranks.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ MARKERS = (
 )
 
 MOST_POOLS = 6
-SUITE = "cobre_comm.testing.suite"  # without which `pools` is a fixture of others
+SUITE = "cobre_comm.testing.suite"  # if it is not loaded, `pools` is another fixture
 
-# Their asserts should show what they compare, as those in files of tests do.
+# Failing asserts of the cases then show what they compare, as those in files of tests do.
 if "cobre_comm.testing.cases" not in sys.modules:
     pytest.register_assert_rewrite("cobre_comm.testing.cases")
 

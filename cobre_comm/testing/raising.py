@@ -19,16 +19,16 @@ def rank_raises(
     expected: type[BaseException] | tuple[type[BaseException], ...],
     match: str | None = None,
 ) -> Iterator[pytest.ExceptionInfo[BaseException]]:
-    """Check that a block raises on one rank, and that each other rank learns its loss.
+    """Check that a block raises on one rank, and that each other rank learns of that loss.
 
-    The rank that raises closes its communicator, as a program does that ends. The others meet the
-    loss in a collective of the block, or in a barrier after it. The communicator is broken then:
-    the block is the last that a test does with it.
+    The rank that raises closes its communicator, as a program does that ends. The other ranks meet
+    the loss in a collective of the block, or in a barrier after the block. Then the communicator is
+    broken, so the block is the last thing that a test does with it.
 
     Parameters
     ----------
     comm : Communicator
-        Of the test; all its ranks enter the block.
+        The communicator of the test; all its ranks enter the block.
     rank : int
         The rank that raises.
     expected : type or tuple of types
@@ -39,8 +39,8 @@ def rank_raises(
     Yields
     ------
     pytest.ExceptionInfo
-        As of ``pytest.raises``: of the expected exception on that rank, and elsewhere of a
-        ``CollectiveFailed`` that names it.
+        As ``pytest.raises`` yields it: on that rank for the expected exception, on the other ranks
+        for a ``CollectiveFailed`` that names that rank.
 
     Examples
     --------

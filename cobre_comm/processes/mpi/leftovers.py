@@ -23,7 +23,7 @@ def segments_of(pid: int) -> set[str]:
 
 
 def remove(segments: set[str]) -> None:
-    """Remove the files that are still there, once all ranks have ended."""
+    """Remove the files that are still there; call it when all ranks have ended."""
     for name in segments:
         with contextlib.suppress(OSError):
             Path(name).unlink()

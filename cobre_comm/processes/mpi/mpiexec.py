@@ -42,7 +42,7 @@ _NAMES = {
     "impi": ("mpiexec.hydra", "mpiexec", "mpirun"),
 }
 _SHELLS = ("ssh", "rsh")  # by which Open MPI reaches other machines
-# Where parts of Open MPI look for their files, if not where they were built.
+# Variables that tell parts of Open MPI where their files are, if not where they were built.
 _PREFIXES = ("OPAL_PREFIX", "PRTE_PREFIX", "PMIX_PREFIX")
 _AS_ROOT = tuple(
     f"{part}_ALLOW_RUN_AS_ROOT{tail}" for part in ("OMPI", "PRTE") for tail in ("", "_CONFIRM")
@@ -55,7 +55,7 @@ class Mpiexec:
 
     library: str  # openmpi, mpich, impi, or another vendor's name in lower case
     command: tuple[str, ...]  # the absolute path, and options that are always given
-    # The environment asked about, with what this MPI needs, without an outer job's variables.
+    # For the command: the given one with what this MPI needs, without an outer job's variables.
     environment: Mapping[str, str]
     starter: str  # the MPI whose options the executable understands; "" if that is not known
 
@@ -76,7 +76,8 @@ class Mpiexec:
 def find_mpiexec(environ: Mapping[str, str]) -> Mpiexec:
     """Find the starter of the MPI that mpi4py loads in the environment that the job will have.
 
-    It may be in ``COBRE_MPI_MPIEXEC``, beside the library, beside the interpreter, or on ``PATH``.
+    ``COBRE_MPI_MPIEXEC`` may name it. Else it is sought beside the library, beside the interpreter,
+    and on ``PATH``.
     ``InitializationFailed`` says what to install or set.
     """
     library = find_library(environ)
@@ -115,7 +116,7 @@ def _wanted(library: Library) -> str:
 
 
 def _command(path: str) -> tuple[str, ...]:
-    """Return the executable, with options that make PRRTE's ``prterun`` act as Open MPI's."""
+    """Return the executable, with options by which PRRTE's ``prterun`` acts as Open MPI's."""
     return (path, "--personality", "ompi") if Path(path).name == "prterun" else (path,)
 
 
@@ -156,8 +157,8 @@ def _candidates(library: Library, environment: Mapping[str, str]) -> Iterator[st
 def _owner(path: str, environment: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     """Return the MPI of a starter, "" if it does not say, and the variables that it needs.
 
-    Open MPI may have been moved after it was built (wheels are): then it has to be told its
-    path, and does not print its version before.
+    Open MPI may have been moved after it was built, as in a wheel. Then it does not even print its
+    version unless variables tell it its path.
     """
     owner = _signed(path, environment)
     if owner:

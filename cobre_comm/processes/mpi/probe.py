@@ -52,7 +52,7 @@ class Library:
 def find_library(environ: Mapping[str, str]) -> Library:
     """Return the library that ``from mpi4py import MPI`` loads in that environment.
 
-    Where it loads none, ``InitializationFailed`` says what to install or set.
+    If that loads no library, ``InitializationFailed`` says what to install or set.
     """
     complaint = ""
     for environment in _with_and_without_our_libraries(environ):
@@ -64,9 +64,9 @@ def find_library(environ: Mapping[str, str]) -> Library:
 
 
 def _with_and_without_our_libraries(environ: Mapping[str, str]) -> list[dict[str, str]]:
-    """Return that environment, and one in which libraries beside the interpreter are found.
+    """Return the environment, and one in which libraries beside the interpreter are found.
 
-    mpi4py looks there by itself, but not when MPI4PY_MPIABI chooses among several.
+    mpi4py looks beside the interpreter by itself, but not if MPI4PY_MPIABI chooses a library.
     """
     folder = str(Path(sys.prefix) / "lib")
     known = environ.get("LD_LIBRARY_PATH", "")

@@ -1,10 +1,10 @@
 """The program that ``mpiexec`` starts in place of a rank: it has the launcher start the rank.
 
-Run by path, isolated (``python -I -S shim.py NAME LAUNCHER``), by ``mpiexec``. It connects to the
-launcher's socket, and sends what ``mpiexec`` gives to a rank: the number of the rank, the
-environment, and the connection to ``mpiexec`` where that is a descriptor. The launcher starts the
-rank with these as a child of its own. So the launcher, not ``mpiexec``, sees how the rank ends, and
-decides which signals the rank gets.
+``mpiexec`` runs this file by its path, isolated (``python -I -S shim.py NAME LAUNCHER``). The shim
+connects to the launcher's socket, and sends what ``mpiexec`` gives to a rank: the number of the
+rank, the environment, and the connection to ``mpiexec`` where that is a descriptor. With these the
+launcher starts the rank as a child of its own. So the launcher, not ``mpiexec``, sees how the rank
+ends, and decides which signals the rank gets.
 
 The shim ends when the launcher says so or is gone; until then ``mpiexec`` believes that the shim is
 the rank.
@@ -19,7 +19,7 @@ import socket
 import struct
 import sys
 
-# By which MPI's launchers tell a process its rank.
+# Variables by which MPI's launchers tell a process its rank.
 RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
 DESCRIPTOR_VARIABLE = "PMI_FD"  # by which Hydra (MPICH, Intel MPI) tells the number of a descriptor
 _IGNORED = (

@@ -1,7 +1,7 @@
 """Start ranks by ``mpiexec``: it starts shims, and each shim has its rank started here.
 
-A shim sends what ``mpiexec`` gives to a rank, which are the means to find its MPI peers. All else
-is as for other backends: the rank is a child of the launcher.
+A shim sends the launcher what ``mpiexec`` gives to a rank: the means to find its MPI peers. All
+else is as for other backends, because the rank is a child of the launcher.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ def check_system() -> None:
 class MpiStart:
     """One ``mpiexec`` of ``size`` ranks, and the connections of its shims, which ``loop`` serves.
 
-    ``standard`` is that of ``mpiexec``. ``begin`` starts a rank, once its shim is there. ``watch``
-    is called with the process id of ``mpiexec``, and of each process that starts shims.
+    ``standard`` has the standard streams of ``mpiexec``. ``begin`` starts a rank when its shim has
+    connected. ``watch`` is called with the process id of ``mpiexec``, and of each process that
+    starts shims.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class MpiStart:
 
     @property
     def ending(self) -> Ending | None:
-        """The ending of ``mpiexec``, if it has ended the job; its code is final once it exits."""
+        """The ending of ``mpiexec``, if it has ended the job; its code is final when it exits."""
         if self.ended_at == NEVER:
             return None
         seen = self.process.ending
@@ -151,7 +152,7 @@ class MpiStart:
         with open(given, "rb", closefd=False) as file:
             file.seek(0)
             environment = marshal.load(file)
-        for descriptor in inherited:  # a number of this process
+        for descriptor in inherited:  # the rank inherits it under this number
             environment[shim.DESCRIPTOR_VARIABLE] = str(descriptor)
         self._begin(rank, environment, inherited)
         self._awaited.remove(rank)
@@ -170,7 +171,7 @@ class MpiStart:
             self.process.signal(signal.SIGKILL, group=True)
 
     def leave(self, step: Callable[[float], bool]) -> None:
-        """Let the shims end, and so ``mpiexec``, once the ranks have ended.
+        """Let the shims end, and so ``mpiexec``; call it when the ranks have ended.
 
         ``step`` waits until a time at most, and returns whether to wait no more.
         """

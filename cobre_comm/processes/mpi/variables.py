@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-# Variables by which an outer mpiexec tells this process its rank, and the process that has taken
-# that rank. Variables that users set (OMPI_MCA_*, PMIX_MCA_*, I_MPI_*, MPICH_*) stay.
+# Variables by which an outer mpiexec tells this process its rank, and COBRE_RANK_PROCESS, which
+# names the process that has taken that rank. Variables that users set (OMPI_MCA_*, PMIX_MCA_*,
+# I_MPI_*, MPICH_*) stay.
 _OUTER_RANK = re.compile(
     r"COBRE_RANK_PROCESS$|PMI_|PALS_|HYDI_|MPI_LOCAL|PRTE_LAUNCHED|PMIX_(?!MCA_|PREFIX)"
     r"|OMPI_(COMM_WORLD_|UNIVERSE_|APP_CTX_|NUM_APP_|FIRST_RANKS|FILE_LOC|ARGV|COMMAND|MCA_orte_)"

@@ -68,7 +68,7 @@ class Output:
         self._streams: dict[int, list[Stream]] = {}
 
     def of_rank(self, rank: int) -> Standard:
-        """Return the stdin, stdout and stderr of a rank; rank 0 has our stdin."""
+        """Return the stdin, stdout and stderr of a rank; rank 0 has the launcher's stdin."""
         if self._is_direct:
             return Standard()
         colour = not os.environ.get("NO_COLOR")
@@ -147,7 +147,7 @@ def _nothing() -> int:
 
 
 def _terminal(taken: int) -> tuple[int, int]:
-    """Return both ends of a pseudo-terminal, narrower than the launcher's by a prefix."""
+    """Return both ends of a pseudo-terminal, ``taken`` columns narrower than the launcher's."""
     reader, writer = os.openpty()
     flags = termios.tcgetattr(writer)
     flags[_OUTPUT_FLAGS] &= ~termios.OPOST  # bytes arrive as they were written

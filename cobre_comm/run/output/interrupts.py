@@ -1,7 +1,7 @@
 """Tracebacks of Ctrl-C, held back from the output of ranks, so that equal ones are shown once.
 
 Every rank gets the signal, and Python prints the traceback of each by itself, also in a rank that
-has not met the others yet. All that a launcher can do is to take it out of the rank's stderr.
+has not met the others yet. All that a launcher can do is to take the traceback out of stderr.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class Sieve:
     def __init__(self) -> None:
         self.is_on = False  # set when Ctrl-C has been pressed; until then everything passes
         self.taken = b""  # the last traceback that was taken out
-        self._begun: list[bytes] = []  # of a traceback without its last line so far
+        self._begun: list[bytes] = []  # lines of a traceback without its last line so far
 
     def sift(self, text: bytes) -> bytes:
         """Return what is to be shown of these whole lines, and of those held back before."""

@@ -1,8 +1,8 @@
 """One rank's output, as whole lines with the rank in front.
 
-A line ends at LF, CR LF or CR (progress bars). Into a file or a pipe only whole lines go. On a
-terminal an unfinished line is shown after a short while, as a prompt has to be; if another
-rank speaks then, it begins on a new line.
+A line ends at LF, CR LF or CR (progress bars). Only whole lines are written to a file or a pipe.
+On a terminal an unfinished line is shown after a short while, because it may be a prompt. If
+another rank writes then, its text begins on a new line.
 """
 
 from __future__ import annotations

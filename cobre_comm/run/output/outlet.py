@@ -9,7 +9,7 @@ from collections import deque
 
 from cobre_comm.system.streams import STDERR, STDOUT
 
-FULL_BYTES = 2**20  # then ranks' output is no longer read, until half of it is written
+FULL_BYTES = 2**20  # queued: then ranks' output is not read until half are written
 # A pipe or terminal that select.poll calls writable takes this much without blocking (PIPE_BUF on
 # Linux). A file takes any number of bytes.
 ATOMIC_BYTES = 4096
@@ -20,7 +20,7 @@ class Outlet:
     """A file descriptor, with a queue of bytes to write to it."""
 
     def __init__(self, fd: int) -> None:
-        self.fd = fd  # stays in blocking mode, since others may share it
+        self.fd = fd  # stays in blocking mode, because other processes may share it
         self.is_terminal = os.isatty(fd)
         self.is_broken = False  # whether its reader has gone; then everything is dropped
         self.problem = ""  # a sentence, if bytes could not be written, as on a full disk; else ""
@@ -55,7 +55,7 @@ class Outlet:
         data = self._pending[0]
         try:
             written = os.write(self.fd, memoryview(data)[: self._limit])
-        except BlockingIOError:  # another process that shares the descriptor has set it so
+        except BlockingIOError:  # another process has made the shared descriptor non-blocking
             return
         except OSError as error:
             if isinstance(error, BrokenPipeError):
@@ -77,7 +77,7 @@ class Outlet:
         self._pending_bytes = 0
 
     def write_all(self, wait_s: float) -> None:
-        """Write everything; give up once the reader has taken nothing for so long."""
+        """Write everything; give up when the reader has taken nothing for ``wait_s`` seconds."""
         writable = select.poll()
         writable.register(self.fd, select.POLLOUT)
         while self._pending and writable.poll(wait_s * 1000):

@@ -12,7 +12,7 @@ from cobre_comm.processes.loop import LauncherLoop
 from cobre_comm.run.output.lines import Stream
 from cobre_comm.run.output.outlet import Outlet
 
-READ_BYTES = 2**16  # a pipe's capacity: ranks take turns
+READ_BYTES = 2**16  # at a time, the capacity of a pipe: then it is another rank's turn
 
 
 class Relay:
@@ -22,7 +22,7 @@ class Relay:
         self._outlets = {outlet.fd: outlet for outlet in outlets}
         self._loop = loop
         self._streams: dict[int, Stream] = {}
-        self._paused: set[int] = set()  # outlets
+        self._paused: set[int] = set()  # full outlets: pipes to them are not read
         self._waiting: set[int] = set()  # outlets that have something to write
 
     def add(self, pipe: int, stream: Stream) -> None:
@@ -79,7 +79,7 @@ class Relay:
             stream.feed(data)
 
     def _end(self, pipe: int) -> None:
-        # A rank whose output nobody reads any more learns it, as it would without a launcher.
+        # If nobody reads the output any more, the rank's next write fails, as without a launcher.
         stream = self._streams.pop(pipe)
         stream.finish()
         self._loop.unserve(pipe)

@@ -1,6 +1,6 @@
 """The collectives as a Python caller and as a caller inside @njit code makes them.
 
-A collective is a function that calls it, and arguments that are right by themselves.
+A collective is given as a function that calls it, and as arguments that are right by themselves.
 """
 
 from types import SimpleNamespace

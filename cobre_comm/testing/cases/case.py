@@ -92,7 +92,7 @@ class Settings:
 
 OUR_BUFFERS = {f"COBRE_{kind}_BUFFER_BYTES": "4096" for kind in ("SHM", "TCP", "MPI")}
 OURS = Settings(
-    # Over tcp, behind the headers or around the ring.
+    # Over tcp short messages go behind the headers, long ones around the ring.
     smallest_buffers={**OUR_BUFFERS, "COBRE_TCP_EAGER_BYTES": "0"},
     small_buffers={**OUR_BUFFERS, "COBRE_TCP_EAGER_BYTES": "4096"},
     timeout_variables={s.name: s.timeout_variable for s in SPECS if s.timeout_variable},
@@ -127,19 +127,19 @@ class Case:
     """A row of the table: the body of every rank, the check of its results, and its places."""
 
     name: str  # the promise, as a name of Python
-    # `body(comm, caller, *arguments)` on every rank; it compares with the reference and raises.
+    # `body(comm, caller, *arguments)` on every rank; it compares its results with the reference.
     # Without callers it is `body(comm, *arguments)`.
     body: Callable[..., Any]
     # Its further arguments in their order: the values that each takes.
     over: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    callers: tuple[str, ...] = BOTH  # the caller; empty where that plays no part
+    callers: tuple[str, ...] = BOTH  # who calls; empty where that plays no part
     buffers: tuple[str, ...] = ("default",)  # or "small", "smallest", as `Settings` has them
     # `expect(ran)` raises unless what the ranks returned is right together.
     expect: Callable[[Ran], None] = all_return
     # "points", "typed" (each backend once), "arguments" (few numbers of ranks), "thorough" (takes
     # long), "watchful" (sees the end of a process at once).
     where: str = "points"
-    sizes: tuple[int, ...] = ()  # that the case chooses; empty for those of the reader
+    sizes: tuple[int, ...] = ()  # numbers of ranks; if empty, the reader chooses
     needs: tuple[str, ...] = ()  # what a backend must be able to do
     limit_s: float | None = None  # how long a live rank is waited for
     late_s: float | None = None  # after how long a line names a late rank
@@ -150,8 +150,8 @@ class Case:
     everywhere: bool = False
     column: str = ""  # its column in the table of `cobre-comm check`; by default that of the caller
     timeout_s: float = 60.0  # deadline of all ranks
-    # How often it may fail and be tried again: for promises of seconds, which a machine that is
-    # busy with other work breaks now and then.
+    # How often it is tried at most, if it fails: more than once for promises of seconds, which a
+    # machine that is busy with other work breaks now and then.
     tries: int = 1
 
     def cells(self, callers: Sequence[str] = EVERY) -> Iterator[Cell]:
@@ -185,7 +185,7 @@ def perform(
 ) -> None:
     """Try a cell of a case on the ranks of a pool; raise if it does not find what it expects.
 
-    All ranks together may take at least ``timeout_s``.
+    The deadline of all ranks is ``timeout_s``, or that of the case if it is later.
     """
     for left in reversed(range(case.tries)):
         outcomes = _run(case, pool, cell, settings, max(timeout_s, case.timeout_s))

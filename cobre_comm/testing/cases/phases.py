@@ -1,4 +1,4 @@
-"""Phases: time goes to the phase under way, which is restored however the inner one ends."""
+"""Phases: time goes to the phase under way; however an inner phase ends, the outer continues."""
 
 import csv
 import pathlib

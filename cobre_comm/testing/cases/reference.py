@@ -17,14 +17,14 @@ STRUCTURED = np.dtype([("stage", "i4"), ("cost", "f8"), ("coefficients", "f4", (
 PLAIN = [*INTEGERS, *FLOATS, *COMPLEX, "?", STRUCTURED, "M8[D]", "m8[ns]", "S5", "U3"]
 PYTHON_ONLY = ["f2", "g", "G", ">f8", ">i2", "V7"]  # numba has none of them on a CPU
 OPS = list(ReduceOp)
-ARITHMETIC = {ReduceOp.SUM: np.add, ReduceOp.PROD: np.multiply}  # payloads of NaNs are open
+ARITHMETIC = {ReduceOp.SUM: np.add, ReduceOp.PROD: np.multiply}  # payloads of NaNs are not promised
 LOGIC = {ReduceOp.LAND: np.logical_and, ReduceOp.LOR: np.logical_or}
 ORDER = {ReduceOp.MIN: np.less_equal, ReduceOp.MAX: np.greater_equal}
 BITWISE = {ReduceOp.BAND: np.bitwise_and, ReduceOp.BOR: np.bitwise_or}
 
 
 def ops_of(dtype):
-    """Return the operations of a dtype: complex has SUM alone; bool and floats lack two."""
+    """Return the operations of a dtype: complex has SUM alone; bool and floats lack two each."""
     lacking = {"c": set(OPS) - {ReduceOp.SUM}, "b": ARITHMETIC, "f": BITWISE}
     return [op for op in OPS if op not in lacking.get(np.dtype(dtype).kind, ())]
 

@@ -36,7 +36,7 @@ def known_calls(comm, caller, late, folder):
 
 
 def come(comm, late, place):
-    """Let one rank continue last, and after a pause, so that the other ranks have entered."""
+    """Let rank ``late`` continue last, after a pause in which the others enter the next call."""
     place.mkdir(exist_ok=True)
     if comm.rank != late:
         (place / str(comm.rank)).touch()

@@ -44,9 +44,9 @@ def asked_before_a_fence(comm, caller):
 
 
 def asked_after_a_shrink(comm, caller):
-    """Who has asked the old communicator for signals has them in the one that shrink returns."""
+    """The communicator that shrink returns takes the same signals as the old one."""
     if comm.backend == "mpi":
-        return  # which refuses
+        return  # over MPI shrink is refused
     comm._take_signals([signal.SIGTERM])
     left = comm.shrink()
     comm.close()

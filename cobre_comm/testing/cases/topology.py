@@ -1,4 +1,4 @@
-"""topology: which ranks are on which node, as each rank tells it without the others."""
+"""topology: which ranks are on which node, as each rank tells without asking the others."""
 
 import os
 import socket
@@ -9,7 +9,7 @@ from cobre_comm.testing.cases.raised import raises
 
 
 def topology(comm):
-    """A rank asks while the others wait for it, and again after a split; none may ask later."""
+    """A rank asks while the others wait for it, and after a split; a closed communicator raises."""
     for rank in range(comm.size):
         if comm.rank == rank:
             found = comm.topology()

@@ -56,12 +56,12 @@ def rounds(count):
 
 
 def result(item, number):
-    """Return what an item of a round gives: bits that no other one has."""
+    """Return the result of an item in a round: bits that no other item or round gives."""
     return np.sin(1.0 + item) / (1.0 + number)
 
 
 def right_digest(count):
-    """Return what equal shares give."""
+    """Return the digest of all results, as equal shares would give it."""
     digest = hashlib.sha256()
     for number, _ in enumerate(rounds(count)):
         values = [result(item, number) for item in range(count)]
@@ -112,7 +112,7 @@ def check_blocks(count, nodes, blocks):
 
 
 def shares(comm, count):
-    """Return this rank's block in proportion to ranks, and to costs of which the last half is 0."""
+    """Return this node's block without costs, and with costs of which the last half is 0."""
     with comm.create_work(count) as work:
         even = work.first, work.last
         work.reset(costs=np.repeat([1, 0], count // 2))
@@ -205,7 +205,7 @@ def reset_beside_claims(comm, caller):
 
 
 def costs(comm, caller):
-    """Items that take longer cost more, and the sum is the time of all; all ranks know the same."""
+    """Items that take longer cost more, and the sum is the time of all ranks; all get the same."""
     count = 3 * comm.size
     slow = {0, count - 1}
     work = comm.create_work(count)
@@ -231,7 +231,7 @@ def costs(comm, caller):
 
 
 def bad_arguments(comm):
-    """Each is refused before anything is sent, and leaves work and communicator as they were."""
+    """Each wrong call is refused before anything is sent; work and communicator stay usable."""
     for n, error in [(-1, ValueError), (2**62, ValueError), (1.5, TypeError), (True, TypeError)]:
         told = str(raises(error, comm.create_work, n))
         assert told.startswith("create_work: n must be"), told
@@ -269,7 +269,7 @@ def bad_arguments(comm):
 
 
 def closed(comm, caller):
-    """A claim of closed work, or on a closed communicator, raises; the rest is readable."""
+    """A claim of closed work, or on a closed communicator, raises; its fields stay readable."""
     claim, own = CLAIM[caller], comm.split(0)
     work, other = own.create_work(5), own.create_work(5)
     work.close()
@@ -353,7 +353,7 @@ def learn_who_differs(ran):
 
 
 def live_on(comm, caller):
-    """A claim needs neither the name of the communicator nor that of its region."""
+    """A claim works though no variable holds the communicator or its region."""
     work = comm.split(0).create_work(4)
     times = np.zeros(4)
     CLAIM_ALL[caller](work, times, np.zeros(4, np.int64))

@@ -24,7 +24,7 @@ class MarkedJob:
     size: int
     timeout_s: float  # limit of the test on all ranks together
     env: Mapping[str, str] = field(repr=False)  # with which ranks make their communicator
-    connect: bool = True  # whether ranks get it; else they are processes of this test alone
+    connect: bool = True  # whether ranks get a communicator; else they are new processes
     killed: int = 0  # how many ranks are killed during the test
 
     def __getattr__(self, name: str) -> NoReturn:

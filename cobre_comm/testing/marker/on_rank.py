@@ -1,6 +1,7 @@
 """A marked test on one rank: the function runs in a session of pytest that collects nothing.
 
-So pytest rewrites the asserts of the module as in its own process, and shows the values.
+In such a session pytest rewrites the asserts of the module as in its own process, so that a failing
+assert shows its values.
 """
 
 from __future__ import annotations
@@ -72,14 +73,14 @@ def run_test(comm: Any, call: Call) -> Result:
         patch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
         for name in ("PYTEST_ADDOPTS", "PYTEST_PLUGINS"):
             patch.delenv(name, raising=False)
-        with contextlib.redirect_stdout(null):  # its header
+        with contextlib.redirect_stdout(null):  # of pytest: its header
             pytest.main([*OPTIONS, *call.options], plugins=[session])
     sys.stdout.flush()
     return session.result
 
 
 class _Session:
-    """A plugin: runs one function where a session runs its tests."""
+    """A plugin that runs one function in place of the tests of a session."""
 
     def __init__(self, comm: Any, call: Call) -> None:
         self._comm = comm
@@ -108,7 +109,7 @@ class _Session:
         """Call the function; return its value."""
         call = self._call
         pytest.register_assert_rewrite(*[n for n in call.rewritten if n not in sys.modules])
-        with warnings.catch_warnings():  # of other plugins, which a rank does not load
+        with warnings.catch_warnings():  # about marks of plugins that a rank does not load
             warnings.simplefilter("ignore", pytest.PytestUnknownMarkWarning)
             function: Any = _import(call.module, call.path)
         for name in call.function.split("."):
@@ -178,5 +179,5 @@ def _failure(error: BaseException, config: pytest.Config, path: str) -> Result:
 
 
 def _is_of_the_test(entry: Any) -> bool:
-    """Tell whether a frame is shown: frames of contextlib are not, because rank_raises has them."""
+    """Tell whether a frame is shown: not one of contextlib, because rank_raises has such frames."""
     return Path(entry.path).name != "contextlib.py"

@@ -1,4 +1,4 @@
-"""Running a marked test: its arguments go to the ranks, and their results come back."""
+"""Running a marked test: its arguments go to the ranks, and the ranks' results come back."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _try_pickle(value: object) -> tuple[bytes, str]:
 
 
 def _rewritten(module: Any) -> list[str]:
-    """Return the modules whose asserts pytest rewrites; none if it does not for this module."""
+    """Return the modules whose asserts pytest rewrites; none if it does not rewrite this one."""
     hook = type(module.__loader__)
     if hook.__module__ != "_pytest.assertion.rewrite":
         return []

@@ -47,7 +47,7 @@ def judge(job: MarkedJob, outcomes: Sequence[Outcome]) -> None:
 
 
 def describe(job: MarkedJob, failures: Mapping[int, Failure]) -> str:
-    """Return the failures of ranks as text: equal ones once, consequences in a line each."""
+    """Return the failures of ranks as text: equal ones once; those that follow, a line each."""
     followed = {rank: each for rank, each in failures.items() if _follows(rank, failures)}
     if len(followed) == len(failures):  # each blames another
         followed = {}

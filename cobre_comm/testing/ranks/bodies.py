@@ -36,7 +36,7 @@ class BodyRunner:
             try:
                 report = self._run(order)
             except SystemExit as exception:
-                # Told now, because the end of MPI may wait for the other ranks.
+                # Reported now, because the end of MPI may wait for the other ranks.
                 sys.stdout.flush()
                 self._send(("exit", exit_code_of(exception)))
                 raise
@@ -71,7 +71,7 @@ class BodyRunner:
             raise
         except BaseException as exception:
             failed = Failed.of(exception)
-            traceback.clear_frames(exception.__traceback__)  # what the body has made goes with it
+            traceback.clear_frames(exception.__traceback__)  # frees what the body has made
             return "exception", failed
         return "value", value
 
@@ -98,7 +98,7 @@ class BodyRunner:
 
 @functools.cache
 def _pass_over_modules() -> None:
-    """Have Python's collections leave out what the first body has imported, which stays."""
+    """Have garbage collections leave out what the first body has imported: it stays anyway."""
     gc.freeze()
 
 
@@ -124,7 +124,7 @@ def leave() -> NoReturn:
     """End at once: taking numba and LLVM down in order would cost each rank half a second.
 
     MPI is finalized, and the C library's exit is run for it: MPICH tells its starter in an exit
-    handler that this rank has finalized, and the starter ends all ranks when one goes without that.
+    handler that this rank has finalized. The starter ends all ranks if one ends without that.
     """
     mpi = sys.modules.get("mpi4py.MPI")
     if mpi is not None and mpi.Is_initialized() and not mpi.Is_finalized():

@@ -1,8 +1,8 @@
 """Ranks that call the same cached function at the same time: one compiles it, the others load it.
 
-By itself numba compiles such a function in every rank at once, and where two ranks save different
-signatures of one function at the same time, numba's index keeps one of them. Both cost tests
-seconds: most cases are the first call of their kind in a fresh checkout.
+By itself numba compiles such a function in every rank at the same time. And if two ranks save
+different signatures of one function at the same time, numba's index keeps one of them alone. Both
+cost tests seconds, because most cases are the first call of their kind in a fresh checkout.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _change_numba() -> None:
 
 @contextlib.contextmanager
 def _without_collections() -> Iterator[None]:
-    """Keep Python from looking for garbage: numba makes little, and much that is looked through."""
+    """Keep Python from collecting: numba makes little garbage, and many objects to look at."""
     if not gc.isenabled():
         yield
         return
@@ -62,9 +62,9 @@ def _without_collections() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _turn(dispatcher: Any, sig: Any) -> Iterator[None]:
-    """Hold the function's byte, unless what it would be held for is in the cache by then.
+    """Hold the function's byte, unless the signature is in the cache when the byte is free.
 
-    The kernel releases the byte if this process ends meanwhile. A rank that is stopped as it
+    The kernel releases the byte if this process ends meanwhile. A rank that is stopped while it
     compiles is waited for no longer than `LONGEST_S`.
     """
     folder = getattr(dispatcher._cache, "cache_path", None)
@@ -89,7 +89,7 @@ def _turn(dispatcher: Any, sig: Any) -> Iterator[None]:
 
 
 def _is_cached(dispatcher: Any, sig: Any) -> bool:
-    """Whether numba would load this signature; it then asks the same index once more."""
+    """Whether numba would load this signature from its cache; numba asks the same index."""
     cache = dispatcher._cache
     key = cache._index_key(sig, dispatcher.targetctx.codegen())
     try:

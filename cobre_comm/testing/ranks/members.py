@@ -1,6 +1,6 @@
 """The ranks of one job of tests: they get bodies, report outcomes, and leave when asked to.
 
-They are started, watched and reaped as those of every launcher (``processes/attempt.py``). But no
+The engine of every launcher starts, watches and reaps the ranks (``processes/attempt.py``). But no
 rank is ended because another one has failed.
 """
 
@@ -35,7 +35,7 @@ OUTPUT_BYTES = 6000
 
 
 class Member:
-    """One rank of a job; ``start`` starts its process, with that stdin, stdout and stderr."""
+    """One rank of a job; ``start`` starts its process, with the stdin, stdout, stderr it gets."""
 
     def __init__(self, attempt: Attempt, start: Callable[[Standard], RankProcess]) -> None:
         self._outbox = Outbox(attempt.loop)
@@ -93,7 +93,7 @@ class Member:
         return tail(self._output, self._begin)
 
     def hang_up(self) -> None:
-        """Let the process leave by itself, once it is not busy."""
+        """Let the process leave by itself, when it is not busy."""
         self._outbox.close()
 
     def close(self) -> None:
@@ -159,7 +159,7 @@ class RankJob(Closing):
         self.attempt.signal(signal.SIGKILL, group=True)
 
     def close(self) -> None:
-        """Let all processes leave at once, kill the ones that do not, and close pipes and files."""
+        """Let all processes leave together, kill those that do not, and close pipes and files."""
         for member in self.members:
             member.hang_up()
         self._step_until(lambda: not self.attempt.running, self._grace_s())
@@ -175,7 +175,7 @@ class RankJob(Closing):
         return GRACE_S
 
     def _leave_starter(self) -> None:
-        """Let the process leave that has started the ranks, if this one has not."""
+        """Let ``mpiexec`` leave, if it has started the ranks."""
 
 
 def command() -> list[str]:

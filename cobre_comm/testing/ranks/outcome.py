@@ -81,7 +81,7 @@ class Outcome:
         return f"rank {self.rank} returned {self.value!r}"
 
 
-class RanksFailed(AssertionError):  # a sentence, as CollectiveFailed is
+class RanksFailed(AssertionError):  # its name is a sentence, as CollectiveFailed is
     """A body did not end as it should on some ranks.
 
     Parameters

@@ -13,7 +13,7 @@ from cobre_comm.testing.ranks.run import DEFAULT_TIMEOUT_S
 from cobre_comm.testing.ranks.start_job import start_job
 from cobre_comm.testing.ranks.surroundings import rank_environment
 
-# By these words mpiexec of Open MPI 5 ends once in some thousand starts, before it starts a rank.
+# Said by mpiexec of Open MPI 5 when it fails to start any rank, once in some thousand starts.
 NOT_STARTED = "The PMIx server's listener thread failed to start"
 
 
@@ -64,8 +64,9 @@ class RankPool(Closing):
     ) -> list[Any]:
         """Run ``body(comm, *args)`` on every rank; return the values in rank order.
 
-        With ``expect``, every rank should raise such an exception, and these are returned. If a
-        rank does something else, RanksFailed has the traceback of each failed rank.
+        With ``expect``, every rank should raise an exception of that type, and the exceptions are
+        returned. If a rank does something else, RanksFailed is raised, with the traceback of each
+        failed rank.
 
         Examples
         --------
@@ -97,7 +98,8 @@ class RankPool(Closing):
         timeout_s : float
             Deadline of this body on all ranks.
         env : mapping, optional
-            Environment variables for the communicator; bodies with the same ones share one.
+            Environment variables for the communicator; bodies with the same variables share a
+            communicator.
         fresh : bool
             Make a communicator for this body alone and close it afterwards.
 
@@ -159,7 +161,7 @@ class RankPool(Closing):
 
     @property
     def pids(self) -> list[int]:
-        """Process ids in rank order, once a body has run; empty while nothing runs.
+        """Process ids in rank order, after a body has run; empty while there are no processes.
 
         Examples
         --------

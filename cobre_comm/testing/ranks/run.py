@@ -1,4 +1,4 @@
-"""Run a function on real ranks, once: spawned, bounded and killable."""
+"""Run a function once, on real ranks: new processes, which are killed at a deadline."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ def run_ranks(
     """Run ``body(comm, *args)`` on new ranks and return their values in rank order.
 
     The arguments are those of :func:`run_ranks_outcomes`. With ``expect``, every rank should raise
-    such an exception, and these are returned. If a rank does something else, RanksFailed has the
-    traceback of each failed rank; the first exception is its cause.
+    an exception of that type, and the exceptions are returned. If a rank does something else,
+    RanksFailed is raised, with the traceback of each failed rank; the first exception is its cause.
 
     Examples
     --------

@@ -22,7 +22,7 @@ def start_job(
     if name.is_mpi:
         from cobre_comm.testing.ranks.mpi_job import MpiJob
 
-        # Which MPI it is must be known before the processes begin; the rest may come later.
+        # The MPI must be chosen before the processes begin; other variables may come later.
         return MpiJob({**name.environment(), **environment}, rank_environments)
     job = job_class(name.kind, len(rank_environments))
     try:

@@ -17,7 +17,7 @@ from cobre_comm.processes.port import LOOPBACK, ReservedPort
 from cobre_comm.testing.backend_name import BackendName
 
 SHM_FOLDER = pathlib.Path("/dev/shm")
-RECENT_JOBS = 64  # a new job's ranks may take a while to start; later rank 0 holds its port
+RECENT_JOBS = 64  # keep their ports: ranks take a while to start; then rank 0 has the port
 # What the surroundings of this process must not decide for its ranks.
 PRIVATE_PREFIXES = (
     "COBRE_", "MPI4PY_", "MPI_LOCALRANKID", "OMPI_", "PMIX_NAMESPACE", "PMIX_RANK", "PMIX_SERVER",
@@ -43,14 +43,14 @@ def inherited_environment() -> dict[str, str]:
 
 
 def scaled_limit(seconds: float) -> float:
-    """Return how long a test may take here: ``COBRE_TEST_LIMITS`` times as long."""
+    """Return how long a test may take here: ``seconds`` times ``COBRE_TEST_LIMITS``."""
     return seconds * float(os.environ.get(LIMITS) or 1)
 
 
 def startable_mpi(library: str | None) -> tuple[str, str]:
-    """Return the MPI that starts ranks here, and the reason if the one asked for cannot.
+    """Return the MPI that starts ranks here, and the reason if ``library`` cannot start any.
 
-    An mpi4py that was built for one MPI always loads that one.
+    An mpi4py that was built for one MPI always loads that MPI.
     """
     from cobre_comm.processes.mpi.mpiexec import find_mpiexec
 
@@ -128,7 +128,7 @@ def rank_environment(backend: str, size: int) -> list[dict[str, str]]:
 
 
 def _reserve_port() -> int:
-    """Return a port that stays reserved for a job until :data:`RECENT_JOBS` more have one."""
+    """Return a port that stays reserved for a job until :data:`RECENT_JOBS` others have one."""
     while len(_reserved) >= RECENT_JOBS:
         _reserved.popleft().close()
     _reserved.append(ReservedPort())

@@ -13,7 +13,7 @@ from cobre_comm.testing.pairwise import choose
 
 POINT = "point"  # the factor of which each value is needed, and few combinations
 EVERYWHERE = "everywhere"  # a case and its point together
-TRANSPORT = "transport"  # the way, and between nodes also the MPI and how many speak for a node
+TRANSPORT = "transport"  # the way; between nodes also the MPI and how many leaders a node has
 PAIRED = ("case", "way", "caller")  # of which a usual run has all pairs
 FEW = 3  # ranks on which wrong arguments are tried: a first, a last, and one between
 
@@ -43,9 +43,9 @@ class Trial(NamedTuple):
 
     @property
     def own_factors(self) -> dict[str, str]:
-        """The same, where the values of a case are its own, so that each case needs its own.
+        """The factors without the point, where a factor of the case bears the name of the case.
 
-        Each case needs some points, and not all of them.
+        So every case needs all values of its own factors, but not every point.
         """
         of_case = [name for name in self.cell.factors if name not in PAIRED]
         return {
@@ -59,9 +59,9 @@ class Trial(NamedTuple):
 class Grid(Settings):
     """The points on which each kind of case is tried.
 
-    A point is a tuple ``(backend, size)``. Where a case chooses the number of ranks by itself (2,
-    3 or 4, most often) there are names of backends instead. ``Slow(point)`` is tried where there
-    is much time.
+    A point is a tuple ``(backend, size)``. For cases that choose the number of ranks by themselves
+    (2, 3 or 4, most often) there are names of backends in place of points. ``Slow(point)`` is tried
+    where there is much time.
 
     Attributes
     ----------
@@ -110,8 +110,8 @@ class Grid(Settings):
         backend : str
             Its name in the entry-point group ``cobre_comm.backends``.
         sizes : sequence of int
-            Numbers of ranks. With at least one above 1, cases that choose by themselves run too.
-            A wrong order of a fold shows from 3 ranks on, a fold by pairs from 4.
+            Numbers of ranks. If one is above 1, cases that choose the number by themselves run too.
+            A fold in a wrong order shows with 3 ranks or more, a fold by pairs with 4 or more.
         callers : sequence of str
             ``("python",)`` for a backend that cannot be an argument of compiled code.
         shares_memory : bool
@@ -152,8 +152,9 @@ class Grid(Settings):
     def is_quick(self, trial: Trial) -> bool:
         """Whether a quick run has time for the trial.
 
-        A case that chooses the number of ranks takes its least. It skips a backend that is shared
-        memory under another name, because the start of such ranks costs seconds.
+        A case that chooses the number of ranks is tried with its least number. It is not tried on a
+        backend that is shared memory under another name, because the start of such ranks costs
+        seconds.
         """
         backends = {backend for backend, _ in self.quick_points}
         here = (
@@ -192,7 +193,7 @@ class Grid(Settings):
 
 
 def factors_of_point(backend: str, size: int) -> dict[str, str]:
-    """Return the values of a trial that are those of its point."""
+    """Return the factors of a trial that follow from its point."""
     name = BackendName.parse(backend)
     way = way_of(backend)
     lanes = f" by {name.leaders} leaders" if name.leaders > 1 else ""

@@ -14,7 +14,7 @@ from cobre_comm.testing.suite.grid import PAIRED, POINT, TRANSPORT, Grid, Trial
 
 PLUGIN = "cobre_comm.testing.plugin"
 QUICK, USUAL, PAIRS, TRIPLES = range(4)  # runs, each with all tests of the one before
-# The run that `-m` asks for. To collect more costs seconds.
+# The run that `-m` asks for. To collect the tests of a longer run costs seconds.
 RUNS = {"quick": QUICK, "not slow": USUAL, "not slowest": PAIRS, "slow and not slowest": PAIRS}
 USUAL_S = 60.0  # what a case may take without saying so
 LONG_S = 600.0  # a case that may take longer is one of the slowest
@@ -98,14 +98,15 @@ _marked: dict[Any, list[Any]] = {}
 
 
 def marked_trials(grid: Grid, cases: Sequence[Case], run: int = TRIPLES) -> list[Any]:
-    """Return trials of some cases as parameters, which the marks quick, slow and slowest sort.
+    """Return trials of some cases as parameters, with the marks quick, slow and slowest.
 
-    A quick run has every value. A usual one, without those that are slow, has every value of every
-    case, and every pair of case, caller and way in which ranks speak to each other. Without the
-    slowest there is every pair of values, and also each way on many ranks where no MPI starts them;
-    with the slowest every triple. There are no more trials than
-    those of ``run``. A case meets every way, not every MPI with every placement of ranks. It meets
-    both Open MPI and MPICH between nodes only among the triples.
+    A quick run has every value. A usual run, which leaves out what is slow, has every value of
+    every case, and every pair of case, caller and way in which ranks speak to each other. A run
+    without the slowest has every pair of values, and also each way on many ranks where no MPI
+    starts them. A run with the slowest has every triple. Only the trials of ``run`` are returned.
+
+    Each case is tried in every way, but not with every MPI and every placement of ranks. Only the
+    triples try each case between nodes with both Open MPI and MPICH.
     """
     key = id(grid), id(cases), run
     if key not in _marked:
@@ -123,13 +124,13 @@ def marked_trials(grid: Grid, cases: Sequence[Case], run: int = TRIPLES) -> list
             chosen.append(_choose(short, own, 2, alone, preferred, compiled))
         if run >= PAIRS:
             pairs = _choose(short, rows, 2, [POINT, TRANSPORT], chosen[-1])
-            # Many ranks are slow; without an MPI not too slow to be tried in each way.
+            # Trials on many ranks are slow; those without an MPI are fast enough for each way.
             light = [n for n, t in enumerate(trials) if not BackendName.parse(t.backend).is_mpi]
             where = [{name: row[name] for name in ("way", "ranks")} for row in rows]
             chosen.append(_choose(sorted({*light, *pairs}), where, 2, (), pairs))
         if run >= TRIPLES:
             chosen.append(_choose(range(len(trials)), rows, 3, [POINT], chosen[-1]))
-        # pytest wants a value for each test: the slowest, where a shorter run has none.
+        # pytest wants a trial for each test: a case without one keeps its last, marked as slowest.
         named = {trials[n].case.name for n in chosen[-1]}
         left = {each.case.name: n for n, each in enumerate(trials) if each.case.name not in named}
         _marked[key] = [
@@ -147,7 +148,7 @@ def _choose(
     given: Iterable[int] = (),
     last: Collection[int] = (),
 ) -> set[int]:
-    """Return few of these numbers: their rows hold what the strength asks of the rows of all."""
+    """Return few of these numbers; their rows hold each combination that the rows of all hold."""
     before = {numbers.index(number) for number in given}
     behind = {n for n, number in enumerate(numbers) if number in last}
     found = choose([rows[number] for number in numbers], strength, before, alone, behind)

@@ -22,8 +22,8 @@ class ConformanceSuite(Part):
     """All tests of the suite.
 
     A subclass with a ``grid`` holds one class for each part, which pytest collects as
-    ``TestMine::TestAllgatherv::test_layouts[uneven-mine-2-python]``. A part that should be
-    different is replaced: ``TestBarrier = None``, or a class of its own.
+    ``TestMine::TestAllgatherv::test_layouts[uneven-mine-2-python]``. To leave a part
+    out, the subclass has ``TestBarrier = None``; to replace it, a class of that name.
     """
 
     def __init_subclass__(cls, **keywords: Any) -> None:

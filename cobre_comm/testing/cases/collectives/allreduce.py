@@ -94,9 +94,10 @@ def reduce_small_sum(comm, caller):
 
 
 def reduce_signed_zeros(comm, caller, op):
-    """For equal zeros the earlier rank's stays, positive or negative; so does the first NaN.
+    """Of zeros of both signs, the zero of the earlier rank stays; of NaNs, the first one stays.
 
-    Both hold for a few numbers, which every rank folds, and for many: each rank folds a part.
+    Both hold for a few numbers, which every rank folds, and for many numbers, of which each rank
+    folds a part.
     """
     payloads = [0x7FF8_0000_0000_0000 + r for r in range(comm.size)]
     mine, first = np.zeros(3), np.array([-0.0, 0.0, 0.0])

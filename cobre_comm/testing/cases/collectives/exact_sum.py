@@ -23,7 +23,7 @@ def finite(seed, count):
     drawn = words(seed, count)
     exponents = drawn >> np.uint64(52) & np.uint64(0x7FF)
     drawn[exponents == 0x7FF] ^= np.uint64(1 << 60)
-    # Sums of a million stay finite, also those of a part, as math.fsum needs it.
+    # So the sum of a million, and of any part of them, stays finite, which math.fsum needs.
     drawn[exponents > 0x7E0] ^= np.uint64(1 << 62)
     return drawn.view(np.float64)
 

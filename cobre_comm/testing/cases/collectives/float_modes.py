@@ -34,7 +34,7 @@ def _environment():
 
 @contextlib.contextmanager
 def mode_of(name):
-    """Set a mode, as a library does that is loaded; check at the end that it is still there."""
+    """Set a mode, as a library may do when it is loaded; check at the end that it is set."""
     before, changed = _environment(), _environment()
     changed[PLACE] |= MODES[name]
     assert ctypes.CDLL(None).fesetenv(changed) == 0

@@ -73,7 +73,7 @@ PLANS = {
 
 
 def at_fault(name):
-    """Return the ranks that alone make their call; none for counts that one rank alone knows."""
+    """Return the ranks that alone make their call; none if only one rank knows the counts."""
     made, _ = PLANS[name]
     is_known = not name.startswith("counts of")
     return tuple(rank for rank, one in enumerate(made) if is_known and made.count(one) == 1)

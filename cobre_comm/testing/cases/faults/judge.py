@@ -22,8 +22,8 @@ class Seen:
     overdue: bool = False  # whether a rank was still busy at the deadline
     names: tuple = ()  # what was left in shared memory
     processes: tuple = ()  # what was left alive
-    launcher: int | None = None  # its exit code: that of the lost rank
-    launcher_text: str = ""  # what it wrote
+    launcher: int | None = None  # the launcher's exit code, that of the lost rank
+    launcher_text: str = ""  # what the launcher wrote
 
 
 @dataclass

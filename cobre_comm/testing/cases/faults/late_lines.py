@@ -25,7 +25,7 @@ LINE = re.compile(
 
 
 class _Listener(logging.Handler):
-    """Keeps the log lines of one operation, and makes a file for each in a folder."""
+    """Keeps the log lines of one operation, and makes a file for each line in a folder."""
 
     def __init__(self, rank, operation, folder):
         super().__init__()

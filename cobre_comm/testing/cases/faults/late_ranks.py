@@ -24,7 +24,7 @@ def late(comm, caller, operation, absent, folder):
         wait_until(lambda: len(list(told.iterdir())) >= comm.size - len(absent))
     caught, at, later, took = meet_failure(comm, caller, operation, root=min(absent))
     (told / str(comm.rank)).touch()
-    if caught is None:  # the call had all ranks; the next one lacks those that gave up
+    if caught is None:  # this call had all ranks; the next lacks the ranks that gave up
         caught = met(collective, comm, caller, "barrier")
     return caught, at - began, later, took
 
@@ -51,7 +51,7 @@ def suspended(comm, caller, pause_s):
 
 
 def least_named(rank, absent, nodes):
-    """Return sets of absent ranks; an error has to name all of one (docs/guarantees.md)."""
+    """Return sets of absent ranks; an error has to name all ranks of one (docs/guarantees.md)."""
     missing, told = {}, {}
     for node in set(nodes):
         missing[node] = {each for each in absent if nodes[each] == node}

@@ -18,7 +18,7 @@ _PRIME = 251
 FOLDS = {ReduceOp.SUM: np.add, ReduceOp.MIN: np.minimum, ReduceOp.MAX: np.maximum}  # exact here
 
 
-class Wrong(AssertionError):  # a fact, as RanksFailed is
+class Wrong(AssertionError):  # its name is a fact, as that of RanksFailed
     """A collective gave other data than it should."""
 
 

@@ -21,7 +21,7 @@ from cobre_comm.testing.cases.faults.calling import collective
 from cobre_comm.testing.cases.faults.fault import await_fact, told
 from cobre_comm.testing.cases.raised import met
 
-CHILD_LIVES_S = 120  # longer than any test waits for an error; they are ended before
+CHILD_LIVES_S = 120  # longer than any test waits for an error; the children are ended before
 EXIT_CODE = 7
 ALARM = signal.SIGUSR2
 LATER_S = 0.01
@@ -81,7 +81,7 @@ def _is_compiling(frame):
 
 
 def _would_hang(fork):
-    """Tell whether CPython's own child would hang.
+    """Tell whether a child would hang in CPython itself.
 
     The main thread gives the GIL to a thread that asks for it, such as that of a split over MPI,
     and waits until that thread has it. Only ``os.fork`` tells a child that there is no such thread.
@@ -92,7 +92,7 @@ def _would_hang(fork):
 class Victim:
     """A rank that a fault strikes; most kinds of faults are a method.
 
-    It has no communicator while ranks meet.
+    A victim has no communicator while ranks meet.
     """
 
     def __init__(self, fault, folder, ledger, comm):
@@ -107,11 +107,11 @@ class Victim:
         self._end_signals = signal_in(delay_s, number, every_s)
 
     def send_later(self, number):
-        """Send a signal again when numba has got on, and not at each of its steps."""
+        """Send a signal again after a pause, so that numba continues between two signals."""
         self.send(number, least_s=LATER_S)
 
     def end(self):
-        """Send no more signals, give back, and await the refusals that a forked child notes."""
+        """Send no more signals, give back what was taken, await what a forked child notes."""
         self._end_signals()
         self.taken.close()
         children = told(self.folder, self.fault.victim).get("children")
@@ -141,7 +141,7 @@ class Victim:
                 handler(number, frame)
 
         signal.signal(number, later_if_compiling)
-        # Python ignores what a handler raises while an object goes, and tells only this function.
+        # Python ignores what a handler raises while an object goes, and tells this hook alone.
         self.taken.callback(setattr, sys, "unraisablehook", sys.unraisablehook)
 
         def again(ignored):

@@ -101,7 +101,7 @@ class Worker:
         return step
 
     def take(self, step):
-        if step.operation == "meet":  # in a barrier, once the victim's second thread was refused
+        if step.operation == "meet":  # in a barrier, after the victim's second thread was refused
             await_fact(self.folder, [self.fault.victim], "refused")
             self.comm.barrier()
         else:
@@ -148,7 +148,7 @@ class Worker:
         self.ledger.tell(later=later, took=took)
 
     def _tidy(self):
-        """The lowest survivor ends the victim's remains, once all others have their error."""
+        """The lowest survivor ends what the victim has left, when all others have their error."""
         others = self.fault.others
         facts = told(self.folder, self.fault.victim)
         if self.rank != others[0] or not (self.fault.kind == "stopped" or "orphans" in facts):
@@ -169,7 +169,7 @@ class Worker:
         self.comm.close()
 
     def _leave_if_child(self):
-        """End a forked child that continues in its parent's code, and takes no order of it."""
+        """End a forked child, which continues in its parent's code and must not take its orders."""
         if os.getpid() != self.pid:
             refused = [str(met(self.comm.barrier))]
             self.comm.close()

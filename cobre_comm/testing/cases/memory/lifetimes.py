@@ -46,9 +46,9 @@ def private_kib():
 def stays_flat(act, rounds):
     """Repeat an act; after a warm-up, the process holds no more than before.
 
-    Garbage is collected after each act, because what gathers until Python collects it by itself
-    leaves the allocator with blocks of 1 MiB that are hardly used. Objects that are there before
-    are frozen, so that no collection looks at them.
+    Garbage is collected after each act. If it gathered until Python collects by itself, it would
+    leave the allocator with blocks of 1 MiB that are hardly used. Objects that are there before the
+    first act are frozen, so that no collection looks at them.
     """
     before = 0, (0, 0)
     gc.collect()
@@ -103,7 +103,7 @@ def fail_in_compiled_code(comm):
     with comm.split_local() as child:
         root = child.rank if child.size > 1 else 5
     values, told = np.ones(3), ""
-    try:  # a function in between, as raises is one, would hold the communicator
+    try:  # a function in between, such as raises, would hold the communicator
         compiled_broadcast(comm.split_local(), values, root)
     except (CollectiveFailed, InvalidRoot) as error:
         told = str(error)

@@ -18,7 +18,7 @@ from cobre_kernels.machine.record import (
     word,
 )
 
-# Values of the guard. A fork leaves FORKED in the child by itself (backends/comm_memory.py).
+# Values of the guard. Linux gives a forked child this word as 0 (backends/comm_memory.py): FORKED.
 FORKED = 0
 BUSY = 1
 BROKEN = 2

@@ -86,7 +86,7 @@ def begin_wait(comm, among):
 
 @routine
 def begin_anew(comm):
-    """Let a wait spin again and its timeout start anew: when the wait begins, or bytes moved."""
+    """Let a wait spin again and start its timeout anew, at its start or when bytes have moved."""
     wait = comm.wait
     wait.began_ns = 0
     wait.queried_ns = 0
@@ -111,7 +111,7 @@ def spin_again(comm):
 
 @routine
 def end_wait(comm, outcome):
-    """End a wait, short or long; if a long wait has ended well, show other ranks that it is over."""
+    """End a wait; if it was long and has ended well, show other ranks that it is over."""
     wait = comm.wait
     if wait.is_long != 0:
         wait.is_long = 0

@@ -1,9 +1,9 @@
-"""The quantile function of the normal distribution, in operations that IEEE 754 rounds alone.
+"""The quantile function of the normal distribution, made only of operations that IEEE 754 rounds.
 
 M. J. Wichura, "Algorithm AS 241: The percentage points of the normal distribution", Applied
-Statistics 37 (1988), doi:10.2307/2347330, routine PPND16: relative error about 1e-16. The C
-libraries differ in the last bit of a logarithm, so the one here is made of sums, products and
-quotients too: the algorithm of fdlibm's ``e_log.c`` (Sun Microsystems, 1993), below 1 ulp.
+Statistics 37 (1988), doi:10.2307/2347330, routine PPND16: relative error about 1e-16. C libraries
+differ in the last bit of a logarithm, so the logarithm here is made of sums, products and quotients
+too, by the algorithm of fdlibm's ``e_log.c`` (Sun Microsystems, 1993): error below 1 ulp.
 """
 
 from cobre_kernels.machine.compiled import routine
@@ -84,7 +84,7 @@ def logarithm(x):
 
 @routine
 def quantile(p):
-    """Return the number that a standard normal variate is below with probability p, 0 < p < 1.
+    """Return x so that a standard normal variate is below x with probability p, 0 < p < 1.
 
     ``quantile(1 - p)`` is ``-quantile(p)`` exactly, where ``1 - p`` is exact.
     """

@@ -78,7 +78,7 @@ def allreduce_entry(comm, call):
             mode = leave_float_mode()  # for the folds of the body
             outcome = run(comm.collectives[ALLREDUCE].body, comm, call)
             if gives_truth(call.op) and comm.size == 1 and outcome == OK:
-                fold(comm, call, call.recv, call.recv, amount.size_bytes)  # 0 or 1, as with more
+                fold(comm, call, call.recv, call.recv, amount.size_bytes)  # to 0 or 1
             return_to_float_mode(mode)
             outcome = end(comm, outcome)
     return outcome

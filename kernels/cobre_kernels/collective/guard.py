@@ -17,8 +17,8 @@ BUSY_NAP_MS = 1  # between two looks at a communicator that another thread uses
 def acquire(comm):
     """Take the communicator for this thread, or say why it cannot be used.
 
-    The exchange is an acquire that pairs with the release in :func:`release`, so that the next
-    thread sees the record as the last one left it.
+    The exchange is an acquire that pairs with the release in :func:`release`, so that this thread
+    sees the record as the last collective left it.
     """
     found = compare_exchange(comm.guard, states.IDLE, states.BUSY)
     if found == states.IDLE:
@@ -52,7 +52,7 @@ def standing(comm):
 
 @routine
 def is_forked(comm):
-    """Tell whether this process is a child of the one that made the communicator."""
+    """Tell whether this process is a child of the process that has made the communicator."""
     return load_acquire(comm.guard) == states.FORKED
 
 
@@ -67,7 +67,7 @@ def release(comm):
 def borrow(comm):
     """Take the communicator, even a broken one, to note something; return what the guard held.
 
-    If that is neither IDLE nor BROKEN, the communicator is not taken. The exchanges pair with the
+    If it held neither IDLE nor BROKEN, the communicator is not taken. The exchanges pair with the
     stores in :func:`release`, :func:`release_broken` and :func:`give_back`, as the exchange in
     :func:`acquire` does.
     """
@@ -146,7 +146,7 @@ def give_up_kernel(comm, call):
 
     Unless the guard held IDLE, nothing has changed.
     """
-    # Pairs with the store in release: this thread sees the record as the last one left it.
+    # Pairs with the store in release: this thread sees the record as the last collective left it.
     found = compare_exchange(comm.guard, states.IDLE, states.BUSY)
     if found == states.IDLE:
         _give_up(comm)

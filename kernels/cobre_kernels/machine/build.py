@@ -74,7 +74,7 @@ def part_of(symbol):
 
 
 def llvm_of(kernels):
-    """Return one module of LLVM with these kernels, and the names that are seen from outside."""
+    """Return one module of LLVM with these kernels, and the sorted names of its symbols."""
     from llvmlite import binding
 
     from cobre_kernels.machine.compiling import compiler
@@ -236,12 +236,12 @@ def _put(path, content):
 def build(wanted, folder, *, keeps_text=False, tell=lambda line: None):
     """Make the files for these levels in a folder, with as many processes as there are cores.
 
-    ``tell`` gets a line when a step begins, and one when it has ended.
+    ``tell`` gets a line when a step begins, and a line when the step has ended.
 
     Raises
     ------
     RuntimeError
-        If a process fails; it has written why.
+        If a process fails; the process itself has written why.
     """
     with tempfile.TemporaryDirectory() as parts, contextlib.ExitStack() as ended:
         free = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()

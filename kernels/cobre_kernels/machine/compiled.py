@@ -45,7 +45,7 @@ class Routine:
 
     @functools.cached_property
     def dispatcher(self):
-        """The function as numba has it."""
+        """The function that numba makes of this routine."""
         return _compiler().dispatcher_of(self)
 
     @functools.cached_property

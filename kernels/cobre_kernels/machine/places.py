@@ -38,9 +38,9 @@ def own_folder(environ, name):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not (danger(place) or danger(folder)) and os.access(folder, os.W_OK):
                 return folder
-    import tempfile  # only where it is needed: ranks start faster
+    import tempfile  # here, because ranks that do not need it start faster
 
-    alone = pathlib.Path(tempfile.mkdtemp(prefix="cobre_comm-")) / name  # of this process
+    alone = pathlib.Path(tempfile.mkdtemp(prefix="cobre_comm-")) / name  # for this process alone
     alone.mkdir(mode=0o700)
     return alone
 

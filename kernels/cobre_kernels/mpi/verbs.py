@@ -40,7 +40,7 @@ def exchange_kernel(comm, call):
 
 @routine
 def _gather_around(comm, buffer):
-    """Pass blocks on around the ring of leaders: first this leader's own, then all that arrive."""
+    """Move blocks around the ring: send this leader's block, then each block that has arrived."""
     nodes, mpi, outcome = comm.nodes, comm.mpi, OK
     own, count = nodes.own_node, nodes.nodes
     for step in range(count - 1):

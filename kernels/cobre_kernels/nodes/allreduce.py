@@ -52,7 +52,10 @@ GATHER_BYTES = 16384  # of one contribution; for more, stripes and the chain cos
 
 @kernel(COMM, Allreduce)
 def allreduce_body(comm, call):
-    """Choose one of the three ways. Leaders fold, so they never move an output as a whole."""
+    """Choose one of the three ways.
+
+    No data to send are noted with the output: leaders fold, so they never move a whole output.
+    """
     nodes, size_bytes = comm.nodes, contribution_bytes(call)
     choose_lanes(comm, size_bytes)
     note_output(comm, OutputMemory(call.recv, size_bytes, NOWHERE, 0), NO_ROOT)
@@ -168,9 +171,10 @@ def _put_stripes(comm, call, begin):
 
 @routine
 def _largest_stripe(comm):
-    """Return the bytes of the largest stripe that a half has room for; the same on all nodes.
+    """Return the bytes of the largest stripe for which a half has room; the same on all nodes.
 
-    A flat communicator has room for three times as much, but larger chunks do not stay in caches.
+    On a flat communicator there would be room for stripes three times as large, but larger chunks
+    do not stay in caches.
     """
     nodes = comm.nodes
     parts = nodes.lanes_now * (nodes.nodes * nodes.widest + comm.size + nodes.nodes)

@@ -44,7 +44,7 @@ def report_failure(comm, status):
     for rank in range(comm.size):
         if comm.failures[rank].reason != PRESENT:
             learn_raised(comm, rank)
-    gives_up = status in (INTERRUPTED, DISAGREE, MPI_FAILED, UNSEEN)  # this rank alone has failed
+    gives_up = status in (INTERRUPTED, DISAGREE, MPI_FAILED, UNSEEN)  # only this rank has failed
     if gives_up:
         own.reason = GAVE_UP
     run(nodes.report, comm, BodyStatus(INTERRUPTED if gives_up else status))

@@ -42,7 +42,7 @@ def share_of(nodes, size_bytes):
 
 @routine
 def share_blocks(nodes):
-    """Leave this lane its share of the block of each node."""
+    """Reduce the block of each node to this lane's share of the block."""
     for node in range(nodes.nodes):
         begin, size_bytes = share_of(nodes, nodes.block_bytes[node])
         set_block(nodes, node, size_bytes, nodes.block_at[node] + begin)

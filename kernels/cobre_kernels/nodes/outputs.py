@@ -79,7 +79,7 @@ def _writer(comm):
 
 @routine
 def _are_in_place(comm):
-    """Tell whether all ranks of this node have the same output, with what they send in it."""
+    """Tell whether all ranks of this node have the same output, and what they send is in it."""
     for rank in range(comm.node.size):
         if not has_same_output(comm, rank) or comm.node.shown_location.send_region == NO_REGION:
             return False

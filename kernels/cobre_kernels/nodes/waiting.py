@@ -52,7 +52,7 @@ REPORT_NS = 2_000_000_000  # for the report of a leader that is nearer to the la
 
 @routine
 def begin_verb(comm):
-    """Begin a verb; return OK, or how it has failed, because a leader that it needs is lost."""
+    """Begin a verb; return OK, or how the verb has failed, because a leader is lost already."""
     nodes = comm.nodes
     nodes.begun += 1
     begin_wait(comm, LEADERS)

@@ -26,7 +26,7 @@ from cobre_kernels.random.philox import (
 from cobre_kernels.random.quantile import quantile
 
 LARGEST = 2**63 - 1
-NORMAL = 0x243F6A8885A308D3  # the first bits of pi, and those that follow
+NORMAL = 0x243F6A8885A308D3  # the first 64 bits of the fraction of pi; INTEGERS has the next 64
 INTEGERS = 0x13198A2E03707344
 
 

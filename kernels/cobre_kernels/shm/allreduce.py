@@ -221,7 +221,7 @@ def _into_region(comm, call):
 
 @routine
 def _fold_sends(comm, call):
-    """Fold this rank's stripe of the data that all ranks send from one region into ``recv``."""
+    """Fold this rank's stripe into ``recv``, from data that all ranks send from the same region."""
     begin, end = _stripe(comm, comm.rank, contribution_bytes(call))
     region = call.send - comm.location.send_offset
     while begin < end:

@@ -77,8 +77,8 @@ CONTROL = Record(
     blocks=own_rows(RANK_BLOCK, "one for each rank", begins_line=True),
 )
 
-ROW_BYTES = 512  # of what one rank gives in a roll call
-AWAY = -1  # in a seat's turn: this rank answers no call any more
+ROW_BYTES = 512  # of the row that one rank gives in a roll call
+AWAY = -1  # in the word ``turn`` of a seat: this rank answers no roll call any more
 
 SEAT = Record(
     "Seat",

@@ -63,9 +63,9 @@ def gatherv_body(comm, call):
 
 @routine
 def _step(comm, call, generation, begin, mark):
-    """Publish this rank's block from ``begin`` on, a chunk at most, and await all ranks.
+    """Publish the chunk at ``begin`` of this rank's block, and await all ranks.
 
-    A mark is added to the signature that the rank shows.
+    ``mark`` is added to the signature that the rank shows.
     """
     shown = ShownWords(comm.signature | mark, comm.compared, comm.count)
     send_bytes = contribution_bytes(call)

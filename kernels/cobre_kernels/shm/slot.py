@@ -1,11 +1,11 @@
 """Slots and stripes; slots are filled by streaming where the ranks' caches are far apart.
 
 When a rank overwrites a line of its slot, the processor first removes the copies of that line from
-the readers' caches. This is quick among cores that share their last-level cache: there a slot is
+the readers' caches. Among cores that share their last-level cache the removal is quick: a slot is
 filled at 25 bytes per nanosecond. Where cores do not share it (another core complex, another
 socket, a virtual machine with cores in such places), every line waits for a probe: 2.5 bytes per
 nanosecond. Then non-temporal stores, which nobody waits for, are four to ten times faster, and the
-readers read from memory.
+readers stream from memory.
 
 The distance of caches can change while a job runs, so each rank measures it all the time. A rank
 times its larger fills, and some of its smaller fills. After a slow fill the rank streams some

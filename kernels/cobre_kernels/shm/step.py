@@ -46,7 +46,7 @@ def next_generation(comm):
 
 @routine
 def publish(comm, generation, shown):
-    """Enter the step: the other ranks can now read all that this rank wrote for it."""
+    """Enter the step, so that other ranks can read all that this rank has written for the step."""
     node = comm.node
     node.generation = generation
     cell = cell_of(comm, node.rank, generation)

@@ -37,7 +37,7 @@ from cobre_kernels.tcp.progress.sockets import (
 from cobre_kernels.tcp.progress.waiting import begin_links
 from cobre_kernels.tcp.tags import PARTIAL, RESULT
 
-CHUNKS_WANTED = 4  # of one payload: the nodes work at the same time, with few system calls
+CHUNKS_WANTED = 4  # of a payload: enough that nodes work at the same time, with few system calls
 
 
 @kernel(COMM, Chain)
@@ -156,7 +156,7 @@ def _choose(comm, call):
 
 @routine
 def _partial(comm, call, chunk):
-    """Return the address of a chunk's fold over this node's ranks alone."""
+    """Return the address of the fold of a chunk over this node's ranks only."""
     if call.ranks == 1:
         return call.contributions + chunk * comm.links.chunk_bytes
     _fold_own(comm, call, chunk, 1)

@@ -6,10 +6,11 @@ once, and all links are busy at the same time. If the payload lies on one node a
 the ring becomes a pipelined chain. The leaders have agreed on all lengths before.
 
 If there are several lanes, short blocks go straight to every leader (:func:`goes_straight`): the
-number of bytes is the same, and every block takes one hop. With one lane they do not. Lanes are for
-fast cables; a slow cable, or its switch, may have no room for what all leaders send at once, and a
-lost packet costs more than all hops. Blocks that go straight travel behind headers that leaders
-compare. So when headers differ, the calls that leaders exchange go around the ring instead.
+number of bytes is the same, and every block takes one hop. With one lane, all blocks go around the
+ring: lanes are for fast cables, and a slow cable, or its switch, may have no room for what all
+leaders send at once; a lost packet costs more than all hops. Blocks that go straight travel behind
+headers that leaders compare. So when headers differ, the calls that leaders exchange go around the
+ring instead.
 
 Sources: the ring allgather of Chan, Heimlich, Purkayastha, van de Geijn, "Collective
 communication: theory, practice, and experience", 2007, section 4.3, cut through instead of stored

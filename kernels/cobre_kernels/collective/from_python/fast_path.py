@@ -199,7 +199,7 @@ def _total(parameters, most, count, names):
 
 @routine
 def _integer(value, expected_type):
-    """Return the value of an integer; -1 if its type is another, or if it is large or negative."""
+    """Return the value of an integer; -1 if it has another type, is negative or is too large."""
     if value.type != expected_type:
         return -1
     number = libc.integer_of(value.address)

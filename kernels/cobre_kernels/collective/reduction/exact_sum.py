@@ -49,8 +49,8 @@ ADDS_BEFORE_EMPTYING = 1 << 30  # each adds less than 2**32 to a word of 63 bits
 MANY = 8192  # values from which on buckets save more time than it takes to fill and empty them
 SPAN = 4096  # float32 values that are widened at a time
 
-SUBNORMAL_BELOW = 1 << 23  # of its bits, the sign left out
-SMALLEST = 2.0**-149  # of the positive float32
+SUBNORMAL_BELOW = 1 << 23  # a float32 is subnormal if its bits without the sign are less
+SMALLEST = 2.0**-149  # the smallest positive float32
 ALL_BUT_SIGN_32 = (1 << 31) - 1
 
 _load_float32, _store_float64 = element_access(np.float32)[0], element_access(np.float64)[1]
@@ -121,7 +121,7 @@ def _fill(buckets, digits, values, count):
 
 @routine
 def _empty(buckets, digits):
-    """Add each word of the buckets to its three digits, and zero it."""
+    """Add each word of the buckets to three digits, and set the word to zero."""
     _carry(digits)
     for number in range(2 * BUCKETS):
         value = buckets[number]
@@ -183,7 +183,7 @@ def _add_widened(digits, buckets, wide, values, count):
 def _add(call):
     """Add the values of the call to its digits, which are zero; return OK or NO_MEMORY.
 
-    Buckets, and room for float32 values that become float64, are memory of this call alone.
+    The buckets, and the room for float32 values as float64, are allocated and freed here.
     """
     digits = table_at(call.digits)
     is_wide = call.dtype != dtypes.FLOAT32

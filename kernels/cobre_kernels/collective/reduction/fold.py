@@ -16,7 +16,7 @@ from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.elements import element_access
 from cobre_kernels.machine.kernel import kernel, run
 
-FOLD_BLOCK_BYTES = 8192  # of what is folded at a time, so that it stays in the first-level cache
+FOLD_BLOCK_BYTES = 8192  # folded at a time, so that the block stays in the first-level cache
 
 SUM = 0
 MIN = 1
@@ -73,7 +73,7 @@ def _both(a, b):
 
 
 def _any(a, b):
-    """Return 1 if one of the two is true, else 0; every element other than zero is true."""
+    """Return 1 if at least one is true, else 0; every element other than zero is true."""
     return 1 if (a != 0) | (b != 0) else 0
 
 

@@ -49,21 +49,21 @@ from cobre_kernels.machine.ticks import ticks
 
 JOURNAL_MAGIC = 0x344E524A45524243  # "CBREJRN4", little-endian
 CALLS = 64  # a power of two
-SHORT_BYTES = 64  # of a call that is noted after its first step has begun
-OPERATION_ROWS = max(OPERATIONS) + 1  # by its number
+SHORT_BYTES = 64  # a call of at most so many bytes is noted after its first step has begun
+OPERATION_ROWS = max(OPERATIONS) + 1  # the row of an operation is its number
 LIBRARY = 0  # no number of an operation: the row of the library's own collectives
 OUTSIDE = 0  # the phase of a rank that is in none
-PHASES = 30  # that have names, numbered from 1 on
+PHASES = 30  # the most phases with names; they are numbered from 1 on
 IN_LIBRARY = PHASES + 1  # the phase of a rank in a method that calls the library's own collectives
 PHASE_ROWS = PHASES + 2
 NAME_WORDS = 6
 NAME_BYTES = NAME_WORDS * WORD_BYTES
 JOB_WORDS = 8
-RAISED_ROWS = 4  # exceptions whose words a rank keeps: its own, and those that it has learnt
+RAISED_ROWS = 4  # exceptions of which a rank keeps the words: its own, and those of other ranks
 RAISED_WORDS = 31
 RAISED_BYTES = RAISED_WORDS * WORD_BYTES
 NOBODY = -1
-ANOTHER_NODE = -2  # some rank of another node, which one is not known
+ANOTHER_NODE = -2  # a rank of another node; it is not known which rank
 
 NOTED_CALL = Record(
     "NotedCall",

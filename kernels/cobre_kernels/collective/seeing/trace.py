@@ -91,7 +91,7 @@ def trace_call_kernel(comm):
 
 @kernel(TRACE, LeftPhase)
 def trace_phase_kernel(trace, call):
-    """Add the phase that the rank leaves, and note when the next one begins."""
+    """Add the phase that the rank leaves, and note when the next phase begins."""
     if call.phase != OUTSIDE:
         row = trace.rows[trace.used]
         row.number = PHASE_LEFT

@@ -57,7 +57,7 @@ ANSWER_POLL_NS = 20_000_000  # how long it blocks while it awaits answers to a l
 STALL_NS = 500_000_000  # ten ticks: a busy machine lets a rank that wakes up run sooner
 FIRST_NAP_NS = 20_000  # a wait that cannot be woken sleeps this long, then twice that, ...
 LONGEST_NAP_NS = 1_000_000
-LONG_AGO_NS = 1  # for a clock that shows when a wait last looked around; 0 is "not in this wait"
+LONG_AGO_NS = 1  # in ``looked_ns``: it is time to poll; 0 would say that this wait has not polled
 
 
 class Patience(NamedTuple):
@@ -169,7 +169,7 @@ def pause_kernel(comm):
 
 @routine
 def _next_act(comm, spent_ns):
-    """Return the act of a wait that has lasted so long: SPIN, YIELD or BLOCK."""
+    """Return the act of a wait since which ``spent_ns`` have passed: SPIN, YIELD or BLOCK."""
     way = _way(comm)
     if spent_ns < way.spin_ns:
         return SPIN
@@ -179,7 +179,7 @@ def _next_act(comm, spent_ns):
 
 @routine
 def _become_long(comm):
-    """Let others see this wait, let its timeout count, and hold no GIL from now on."""
+    """Let other ranks see this wait, let its timeout count, and hold no GIL from now on."""
     wait = comm.wait
     if wait.began_ns == 0:
         wait.began_ns = wait.clock_ns
@@ -258,13 +258,14 @@ def mark_nobody(comm):
 def write_late_line(comm):
     """Have a line report the ranks that are marked in ``comm.late``.
 
-    A thread of its own writes the line, so a slow log holds up no wait. No Python code runs in the
-    waiting thread: it would run signal handlers, and some waits must not end early.
+    A separate thread writes the line, so a slow log holds up no wait. The waiting thread itself
+    runs no code of Python, because signal handlers would run in that code, and some waits must not
+    end early.
     """
     ensured = libc.gil_ensure()
     started = libc.call_object(comm.write_late_line, 0)
     if started == 0:
-        libc.clear_exception()  # no thread is to be had; the next line may find one
+        libc.clear_exception()  # no thread could be started; for the next line there may be one
     else:
         libc.count_down(started)
     libc.gil_release(ensured)

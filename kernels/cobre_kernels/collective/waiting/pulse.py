@@ -20,7 +20,7 @@ PULSE = Record(
 
 @routine
 def beat(comm):
-    """As a leader that waits for other leaders, show the ranks of this node that it continues."""
+    """Show the ranks of this node that this rank continues, if it waits for other leaders."""
     if comm.wait.among == LEADERS:
         store_relaxed(comm.pulse.beats, load_relaxed(comm.pulse.beats) + 1)
 

@@ -35,7 +35,7 @@ def check_loads():
     read = IndexDataCacheFile._load_index
 
     def read_checked(self):
-        """Return the entries of an index, or none if it has code of another version."""
+        """Return the entries of an index, or no entries if it has types of another version."""
         try:
             return read(self)
         except NumbaError:

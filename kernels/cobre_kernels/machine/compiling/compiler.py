@@ -73,8 +73,9 @@ def let_reduce_take_routines():
 def type_of_routine(routine):
     """Return the type of a routine.
 
-    numba's name of the type has an address, which differs from build to build. A routine that gets
-    this routine as an argument would have the address in the name of its machine code.
+    The type gets a name of ours, because numba's name has an address in it, which differs from
+    build to build. If another routine took this routine as an argument, the address would be in the
+    name of its machine code.
     """
     kind = routine.dispatcher._numba_type_
     kind.name = f"{routine.__module__}.{routine.dispatcher.py_func.__qualname__}"
@@ -88,7 +89,7 @@ def type_of_instruction(instruction):
     def typing(typingctx, *arguments):
         return write(instruction.detail, *arguments)
 
-    # numba asks for the parameters; MPI's functions differ in how many they have.
+    # numba asks for the parameters of ``typing``; MPI's functions have different numbers of them.
     names = list(inspect.signature(instruction.python).parameters)
     if "arguments" in names:
         names[1:] = [f"argument_{number}" for number in range(len(instruction.detail) - 1)]

@@ -18,7 +18,7 @@ OLDEST, BEYOND = (0, 61), (0, 69)  # as in pyproject.toml
 
 
 def refusal(problem):
-    """Return the error about a numba that does not fit; it tells how to get another one."""
+    """Return the error about a numba that does not fit; the text says how to get another numba."""
     oldest, beyond = (".".join(map(str, version)) for version in (OLDEST, BEYOND))
     return ImportError(
         f"numba {numba.__version__} does not fit this version of cobre_comm: {problem}. cobre_comm "

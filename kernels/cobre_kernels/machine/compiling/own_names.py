@@ -63,5 +63,5 @@ def _told(value):
 def _cell(cell):
     try:
         return _told(cell.cell_contents)
-    except ValueError:  # it is empty yet
+    except ValueError:  # the cell is still empty
         return str(uuid.uuid4())

@@ -103,9 +103,9 @@ def miss(comm, other):
 def exchange_calls(comm):
     """Learn the call of every rank; all leaders do this, because all have seen the same headers.
 
-    The calls move in private memory of the leader, which lives as long as the process: if a leader
-    leaves this verb, the transport may still use the memory. The staging buffer is not used,
-    because it may hold bytes that arrived behind a short payload.
+    The calls move in private memory of the leader that outlives the verb: if a leader leaves this
+    verb, the transport may still use that memory. The staging buffer is not used, because it may
+    hold bytes that arrived behind a short payload.
     """
     nodes, node = comm.nodes, comm.node
     record_calls(comm)

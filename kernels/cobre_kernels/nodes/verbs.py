@@ -3,7 +3,8 @@
 A transport is a folder with the kernels of this table. The transport lists them in its ``Verbs``
 (``backends/nodes/memory.py``), and the Nodes record holds their addresses. The first five move
 data: all leaders call them, and no other rank does. ``exchange`` finds out whether the calls of
-leaders agree, and the other four begin only if the calls agree.
+leaders agree, and the other four begin only if the calls agree. One ``allgatherv`` is an exception:
+it lets leaders learn all calls if the calls differ (``failing.py``).
 
 A verb returns OK, or how it has failed: LOST_PEER, TIMED_OUT, INTERRUPTED, IS_FORKED, MPI_FAILED.
 If ranks are missing, ``waiting.py`` has written into ``comm.failures`` which ranks, and why.

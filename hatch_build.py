@@ -1,14 +1,14 @@
-"""What a release depends on besides its files: the repository it is made from, and machine code.
+"""Hooks of the build: addresses of the repository in a package's metadata, and machine code.
 
 The release workflow sets ``COBRE_REPOSITORY``, such as ``https://github.com/OWNER/NAME``. Then the
 README's relative links become whole addresses of the files of that version, and PyPI shows the
-addresses of the project. Where it is not set, a relative link becomes its text and a picture goes,
-because PyPI could not follow either.
+addresses of the project. If the variable is not set, a relative link becomes plain text and a
+picture is left out, because PyPI could follow neither.
 
 A wheel for Linux carries the machine code of the kernels, for each level of this machine's
-processors (``cobre_kernels/machine/build.py``): shared libraries, or object files where there is no
-linker. The same wheel serves every Python. An editable install carries none, because its sources
-change.
+instruction set (``cobre_kernels/machine/build.py``): shared libraries, or object files if there is
+no linker. The same wheel serves every Python. An editable install carries no machine code, because
+its sources change.
 """
 
 import importlib.util
@@ -31,16 +31,17 @@ PAGES = {
     "Changelog": "/blob/v{}/CHANGELOG.md",
     "Issues": "/issues",
 }
-# Machine code names functions of the C library, all of which this glibc has; nothing is linked.
+# The glibc that a wheel needs. Machine code calls functions of the C library that this glibc has,
+# and is linked with no library.
 GLIBC = "manylinux_2_17"
 MACHINES = ("x86_64", "aarch64")
 
 
 class RepositoryMetadata(MetadataHookInterface):
-    """Fills in ``readme`` and ``urls``."""
+    """Fills in ``readme`` and ``urls`` of the metadata."""
 
     def update(self, metadata: dict) -> None:
-        """Add both to the table ``project``."""
+        """Add ``readme`` and ``urls`` to the table ``project``."""
         repository = os.environ.get("COBRE_REPOSITORY", "").rstrip("/")
         version = metadata["version"]
 
@@ -61,7 +62,7 @@ class MachineCode(BuildHookInterface):
     """Has the kernels compiled, and puts the files into the wheel."""
 
     def initialize(self, version: str, build_data: dict) -> None:
-        """Name the files, and the tag of a wheel that has any."""
+        """Make the files, name them for the wheel, and set the tag of a wheel with machine code."""
         if version == "editable":
             return
         if reason := _missing():
@@ -86,13 +87,13 @@ class MachineCode(BuildHookInterface):
         build_data["tag"] = f"py3-none-{GLIBC}_{target.machine()}"
 
     def finalize(self, version: str, build_data: dict, artifact_path: str) -> None:
-        """Delete the files, which the wheel has now."""
+        """Delete the files, because the wheel contains them now."""
         if hasattr(self, "folder"):
             self.folder.cleanup()
 
 
 def _terminal() -> TextIO:
-    """Return the terminal: pip shows nothing of what a build writes, and this one takes long."""
+    """Return the terminal, because this build takes long, and pip hides what a build writes."""
     try:
         return open("/dev/tty", "w")  # noqa: PTH123
     except OSError:

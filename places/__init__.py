@@ -1,1 +1,1 @@
-"""Places where users run ranks, each set up in a scratch folder, and real jobs in them."""
+"""Places where users run ranks: each is set up in a scratch folder, and real jobs run there."""

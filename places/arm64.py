@@ -1,7 +1,8 @@
-"""The place: a Debian of aarch64 under emulation, with wheels of aarch64, ours built there.
+"""The place: a Debian of aarch64 under emulation, with wheels for aarch64; ours is built there.
 
-Emulation shows that code and protocols are right, and that bits are the same. It has the memory of
-this machine, so it cannot show weak ordering; a test looks for that in compiled code instead.
+Emulation shows that code and protocols are right, and that results have the same bits. Its memory
+is ordered as the memory of this machine, so emulation cannot show mistakes of weak ordering. A test
+checks the orderings in code compiled for aarch64 instead.
 """
 
 import contextlib
@@ -42,7 +43,8 @@ VERSIONS = """import numba, numpy, platform as p
 print(p.machine(), "Python", p.python_version(), end=" ")
 print("numba", numba.__version__, "NumPy", numpy.__version__)"""
 HIDES_NUMBA = "import sys; sys.modules['numba'] = None\n"
-# `make quick`, but for MPI, which is not here, and the example, which is a row of its own.
+# The tests of `make quick`, except for MPI, which is missing here, and for the example, which has a
+# row of its own.
 LOOP = "tests/conformance", "tests/launch/workers"
 ORDERINGS = "tests/kernels/test_atomics.py"
 
@@ -66,7 +68,7 @@ def run_place(place, folder, stack):
         "LANG": "C.UTF-8",
         "COBRE_TEST_LIMITS": str(factor),
     }
-    # Not in this folder, where Python would find the package beside the wheel.
+    # Run outside the repository, where Python would import the package of the repository.
     cobre = *debian.command("/usr/bin/python3", cwd=folder), "-m", "cobre_comm"
     with place.row("kernels", "cobre-comm compile") as seen:
         done = run(*cobre, "compile", within_s=100 * factor, **extra)
@@ -89,7 +91,7 @@ def run_place(place, folder, stack):
         place.row("the quick loop", f"pytest -m quick -k 'not mpi' {' '.join(LOOP)}") as seen,
         begun(*python, *words, *LOOP, **extra) as loop,
     ):
-        _train(place, [*cobre, "run", "-n"], factor, folder, extra)  # on the other core
+        _train(place, [*cobre, "run", "-n"], factor, folder, extra)  # while the tests run
         output, _ = loop.communicate(timeout=300 * factor)
         expect(loop.returncode == 0 and "skipped" not in output, Done(loop.returncode, output))
         seen += re.findall(r"\d+ passed.* in [\d.]+s", output)
@@ -103,7 +105,7 @@ def run_place(place, folder, stack):
 def _train(place, start, factor, folder, extra):
     """Train the example, and kill a rank."""
     with place.row("SDDP: one hash", "cobre-comm run -n 2 train.py") as seen:
-        words = TRAIN, CASE, "--quiet", "--iterations", 0  # one rank compiles for both
+        words = TRAIN, CASE, "--quiet", "--iterations", 0  # compile before two ranks start
         done = run(*start, 1, "--backend", "shm", *words, within_s=300 * factor, **extra)
         expect(done.code == 0, done)
         limit_s = 100 * factor
@@ -114,7 +116,7 @@ def _train(place, start, factor, folder, extra):
 
 
 def _install(site):
-    """Unpack wheels of aarch64 without running them: what our wheel is built with, and tests."""
+    """Unpack wheels for aarch64 on this machine: what our wheel is built with, and test tools."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     builds = project["build-system"]["requires"]
     done = _unpack(site, *builds, "numba", "psutil", "pytest", "pytest-timeout")
@@ -130,7 +132,7 @@ def _unpack(site, *words):
 
 
 def _build(place, python, site, factor):
-    """Build our wheel there, machine code included, and unpack it."""
+    """Build our wheel in the Debian, with machine code, and unpack it."""
     wheels = site.parent / "wheels"
     shutil.rmtree(wheels, ignore_errors=True)
     command = "-m", "hatchling", "build", "-t", "wheel", "-d"
@@ -148,7 +150,7 @@ def _build(place, python, site, factor):
 
 @contextlib.contextmanager
 def _emulation():
-    """Let the kernel start programs of aarch64 by QEMU, unless it does already."""
+    """Let the kernel start programs of aarch64 by QEMU, if it does not do that already."""
     if any("aarch64" in path.name for path in KNOWN.iterdir()):
         yield
         return

@@ -59,7 +59,7 @@ def _kept_in(folder):
 
 
 def _on_hosts(folder, network):
-    """Start a scheduler on one host, two workers on each other one; run the client on the first."""
+    """Run scheduler and client on the first of the hosts, and two workers on each other host."""
     head, *others = network.hosts
     cli = [str(_python(folder)), "-m", "distributed.cli"]
     scheduler = [

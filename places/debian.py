@@ -1,4 +1,4 @@
-"""A Debian in a folder, unpacked from its packages: another suite, or another processor's."""
+"""A Debian in a folder, unpacked from packages of another suite or for another processor."""
 
 import pathlib
 import shutil
@@ -8,8 +8,9 @@ from places.frame import Missing, run, tool
 
 MIRROR = "http://deb.debian.org/debian/"
 MERGED = "bin", "sbin", "lib", "lib64"
-# Only this process and its children see the mounts. $0 is the folder, $1 the working directory of
-# the command, and up to -- follow the folders of this machine that it sees.
+# Only this shell and its children see the mounts. $0 is the folder of the Debian, $1 the working
+# directory of the command. Then follow the folders of this machine that the command sees, then --,
+# then the command.
 ENTER = """set -e; root=$0 cwd=$1; shift
 mount --rbind /proc "$root/proc"; mount --rbind /dev "$root/dev"; mount -t tmpfs tmpfs "$root/tmp"
 while [ "$1" != -- ]; do mkdir -p "$root$1"; mount --bind "$1" "$root$1"; shift; done; shift
@@ -22,13 +23,13 @@ class Debian:
     Parameters
     ----------
     folder : pathlib.Path
-        The folder it is unpacked into; one that is there is used.
+        The folder into which the Debian is unpacked; a Debian that is there already is used.
     suite : str
         For example ``"bookworm"`` or ``"sid"``.
     packages : sequence of str
         Packages besides the essential ones.
     seen : sequence of pathlib.Path
-        Folders of this machine that its programs see under the same names.
+        Folders of this machine that programs of the Debian see under the same names.
     arch : str, optional
         Debian's name of a processor.
 

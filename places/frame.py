@@ -26,7 +26,7 @@ SHOWN = 300  # characters of the output of a failed job
 
 
 class Missing(Exception):
-    """This machine cannot have the place; one line says what is missing."""
+    """This machine cannot have a place; the message says in one line what is missing."""
 
 
 class Row(NamedTuple):
@@ -40,7 +40,7 @@ class Row(NamedTuple):
 
 
 class Failed(Exception):
-    """A job had another outcome than it should; the message says what was seen."""
+    """A job had a wrong outcome; the message says what was seen."""
 
 
 class Done(NamedTuple):
@@ -96,7 +96,7 @@ def need_root():
 
 
 def environment(**extra):
-    """Return this environment without variables about ranks."""
+    """Return the variables of this process without those about ranks, and with a longer PATH."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
     path = os.pathsep.join([str(pathlib.Path(sys.executable).parent), _TOOL_PATH])
     return kept | {"PATH": path} | extra
@@ -104,7 +104,10 @@ def environment(**extra):
 
 @contextlib.contextmanager
 def begun(*words, cwd=None, **extra):
-    """Start a command, stdout and stderr in one pipe; kill its group if the body raises."""
+    """Start a command, with stdout and stderr in one pipe.
+
+    If the body raises, kill the process group of the command.
+    """
     command = [str(word) for word in words]
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -119,7 +122,7 @@ def begun(*words, cwd=None, **extra):
 
 
 def run(*words, within_s=120, cwd=None, **extra):
-    """Run a command to its end; kill its group if it takes longer."""
+    """Run a command to its end; kill its process group if it takes longer than ``within_s``."""
     with begun(*words, cwd=cwd, **extra) as process:
         output, _ = process.communicate(timeout=within_s)
     return Done(process.returncode, output)
@@ -132,7 +135,7 @@ def expect(condition, done):
 
 
 def all_met(done, ranks, backend):
-    """Return that so many ranks have met and summed up their numbers, or raise Failed."""
+    """Return a note that so many ranks have met and added up their numbers, or raise Failed."""
     for rank in range(ranks):
         expect(f"hello from rank {rank} of {ranks} on {backend}" in done.output, done)
     total = ranks * (ranks - 1) // 2
@@ -154,21 +157,21 @@ def hash_here():
 
 
 def same_hash(found):
-    """Return the beginning of a hash, or raise Failed if one rank here has another."""
+    """Return the beginning of a hash; raise Failed if a training on one rank here has another."""
     if found != hash_here():
         raise Failed(f"{found[:12]}, but one rank here has {hash_here()[:12]}")
     return f"{found[:12]}, as on one rank without this"
 
 
 def trained(start, out):
-    """Train the example by ``start(*words)``; return the beginning of the hash, if it is right."""
+    """Train the example by ``start(*words)``; return the beginning of its hash, or raise Failed."""
     done = start(TRAIN, CASE, "--quiet", "--iterations", 20, "--out", out)
     expect(done.code == 0, done)
     return same_hash(json.loads(out.read_text())["cuts_sha256"])
 
 
 def kill_one(words, ranks, within_s=60, **extra):
-    """Start ranks that take steps, kill the youngest; return how the others and the job ended."""
+    """Start ranks that take steps, and kill the youngest; return how the job and others ended."""
     name = f"{STEPS} 600.{os.getpid()}"
     with subprocess.Popen(
         [str(word) for word in (*words, *name.split())], stdin=subprocess.DEVNULL,
@@ -207,7 +210,10 @@ def wait_until(condition, within_s, what):
 
 @contextlib.contextmanager
 def scratch(name, under=None):
-    """Yield a folder that every user can enter, then remove it; a folder below ``under`` stays."""
+    """Yield a folder that every user can enter, and remove it afterwards.
+
+    With ``under`` the folder is below that one, and stays.
+    """
     if under is not None:
         folder = pathlib.Path(under).resolve() / name
         folder.mkdir(parents=True, exist_ok=True)

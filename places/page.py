@@ -1,4 +1,4 @@
-"""Write the table of a place into the page that has the marks of that place."""
+"""Write the table of a place into a page, between the marks that name the place."""
 
 import datetime
 import platform
@@ -10,7 +10,7 @@ PAGES = [ROOT / "docs" / "howto" / name for name in ("places.md", "mpi4py-progra
 
 
 def keep(place):
-    """Replace the table of a place on its page."""
+    """Replace the table of a place on the page that has its marks."""
     versions = ", ".join([place.versions, f"Python {platform.python_version()}"])
     took = f"{place.seconds:.0f} s with setting up"
     lines = [

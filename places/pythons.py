@@ -1,7 +1,7 @@
 """The place: every supported Python, of this machine or of a newer Debian, with two numbas.
 
-All take the machine code of one wheel. They share one cache folder, to show that what is
-compiled by one never runs in another.
+Every Python takes the machine code of the same wheel. All share one cache folder, to show that code
+that one Python has compiled never runs in another.
 """
 
 import os
@@ -23,7 +23,7 @@ from places.frame import (
     trained,
 )
 
-# The first numba that runs on each.
+# By minor version of Python: the first numba that runs on it.
 LOWEST = {11: "0.61.0", 12: "0.61.0", 13: "0.61.0", 14: "0.63.0"}
 VERSIONS = """import numba, numpy, platform as p
 print("Python", p.python_version(), "numba", numba.__version__, "NumPy", numpy.__version__)"""
@@ -45,7 +45,7 @@ def run_place(place, folder, stack):
 
 
 def _interpreters(folder):
-    """Return the words that start each Python: of pyenv, on PATH, or of Debian's newest suite."""
+    """Return the command that starts each Python: of pyenv, on PATH, or of Debian's suite sid."""
     found = {minor: [path] for minor in LOWEST if (path := _interpreter(minor))}
     if missing := [minor for minor in LOWEST if minor not in found]:
         packages = [f"python3.{minor}-venv" for minor in missing]
@@ -70,7 +70,7 @@ def _interpreter(minor):
 
 
 def _try(place, folder, minor, python, numba):
-    """Add the row of one Python and one numba; the newest one also trains and loses a rank."""
+    """Add the row of one Python and one numba; the newest numba also trains, and loses a rank."""
     home = folder / f"3.{minor}.{numba.removeprefix('==') or 'newest'}"
     command = f"python3.{minor}, numba{numba}: cobre-comm run -n 2 ..."
     with place.row(f"Python 3.{minor}, {'lowest' if numba else 'newest'} numba", command) as seen:

@@ -1,9 +1,9 @@
-"""A channel of conda from installed packages, and a build of the recipe with it; see ``conda.py``.
+"""Make a channel of conda from installed packages, and build the recipe with it; see ``conda.py``.
 
     python channel.py list                       the packages of this environment, as JSON
     python channel.py build FOLDER PREFIX ENV    FOLDER has packages.json and recipe.yaml
 
-The first form runs where the packages are, the second one where rattler is.
+``list`` runs in an environment that has the packages, ``build`` in an environment with rattler.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def packages() -> list[dict[str, object]]:
 
 
 def make_channel(channel: Path, listed: list[dict[str, object]], prefix: Path) -> None:
-    """Write packages of conda, that of Python included, and the channel's index."""
+    """Write packages of conda, one of them Python itself, and the channel's index."""
     from rattler import index
     from rattler_build import FileEntry, assemble_package, collect_files
 

@@ -16,7 +16,7 @@ BUILD = ROOT / "build" / "release"
 DIST = ROOT / "dist"
 TOOLS = ("auditwheel", "build", "check-wheel-contents", "twine")
 TAG = f"py3-none-manylinux_2_17_{platform.machine()}"  # machine code for one instruction set
-# Variables on caches and backends come from the steps, not from the surroundings.
+# Variables with these beginnings are not passed on to programs; a step sets its own.
 DECIDED = ("COBRE_", "NUMBA_", "PYTHON", "PIP_CONSTRAINT", "XDG_CACHE_HOME")
 
 
@@ -31,7 +31,7 @@ def project() -> dict[str, object]:
 
 
 def build_requirements() -> list[str]:
-    """Return what pyproject.toml asks for in order to build."""
+    """Return the requirements that pyproject.toml has for a build."""
     asked: list[str] = _tables()["build-system"]["requires"]
     return asked
 
@@ -66,7 +66,7 @@ def run(*words: object, cwd: Path = ROOT, **variables: str) -> str:
 
 
 def environment(name: str, *requirements: object) -> Path:
-    """Return the folder of programs of a new virtual environment with these installed."""
+    """Make a virtual environment, install the requirements, and return its folder of programs."""
     folder = fresh(name)
     run(sys.executable, "-m", "venv", folder)
     run(folder / "bin" / "python", "-m", "pip", "install", "--quiet", *requirements)
@@ -74,7 +74,7 @@ def environment(name: str, *requirements: object) -> Path:
 
 
 def tools() -> Path:
-    """Return the programs that build and check, in an environment that is kept."""
+    """Return the folder of programs that build and check, of an environment that is kept."""
     programs = BUILD / "tools" / "bin"
     if all((programs / name).exists() for name in ("auditwheel", "hatchling", "numba", "twine")):
         return programs

@@ -1,7 +1,7 @@
 """The recipe for conda: build it, and test the package in an environment of its own.
 
-No channel of conda is asked. The packages that the recipe needs come from PyPI's wheels and from
-this Python: ``channel.py`` makes a channel of them, in an environment that has rattler.
+No channel on the network is used. The recipe needs packages that were installed from wheels of
+PyPI, and this Python. ``channel.py`` makes a channel of these, in an environment that has rattler.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from pathlib import Path
 
 from release.commands import ROOT, artefacts, build_requirements, environment, fresh, run
 
-NEEDED = ("pip", "packaging")  # by the recipe's build, and by channel.py
+NEEDED = ("pip", "packaging")  # pip by the recipe's build, packaging by channel.py
 RATTLER = ("py-rattler", "py-rattler-build")
-TOLD = ("environment.yml: ", "built ", "tested ")  # of the lines of channel.py
+TOLD = ("environment.yml: ", "built ", "tested ")  # lines of channel.py that are shown
 
 
 def check_conda() -> None:
     """Build the recipe of the sdist with rattler-build, and run the tests that it names."""
     sdist, _ = artefacts()
-    # What builds the package includes what it needs to run.
+    # The requirements of the build include all that the package needs to run.
     python = environment("conda-packages", *NEEDED, *build_requirements()) / "python"
     rattler = environment("conda-tools", *RATTLER) / "python"
     folder, script = fresh("conda"), Path(__file__).with_name("channel.py")

@@ -34,14 +34,14 @@ def lowest() -> list[str]:
 
 
 def run_two_ranks(programs: Path, cache: Path) -> str:
-    """Run a small program on two ranks in an environment; return the versions it prints."""
+    """Run a small program on two ranks in an environment; return the versions that it prints."""
     folder = fresh("program")
     (folder / "program.py").write_text(PROGRAM)
     said = run(
         programs / "cobre-comm", "run", "--no-prefix", "-n", 2, "program.py",
         cwd=folder, XDG_CACHE_HOME=str(cache),
     )  # fmt: skip
-    lines = said.splitlines()  # and none about kernels, whose machine code the wheel carries
+    lines = said.splitlines()  # no line says that kernels are compiled: wheels carry machine code
     if (
         len(lines) != 2
         or not lines[0].startswith(str(programs.parent))
@@ -52,7 +52,7 @@ def run_two_ranks(programs: Path, cache: Path) -> str:
 
 
 def check_installs() -> None:
-    """Install sdist and wheel beside the lowest and the newest dependencies; run two ranks."""
+    """Install sdist and wheel, with the lowest and with the newest dependencies; run two ranks."""
     cache = fresh("cache")
     for path in artefacts():
         for bounds, more in (("lowest", lowest()), ("newest", [])):
@@ -69,7 +69,7 @@ def run_quick() -> None:
     with tarfile.open(sdist) as archive:
         archive.extractall(folder, filter="data")
     [source] = folder.iterdir()
-    for name in ("cobre_comm", "kernels"):  # so that Python imports the installed ones
+    for name in ("cobre_comm", "kernels"):  # so that Python imports the installed packages
         shutil.rmtree(source / name)
     for bounds, more in (("lowest", lowest()), ("newest", [])):
         programs = environment("quick", f"{sdist}[test]", *more)

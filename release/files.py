@@ -53,10 +53,10 @@ def build() -> None:
 
 
 def check_metadata() -> None:
-    """Let the tools of PyPI look at both files; PyPI must be able to follow the README's links."""
+    """Check both files with the tools of PyPI, and that PyPI can follow the README's links."""
     sdist, wheel = artefacts()
     print(run(tools() / "twine", "check", "--strict", sdist, wheel).strip())
-    # W009: two packages, cobre_comm and cobre_kernels, are meant.
+    # W009 warns of several top-level packages; cobre_comm and cobre_kernels are both intended.
     print(run(tools() / "check-wheel-contents", "--ignore", "W009", wheel).strip())
     audited = " ".join(run(tools() / "auditwheel", "show", wheel).split())
     print(f"   {audited}")
@@ -73,7 +73,7 @@ def check_metadata() -> None:
 
 
 def _check_machine_code(wheel: zipfile.ZipFile) -> None:
-    """The wheel has a file for each level of this machine's instruction set, and no other one."""
+    """Check that the wheel has code for each level of this instruction set, and no other code."""
     machine = platform.machine()
     wanted = {f"cobre_kernels/code/{level}.{machine}-linux.so" for level in LEVELS[machine]}
     files = {

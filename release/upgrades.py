@@ -1,8 +1,8 @@
 """Install two versions in turn: neither may run compiled code of the other.
 
-The other version has another layout of the communicator's record, which compiled code of users has
-inlined, and subtracts where this one adds. Sizes and dates of its source files are those of this
-version, so that only their contents tell the versions apart.
+The other version lays out the communicator's record in another order, and compiled code of users
+depends on that order. It also subtracts where this version adds. Its source files have the same
+sizes and dates as the files of this version, so only their contents tell the versions apart.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SAID = {"this": "[0] 3.0 203.0\n[1] 3.0 213.0", "other": "[0] -1.0 199.0\n[1] -1
 
 
 def wheel_of(name: str) -> Path:
-    """Build this version, or the other one."""
+    """Build the wheel of this version, or of the other version; return its path."""
     folder = export(fresh(f"version-{name}"))
     for path, (old, new) in EDITS.items() if name == "other" else ():
         text = (folder / path).read_text()
@@ -70,7 +70,7 @@ def check() -> None:
             said = run(
                 programs / "cobre-comm", "run", "-n", 2, "program.py", cwd=folder, **variables
             )
-            # Each wheel carries its own kernels, so that nothing is said of compiling them.
+            # Each wheel carries its own kernels, so no line says that kernels are compiled.
             if "\n".join(sorted(said.splitlines())) != SAID[name]:
                 raise StepFailed(f"{name}, {caches}: expected {SAID[name]}, got {said}")
             print(f"   {name} version, {next(iter(caches))}: right", flush=True)

@@ -1,4 +1,4 @@
 """All code that numba compiles: atomics, waiting, folds and the collectives of each backend.
 
-Knows nothing of ``cobre_comm``; importing it compiles nothing.
+This package knows nothing of ``cobre_comm``, and its import compiles nothing.
 """

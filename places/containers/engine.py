@@ -1,4 +1,4 @@
-"""podman with storage of its own, and the image of examples/Containerfile on a small Debian."""
+"""podman with storage of its own; it builds the image of examples/Containerfile on a Debian."""
 
 import pathlib
 import shutil
@@ -12,14 +12,14 @@ MIRROR = "http://deb.debian.org/debian/"
 
 
 class Engine:
-    """Containers that go with the stack.
+    """podman, with containers that are removed when the stack closes.
 
     Parameters
     ----------
     folder : pathlib.Path
-        Scratch.
+        The scratch folder.
     stack : contextlib.ExitStack
-        Ends the containers.
+        Removes the containers.
     """
 
     def __init__(self, folder, stack):
@@ -38,7 +38,7 @@ class Engine:
         return run(*self._podman, *words, within_s=within_s)
 
     def import_debian(self):
-        """Make the image of Debian, on which the image of the example is built."""
+        """Make the image of Debian, the base of the image of the example, if there is none."""
         if not self._podman_run("image", "exists", "debian").code:
             return
         base = self._folder / "debian"
@@ -75,7 +75,7 @@ class Engine:
         return done
 
     def command(self, *words, options=(), network="none"):
-        """Return the command that runs words in a container."""
+        """Return the command of podman that runs ``words`` in a container."""
         mounts = [f"--volume={ROOT}/examples:/examples:ro", f"--volume={PROGRAMS}:/programs:ro"]
         network = f"--network={network}"
         return [
@@ -84,7 +84,7 @@ class Engine:
         ]
 
     def run(self, *words, options=(), within_s=200):
-        """Run words in a container to their end."""
+        """Run a command in a container to its end."""
         return run(*self.command(*words, options=options), within_s=within_s)
 
     def start(self, *words, options=(), network="none"):

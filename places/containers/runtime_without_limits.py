@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""runc, without the limits of resources that a root without CAP_SYS_RESOURCE cannot set."""
+"""Start runc without limits of resources, which root without CAP_SYS_RESOURCE cannot set."""
 
 import itertools
 import json

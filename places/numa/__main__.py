@@ -1,7 +1,7 @@
 """Run a command on a virtual machine with two NUMA nodes: ``python -m places.numa lscpu``.
 
-The command sees the files of this machine, and what it writes is gone afterwards. The exit code is
-that of the command; 3 if there can be no such machine here.
+The command sees the files of this machine, and what the command writes is gone afterwards. The exit
+code is that of the command, or 3 if this machine cannot run such a virtual machine.
 """
 
 import pathlib

@@ -1,6 +1,6 @@
 #!/bin/busybox sh
-# Process 1 of the machine. The first serial line is the kernel's, the second has what is printed.
-# FOLDER, the scratch folder, comes from the kernel's command line.
+# Process 1 of the virtual machine. The kernel writes to the first serial line, the command to the
+# second one. FOLDER, the scratch folder, is a variable from the kernel's command line.
 set -e
 /bin/busybox --install -s /bin
 mount -t proc proc /proc
@@ -8,7 +8,7 @@ mount -t sysfs sysfs /sys
 mount -t devtmpfs dev /dev
 for module in /modules/*.ko; do insmod "$module"; done
 
-# The files of the machine outside, and over them what is written here.
+# Mount the files of the machine outside, read only, and over them a layer for what is written here.
 shared=trans=virtio,version=9p2000.L,msize=512000
 mkdir -p /read /written /new
 mount -t 9p -o "$shared,ro,cache=loose" read /read

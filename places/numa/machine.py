@@ -1,8 +1,9 @@
 """A virtual machine with NUMA nodes, which runs one command on the files of this machine.
 
-Its kernel is Debian's, unpacked and not installed. Its files are those of this machine, read only;
-what the command writes goes to memory and is gone afterwards, but for the scratch folder. The
-distances of its NUMA nodes are only said: all of its memory is that of this machine.
+The kernel of the virtual machine is Debian's, unpacked and not installed. Its files are those of
+this machine, read only. What the command writes goes to memory and is gone afterwards, except for
+files in the scratch folder. The distances of the NUMA nodes are only what QEMU tells the kernel,
+because all of the memory is memory of this machine.
 
 Sources: qemu(1) on -numa; the kernel's 9p.rst, overlayfs.rst and ramfs-rootfs-initramfs.rst.
 """
@@ -17,10 +18,11 @@ from typing import NamedTuple
 
 from places.frame import Failed, Missing, environment, run, tool
 
-# A KVM without one of these modules starts only kernels that are made for it.
+# MODULES_HERE lists the modules of this machine's kernel. If it has neither kvm_amd nor kvm_intel,
+# its KVM starts only kernels that are made for it.
 KVM, MODULES_HERE = pathlib.Path("/dev/kvm"), pathlib.Path("/sys/module")
 QEMU, BUSYBOX, KERNEL = "qemu-system-x86_64", "busybox", "linux-image-amd64"
-# In the order in which they need each other.
+# In the order of loading: each module needs only modules before it.
 MODULES = (
     "virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci",
     "netfs", "fscache", "9pnet", "9pnet_virtio", "9p", "overlay",
@@ -28,7 +30,8 @@ MODULES = (
 GIB_EACH = 1  # memory of each NUMA node
 DISTANCE = 21  # between NUMA nodes; Linux says 10 within one
 INIT = pathlib.Path(__file__).with_name("init.sh")
-# Timers are late on a busy machine that emulates another one: no reason to give up.
+# On a busy machine that emulates another one, timers are late. The words about timers and watchdogs
+# keep the kernel from giving up for that.
 KERNEL_WORDS = "console=ttyS0 panic=-1 quiet no_timer_check nowatchdog mitigations=off"
 
 
@@ -38,9 +41,9 @@ class Layout(NamedTuple):
     Parameters
     ----------
     smp : str
-        CPUs, as QEMU says them.
+        The CPUs, as QEMU's option -smp has them.
     cpus : tuple of str
-        The CPUs of each NUMA node; "" for one that has memory alone.
+        The CPUs of each NUMA node; "" for a NUMA node that has only memory.
     """
 
     smp: str
@@ -48,12 +51,12 @@ class Layout(NamedTuple):
 
 
 class Machine:
-    """Runs commands, each on a machine of its own that begins and ends with it.
+    """Runs commands, each on a virtual machine of its own, which begins and ends with the command.
 
     Parameters
     ----------
     folder : pathlib.Path
-        Scratch; a kernel that is there is used. Commands may write there.
+        The scratch folder, to which commands may write; a kernel that is there already is used.
 
     Raises
     ------
@@ -82,7 +85,7 @@ class Machine:
         self.versions = f"QEMU {emulator}, Linux {kernel}"
 
     def _make_initramfs(self):
-        """Pack what the kernel begins with: busybox, modules and process 1."""
+        """Pack the files that the kernel needs to begin: busybox, modules and process 1."""
         root = self._folder / "initramfs"
         shutil.rmtree(root, ignore_errors=True)
         for name in ("bin", "proc", "sys", "dev", "modules"):
@@ -100,7 +103,7 @@ class Machine:
                            stderr=subprocess.DEVNULL)  # fmt: skip
 
     def run(self, layout, *words, within_s=300, cwd="/", **extra):
-        """Run a command on a machine of this layout, with this environment; return its end."""
+        """Run a command on a machine of this layout, with these variables; return how it ended."""
         settings = [f"{name}={value}" for name, value in environment(**extra).items()]
         command = shlex.join(["exec", "env", "-i", "-C", str(cwd), *settings, *map(str, words)])
         (self._folder / "command").write_text(command)

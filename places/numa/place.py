@@ -1,7 +1,7 @@
 """The place: virtual machines with several NUMA nodes.
 
-They show on which CPUs ranks run and on which NUMA nodes pages are. They cannot show what distance
-costs, because the NUMA nodes of a virtual machine are all of this machine's memory.
+These machines show on which CPUs ranks run, and on which NUMA nodes pages are. They cannot show
+what distance costs, because all NUMA nodes of a virtual machine are in the memory of this machine.
 """
 
 import re
@@ -12,7 +12,8 @@ from places.numa.machine import Layout, Machine
 
 TESTS = "tests/launch/run/test_numa.py"
 TWO_SOCKETS = Layout("4,sockets=2,cores=2,threads=1", ("0-1", "2-3"))
-# Pages do not depend on sockets, so not every layout has to show all of them.
+# Each layout with the tests that run on it. Pages do not depend on sockets, so not every layout has
+# to run the tests of pages.
 TRIALS = {
     "two sockets, a NUMA node in each": (TWO_SOCKETS, "test"),
     "one socket with two NUMA nodes": (
@@ -24,13 +25,13 @@ TRIALS = {
         "bound or shm",
     ),
 }
-EMULATED_LIMITS = 20  # the emulated machine shares two cores with other work
+EMULATED_LIMITS = 20  # factor of limits, because emulation shares two cores with other work
 
 
 def run_place(place, folder, stack):
     """Run the tests on each machine; return the versions."""
     machine = Machine(folder)
-    # Kernels for any processor, because the emulated one has fewer instructions than this one.
+    # Kernels for any processor, because an emulated processor has fewer instructions than this one.
     kernels = str(folder / "kernels")
     extra = {"XDG_CACHE_HOME": str(folder / "cache"), "COBRE_COMM_KERNELS": kernels}
     build = "-m", "cobre_kernels.machine.build", "--levels", "x86-64"

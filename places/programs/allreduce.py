@@ -1,4 +1,4 @@
-"""One allreduce, and nothing besides."""
+"""A program that makes one allreduce, and nothing else."""
 
 import numpy as np
 

@@ -1,7 +1,8 @@
-"""Two jobs of 4 ranks where none has run: their seconds, and what they leave.
+"""Run two jobs of 4 ranks on a system where no job has run before.
 
-``first_jobs.py BACKEND`` prints a line of JSON: seconds of the first and the second job, by the
-clock and of CPU time, what both wrote to stderr, and the files that are new or changed.
+``first_jobs.py BACKEND`` prints a line of JSON: seconds of the first and of the second job, by the
+clock and of CPU time; what both jobs wrote to stderr; and the files that are new or changed
+afterwards.
 """
 
 import contextlib

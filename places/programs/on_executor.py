@@ -40,7 +40,7 @@ def dies(comm):
 
 
 def goes_on(comm, begun):
-    """Call barriers until the job is ended."""
+    """Call barriers until another process ends the job."""
     comm.barrier()
     Path(begun).touch()
     while True:
@@ -74,7 +74,7 @@ def executor(kind, size):
 
 
 def interrupt(begun):
-    """Interrupt this program when ranks have begun."""
+    """Interrupt this program when the file ``begun`` shows that ranks have begun."""
     while not begun.exists():
         time.sleep(0.01)
     os.kill(os.getpid(), signal.SIGINT)

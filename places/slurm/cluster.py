@@ -1,7 +1,8 @@
 """Slurm on hosts made of namespaces: a head, where users type, and nodes with a slurmd each.
 
-Every host has its own network, processes, host name and /dev/shm; files are shared. All that runs
-on a host ends with it. munge has its own key and socket, so a Slurm of this machine is not touched.
+Every host has its own network, processes, host name and /dev/shm; all other files are shared. The
+processes of a host end when the host is closed. The munge of these hosts has its own key and
+socket, so a Slurm that this machine has is not touched.
 """
 
 import contextlib
@@ -60,7 +61,7 @@ class Cluster:
     Parameters
     ----------
     folder : pathlib.Path
-        Scratch.
+        The scratch folder.
     nodes : int
         Number of nodes beside the head.
     stack : contextlib.ExitStack
@@ -92,15 +93,17 @@ class Cluster:
         self.wait_idle(nodes)
 
     def _link_pmix(self):
-        """Give PMIx the file name that Slurm's plugin looks for, which is in no package of Debian.
+        """Give the library of PMIx the file name that Slurm's plugin looks for.
 
-        A copy of the folder, with that name in it, replaces Debian's on the hosts alone.
+        Debian's package of the library does not have that name. So on the hosts, and only there, a
+        copy of the package's folder, with that name in it, is mounted over the folder. Return
+        whether this machine has PMIx.
         """
         found = sorted(pathlib.Path("/usr/lib").glob("*/pmix2/lib"))
         for folder in found:
             mine = self.folder / "pmix"
             shutil.copytree(folder, mine, symlinks=True)
-            if not (mine / "libpmix.so").exists():  # as it does in libpmix-dev
+            if not (mine / "libpmix.so").exists():  # it exists if libpmix-dev is installed
                 (mine / "libpmix.so").symlink_to("libpmix.so.2")
             self._bind(mine, folder)
         return bool(found)
@@ -150,7 +153,7 @@ class Cluster:
         self._off.add(number)
 
     def _reap(self):
-        """Close the hosts, which ends their daemons, and reap these."""
+        """Close the hosts, which ends their daemons, and reap the daemons."""
         for host in [*self.nodes, self.head]:
             host.close()
         for daemon in self._daemons:
@@ -179,7 +182,7 @@ class Cluster:
         return job, self.folder / f"job.{job}"
 
     def state(self, job):
-        """Return the state of a job in Slurm's words; empty once Slurm has forgotten it."""
+        """Return the state of a job in Slurm's words; "" after Slurm has forgotten the job."""
         return self.run("squeue", "-h", "-t", "all", "-j", job, "-o", "%T").output.strip()
 
     def wait_idle(self, nodes):
@@ -191,9 +194,9 @@ class Cluster:
         wait_until(idle, 40, f"{nodes} idle nodes")
 
     def left(self):
-        """Return the leftovers of jobs: processes and names in /dev/shm on nodes.
+        """Return what jobs have left on nodes: processes, and names in /dev/shm.
 
-        Nodes that are powered off have nothing.
+        Nodes that are powered off are not looked at, because nothing runs on them.
         """
         found = []
         for number, host in enumerate(self.nodes, 1):

@@ -9,7 +9,7 @@ from places.frame import CASE, HELLO, ROOT, SHOWN, STEPS, TRAIN, Failed, all_met
 
 PYTHON = sys.executable
 MPIS = {"pmi2": "mpich", "pmix": "openmpi"}
-# Of 30 iterations, which take some seconds: long enough to lose a rank in the middle.
+# The 30 iterations of this training take some seconds: enough time to lose a rank meanwhile.
 TRAINING = f"{TRAIN} {ROOT / 'examples/sddp/cases/gen_h8_t12_k10.json'} --iterations 30"
 OUT = "OUT_FILE"  # in a step, for the option that says where the training leaves its result
 WAYS_OF_PMIX = {"PMIX_MCA_gds": "hash"}  # PMIx's own shared memory is not tried here
@@ -73,7 +73,7 @@ def without_mpi(cluster, place):
 
 
 def training(cluster, place):
-    """Train the example on several layouts, whose cuts must be the same."""
+    """Train the example on several layouts of ranks; all must give the same cuts."""
     with place.row("SDDP: one hash", "srun -n 4 python examples/sddp/train.py") as seen:
         hashes = set()
         for tasks in ((1, 1), (1, 4), (2, 4)):
@@ -124,7 +124,7 @@ def started(cluster, seconds, *options, ranks=4, **extra):
 
 
 def met(output, ranks):
-    """Wait until the output says that this many ranks have met."""
+    """Wait until the output file of a job says that so many ranks have met."""
 
     def said():
         text = output.read_text() if output.exists() else ""
@@ -184,9 +184,10 @@ def signals(cluster, place):
 
 
 def begins_again(cluster, job):
-    """Tell whether a requeued job runs; Slurm puts it off once all of its first run has ended.
+    """Tell whether a requeued job runs again; if Slurm has put the job off, let it begin now.
 
-    The scheduler passes over a job that gets another begin time again and again.
+    Slurm puts the job off when all of its first run has ended. The begin time is set only then,
+    because the scheduler passes over a job that gets another begin time again and again.
     """
     if "BeginTime" in cluster.run("squeue", "-h", "-j", job, "-o", "%r").output:
         cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now")
@@ -226,7 +227,7 @@ def faults(cluster, place):
 
 
 def losses(cluster, place):
-    """Lose a rank, or a node, in trainings that end with the cuts of one that has lost nothing."""
+    """Lose a rank, or a node, in trainings; their cuts must be those of an undisturbed training."""
 
     def kill_a_rank():
         with cluster.nodes[1].inside():
@@ -262,9 +263,10 @@ def losses(cluster, place):
 
 
 def trained(cluster, step, lose=None):
-    """Train on two ranks each of two nodes, and lose some of them meanwhile.
+    """Train on two nodes with two ranks each; meanwhile ``lose`` ends a rank or a node.
 
-    Returns the hash of the cuts, Slurm's word for the job, and the seconds from loss to end.
+    Returns the hash of the cuts, Slurm's word for the state of the job, and the seconds from the
+    loss to the end of the job.
     """
     out = cluster.folder / f"lost.{len(list(cluster.folder.glob('lost.*')))}"
     step = step.replace(OUT, f"--out {out}")

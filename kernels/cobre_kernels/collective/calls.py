@@ -1,10 +1,10 @@
 """Calls: the arguments of a collective as one value, and its signature as one word.
 
-The fields of a call are laid out here alone. Python's fast path and slow path, the methods in
-``@njit`` code, the checks, the entries and the bodies all take them from here. Addresses, counts
-and codes are int64; counts and displacements are in elements.
+This file alone says which fields a call has. The fast path and the slow path from Python, the
+methods in ``@njit`` code, the checks, the entries and the bodies all use these classes. Addresses,
+counts and codes are int64; counts and displacements are in elements.
 
-A signature is a word that says what a rank called, so that ranks compare it in one load::
+A signature says in one word what a rank called, so ranks compare their calls by one load::
 
     bits 0-7      the operation
     bits 8-15     the code of the dtype
@@ -28,17 +28,17 @@ ALLGATHERV = 4
 FENCE = 5
 CREATE_REGION = 6
 SPLIT = 7
-EXACT_SUM = 8  # an allreduce of EXACT, under the name that callers read
-ALLGATHER = 9  # an allgatherv of equal blocks, likewise
+EXACT_SUM = 8  # in entries, messages and the journal: an allreduce of EXACT
+ALLGATHER = 9  # in messages: an allgatherv of equal blocks
 GATHERV = 10
-REGION_BLOCK = 11  # no collective, but the bounds of a part of a region, likewise
+REGION_BLOCK = 11  # in messages: no collective, but the bounds of a part of a region
 SPLIT_COLOR = 12
 CREATE_WORK = 13
 RESET = 14
 COSTS = 15
-CLAIM = 16  # no collective: for what the caller is told
-ENTER = 17  # likewise, and so is the next one
-PHASE_NUMBER = 18
+CLAIM = 16  # in messages: no collective, but a claim of an item
+ENTER = 17  # in messages: no collective, but the entry into a phase
+PHASE_NUMBER = 18  # in messages: no collective, but the naming of a phase
 
 OPERATIONS = {
     BARRIER: "barrier",
@@ -68,7 +68,8 @@ STOP = 1 << 62
 CALLED = STOP - 1  # the part of a signature that says what was called
 
 
-# The calls of mpi4py that collectives serve which do not tell one such call from another.
+# Calls of mpi4py that are served by collectives. Several of these calls use the same collective, so
+# the collective alone does not tell which of them a rank has made.
 _OF_MPI4PY = (
     "Scatter", "Alltoall", "Dup", "Win.Allocate", "Win.Allocate_shared",
     "bcast", "scatter", "gather", "allgather", "alltoall",
@@ -82,7 +83,7 @@ _OPS_OF_MPI4PY = (
     "MINLOC", "MAXLOC", "OP_USER",
 )  # fmt: skip
 
-# The methods that call collectives of their own.
+# The methods that call collectives for themselves; the signature of such a collective has an index.
 OWN_CALLS = (
     "create_shared_region",
     "create_work",
@@ -185,7 +186,7 @@ DATA_CALLS = {
 
 
 class Refusal(NamedTuple):
-    """A call that was refused before any communication; operation 0: it is not known."""
+    """A call that was refused before any communication; its operation is 0 if it is not known."""
 
     operation: int
     status: int

@@ -18,7 +18,7 @@ from cobre_kernels.machine.record import (
     word,
 )
 
-# Values of the guard. A fork leaves FORKED in the child by itself (backends/comm_memory.py).
+# Values of the guard. Linux gives a forked child this word as 0 (backends/comm_memory.py): FORKED.
 FORKED = 0
 BUSY = 1
 BROKEN = 2
@@ -27,7 +27,7 @@ IDLE = 4
 FINALIZED = 5  # MPI has been finalized
 
 # Why a rank takes no part in a step.
-PRESENT = 0  # it takes part, or may still arrive
+PRESENT = 0  # the rank takes part, or may still arrive
 LATE = 1
 DIED = 2
 LEFT = 3  # closed its communicator
@@ -175,7 +175,7 @@ COMM = Record(
     node=part(NODE, "the ranks of this node"),
     regions=pointer("Regions", "the regions that this process has mapped"),
     location=part(LOCATION, "where this rank's output lies, in the collective under way"),
-    # Several nodes, and what is between them.
+    # Several nodes, and the transport between them.
     nodes=pointer("Nodes", "the nodes, and what their leaders exchange"),
     links=pointer("Links", "links to the other leaders, over sockets"),
     mpi=pointer("Mpi", "the way to the other leaders, over MPI"),

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-OTHER = 0  # no code: structured, datetime, ...; told apart by a hash of its description
+OTHER = 0  # a dtype without a code: structured, datetime, ...; signatures have a hash of it
 BOOL = 1
 INT8, INT16, INT32, INT64 = 2, 3, 4, 5
 UINT8, UINT16, UINT32, UINT64 = 6, 7, 8, 9
@@ -32,7 +32,7 @@ _NAMES = {
 CODES = {np.dtype(name): code for code, name in _NAMES.items()}
 NAMES = {EXACT: "exact sum", **_NAMES}
 
-# By NumPy's type number (int64 has two, `l` and `q`); -1 sends the call to the slow path.
+# Codes by NumPy's type number (int64 has two numbers, `l` and `q`); -1: the slow path decides.
 BY_TYPE_NUMBER = tuple(
     CODES.get(np.dtype(character), -1) if character in "?bBhHiIlLqQfdgFDGe" else -1
     for character in "?bBhHiIlLqQfdgFDGOSUVMme"

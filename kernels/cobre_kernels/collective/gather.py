@@ -1,7 +1,8 @@
 """The agreement of a gatherv: each rank compares the root's counts with what ranks really send.
 
-Only the root has counts. Each rank shows its own number of elements, and the root also shows a hash
-of its counts. Every rank compares, so all of them see a disagreement in the same step.
+Only the root has counts. Each rank shows how many elements it sends, and the root also shows a hash
+of its counts. Every rank compares that hash with the hash of what all ranks show. So if the counts
+are wrong, all ranks see this in the same step.
 """
 
 from cobre_kernels.collective.calls import CALLED, Gatherv, contribution_bytes
@@ -47,7 +48,10 @@ def agreement(comm, expected):
 
 @routine
 def with_counts(comm, call):
-    """Return the call with the counts of all ranks; the root's block is moved, and counts as 0."""
+    """Return the call with the numbers that ranks send as counts; the root's count is 0.
+
+    The root's own block is moved here.
+    """
     if comm.rank == call.root and block_of(call, call.root) != call.send:
         move(block_of(call, call.root), call.send, contribution_bytes(call))
     note_count(comm, call.root, 0)

@@ -17,8 +17,8 @@ BUSY_NAP_MS = 1  # between two looks at a communicator that another thread uses
 def acquire(comm):
     """Take the communicator for this thread, or say why it cannot be used.
 
-    The exchange is an acquire that pairs with the release in :func:`release`, so that the next
-    thread sees the record as the last one left it.
+    The exchange is an acquire that pairs with the release in :func:`release`, so that this thread
+    sees the record as the last collective left it.
     """
     found = compare_exchange(comm.guard, states.IDLE, states.BUSY)
     if found == states.IDLE:
@@ -45,14 +45,14 @@ def refusal(guard):
 
 @routine
 def standing(comm):
-    """Return the status of a look at the guard; a collective under way counts as OK."""
+    """Return OK, even while a collective is under way, or why the communicator cannot be used."""
     found = load_acquire(comm.guard)
     return status.OK if found == states.IDLE or found == states.BUSY else refusal(found)
 
 
 @routine
 def is_forked(comm):
-    """Tell whether this process is a child of the one that made the communicator."""
+    """Tell whether this process is a child of the process that has made the communicator."""
     return load_acquire(comm.guard) == states.FORKED
 
 
@@ -67,7 +67,7 @@ def release(comm):
 def borrow(comm):
     """Take the communicator, even a broken one, to note something; return what the guard held.
 
-    If that is neither IDLE nor BROKEN, the communicator is not taken. The exchanges pair with the
+    If it held neither IDLE nor BROKEN, the communicator is not taken. The exchanges pair with the
     stores in :func:`release`, :func:`release_broken` and :func:`give_back`, as the exchange in
     :func:`acquire` does.
     """
@@ -95,9 +95,10 @@ def release_broken(comm, outcome):
 
 @kernel(COMM, BodyStatus)
 def fail_kernel(comm, call):
-    """End a collective that has failed: tell the others, and break the communicator.
+    """End a collective that has failed: tell the other ranks, and break the communicator.
 
-    A child that a signal handler has forked leaves the communicator alone: it is the parent's.
+    A child that a signal handler has forked leaves the communicator alone, because the communicator
+    is its parent's.
     """
     is_rank = not is_forked(comm)
     if is_rank:
@@ -112,8 +113,8 @@ def fail_kernel(comm, call):
 def refuse_kernel(comm, call):
     """End a refused call; in a thread that cannot raise, break the communicator.
 
-    numba drops an error that is raised in a thread of its own, as in a ``prange``. So this rank's
-    next call raises it instead, and the others learn that this rank has given up.
+    numba drops an error that is raised in one of numba's own threads, as in a ``prange``. So the
+    next call of this rank raises the error, and the other ranks learn that this rank has given up.
     """
     if libc.can_raise():
         if call.is_owner != 0:
@@ -122,7 +123,7 @@ def refuse_kernel(comm, call):
     found = states.IDLE if call.is_owner != 0 else states.BUSY
     while found == states.BUSY:
         libc.poll(0, 0, BUSY_NAP_MS)
-        # Pairs with the store in release, or release_broken, of the thread that is inside.
+        # Pairs with the store in release, or release_broken, of the thread inside a collective.
         found = compare_exchange(comm.guard, states.IDLE, states.BUSY)
     if found == states.IDLE:
         _give_up(comm)
@@ -134,18 +135,18 @@ def refuse_kernel(comm, call):
 
 @routine
 def _give_up(comm):
-    """Tell the others, between two steps, that they will miss this rank in the next one."""
+    """Tell the other ranks, between two steps, that this rank will not enter the next step."""
     comm.node.generation += 1
     run(comm.abandon_body, comm, BodyStatus(status.UNSEEN))
 
 
 @kernel(COMM, BodyStatus)
 def give_up_kernel(comm, call):
-    """Break the communicator of a rank that leaves it between two steps; return what guard held.
+    """Break a communicator that its rank leaves between two steps; return what the guard held.
 
-    Unless that is IDLE, nothing has changed.
+    Unless the guard held IDLE, nothing has changed.
     """
-    # Pairs with the store in release: this thread sees the record as the last one left it.
+    # Pairs with the store in release: this thread sees the record as the last collective left it.
     found = compare_exchange(comm.guard, states.IDLE, states.BUSY)
     if found == states.IDLE:
         _give_up(comm)
@@ -157,9 +158,9 @@ def give_up_kernel(comm, call):
 def shut_kernel(comm):
     """Let no collective begin any more; return what the guard held.
 
-    If that is BUSY, a collective is under way in another thread, and nothing has changed. The
-    exchanges pair with the store in :func:`release` or :func:`release_broken`: the closing thread
-    sees what the last collective left.
+    If the guard held BUSY, a collective is under way in another thread, and nothing has changed.
+    The exchanges pair with the store in :func:`release` or :func:`release_broken`: the closing
+    thread sees what the last collective left.
     """
     found = compare_exchange(comm.guard, states.IDLE, states.CLOSED)
     if found == states.IDLE:

@@ -1,13 +1,14 @@
 """Phases: the parts of a program to which a rank attributes its time.
 
-A rank is in one phase at a time: in one that has a name, in OUTSIDE, or in IN_LIBRARY. When the
-rank enters another phase, the ticks of now are added to the phase that it leaves, and taken off the
-phase that it enters (``seeing/journal.py``). The time of a collective counts in the phase under way
-when the collective returns. The rest of a phase is computing, which a reader works out.
+A rank is in one phase at a time: in a phase with a name, in OUTSIDE, or in IN_LIBRARY. When the
+rank enters another phase, the ticks of now are added to the phase that it leaves, and subtracted
+from the phase that it enters (``seeing/journal.py``). The time of a collective counts in the phase
+under way when the collective returns. The rest of a phase's time is computing; a reader of the
+journal works it out.
 
-Nothing is attributed before the first phase has a name. A rank that enters or names a phase
-borrows the guard: the journal of a closed communicator may be gone, and another thread may be
-inside a collective, which counts in a phase.
+Nothing is attributed before the first phase has a name. A rank that enters or names a phase first
+borrows the guard (``guard.py``), for two reasons: the journal of a closed communicator may be gone,
+and another thread may be inside a collective, which counts in a phase.
 """
 
 from typing import NamedTuple
@@ -74,7 +75,7 @@ def enter_kernel(comm, call):
 
 @kernel(COMM, Entering)
 def resume_kernel(comm, call):
-    """Enter any phase, also IN_LIBRARY, or go back to it; return the phase before.
+    """Enter any phase, also IN_LIBRARY, or return to it; return the number of the phase before.
 
     If phases have no names yet, if the number is below zero, or if the communicator is closed or in
     use, nothing happens, and the result is below zero.
@@ -92,8 +93,9 @@ def resume_kernel(comm, call):
 def name_phase_kernel(comm, call):
     """Give the next phase its name; return its number, or minus the status of a refusal.
 
-    There must be a phase without a name. The releases pair with the loads in copy_journal_kernel,
-    ``named`` last, so that a reader who sees a phase counted sees its name.
+    The caller makes sure that a phase without a name is left. The releases pair with the loads in
+    copy_journal_kernel. ``named`` is stored last, so a reader who sees a phase counted in it also
+    sees the name of that phase.
     """
     held = borrow(comm)
     if held != IDLE and held != BROKEN:

@@ -1,7 +1,8 @@
-"""How a rank reads the array of another process: the records; ``shm/reading.py`` has the kernels.
+"""Records for reading the array of another process; ``shm/reading.py`` has the routines.
 
-What a rank shows includes a token, which the reader looks for first in the memory that it reads. A
-process id alone could be that of another process, in another PID namespace.
+A rank that lets others read its array shows a token too, and where the token is. The reader
+compares the token with the word that it finds there, because the process id alone may be that of
+another process, in another PID namespace.
 """
 
 from cobre_kernels.machine.record import Record, memory, own_rows, part, word

@@ -3,7 +3,7 @@
 OK = 0
 
 # The communicator stays usable: refused before any communication.
-UNUSUAL_ARGUMENTS = -1  # to the slow path, which explains or converts
+UNUSUAL_ARGUMENTS = -1  # the call goes to the slow path, which explains or converts them
 LENGTHS_DIFFER = 1  # allreduce: send.size != recv.size, or zero
 SEND_NOT_COUNT = 2  # allgatherv: send.size != counts[rank]
 BLOCK_OUTSIDE = 3  # allgatherv: a block reaches outside recv
@@ -15,13 +15,14 @@ BAD_OP = 8
 BAD_PHASE = 17  # enter: no phase has this number
 BUSY_ELSEWHERE = 9  # another thread is inside a collective of this communicator
 UNALIGNED = 10
-REFUSED = 12  # in @njit code: by the types of the arguments
+REFUSED = 12  # in @njit code: a method does not take the types of the arguments
 NEGATIVE = 13  # allgatherv: a count or a displacement is negative
-# Only the caller can see these; its call has minus the status in place of a length.
+# The caller of an entry finds these three, which the entry cannot see. So the caller passes a call
+# with minus the status in place of a length.
 NOT_CONTIGUOUS = 14
 READ_ONLY = 15
 UNFIT = 16  # a count or a displacement does not fit 64 bits
-NO_MEMORY = 11  # an exact sum has none for its buckets
+NO_MEMORY = 11  # an exact sum could not get memory for its buckets
 
 # Refused because of the state of the communicator.
 IS_BROKEN = 20
@@ -32,7 +33,7 @@ REGION_IS_CLOSED = 24
 WORK_IS_CLOSED = 25
 WORK_IS_RESET = 26  # another thread of this rank resets it, or has done so during the claim
 
-# Within a body (shm/region.py): the outputs are not one location, so data goes through slots.
+# Only within a body (shm/region.py): outputs have several locations, so data go through slots.
 USE_SLOTS = 30
 
 # The collective failed and the communicator is broken from now on.
@@ -42,6 +43,6 @@ DISAGREE = 42
 INTERRUPTED = 43
 MPI_FAILED = 44
 UNSEEN = 45  # a call was refused in a thread that cannot raise
-SHRUNK = 46  # it had not failed; shrink has broken it
+SHRUNK = 46  # no collective has failed: shrink has broken the communicator
 
 FIRST_BREAKING = LOST_PEER

@@ -1,12 +1,13 @@
 """A request to stop: a signal to one rank becomes known to all ranks in the same collective.
 
 A signal handler sets the stop flag of its process. An entry reads the flag once, when a collective
-begins, and marks the rank's signature with STOP. In every collective a rank sees the signature of
-every other rank, or that of a leader who has seen those of its node. So when the collective ends,
-all ranks have the mark, or none has. A rank keeps the mark. Comparing signatures costs nothing more
-until a rank has the mark.
+begins, and if it is set, marks the rank's signature with STOP. In every collective a rank sees the
+signature of every other rank, or the signature of a leader who has seen those of its node. So when
+the collective ends, all ranks have the mark, or none has. A rank keeps the mark from then on. Until
+a rank has the mark, the comparison of signatures costs no more than it would without marks.
 
-A fence is a matter of one node, so it carries only a mark that all ranks know already.
+Only the ranks of one node take part in a fence. So a fence carries no new mark, but only a mark
+that all ranks have already.
 """
 
 from cobre_kernels.collective.calls import FENCE, STOP
@@ -27,7 +28,7 @@ STOP_FLAG = Record(
 @routine
 def ask(requested):
     """Set a stop flag."""
-    store_relaxed(requested, STOP)  # alone: a reader of it reads nothing else with it
+    store_relaxed(requested, STOP)  # relaxed: a reader of the flag reads nothing else with it
 
 
 @instruction
@@ -40,8 +41,8 @@ def stop_flag_word():
 def handle_signal_kernel(number):
     """Set the stop flag: a signal handler of C, whose argument is the number of the signal.
 
-    The system calls the handler without the address of the flag, so that address is a word of the
-    machine code, which stop_signals.py sets.
+    The system does not tell the handler where the flag is. So a word of the machine code holds the
+    address of the flag; stop_signals.py sets that word.
     """
     ask(stop_flag_word())
     return 0
@@ -54,7 +55,7 @@ def stop_flag_place():
 
 @routine
 def mark_of(comm, signature):
-    """Return the mark of a collective that begins: STOP or 0."""
+    """Return the mark with which this rank begins a collective: STOP or 0."""
     known = comm.signature & STOP
     if signature & 0xFF == FENCE:
         return known

@@ -1,15 +1,16 @@
-"""Work that is shared out as it is done: each claim gets the next item of its node.
+"""Work that is shared out while it is done: each claim of a rank gets the next item of its node.
 
-The ranks of a node count their claims together, in a region. A claim adds one to the count.
-The value before that is the number of the claim in this round: no number is given twice, and none
-is left out. There are two counts, by the parity of the round. So the leader sets the next count to
-zero while others still claim by the present one, and one barrier is enough: when a rank has passed
-the barrier, every rank has begun to reset, and none claims by the old count any more.
+The ranks of a node count their claims together, in a region. A claim adds one to the count. The
+count before the addition is the number of the claim in this round, so no two claims have the same
+number, and no number is left out. Rounds of even numbers have one count, rounds of odd numbers
+another. So the leader sets the count of the next round to zero while other ranks still claim by the
+count of this round. One barrier is enough: when a rank has passed the barrier, every rank has begun
+to reset, and no rank claims by the old count any more.
 
-What a rank knows of a round lies in private memory, where a reset changes it. Other threads of that
-rank may claim meanwhile. So a reset makes ``round`` odd before it changes anything, and a claim
-looks at ``round`` before and after. A claim that has seen ``round`` change is refused, because its
-number may be of one round and its item of another.
+What a rank knows of a round lies in private memory. A reset changes these words, and other threads
+of the rank may claim at the same time. So a reset makes ``round`` odd before it changes any other
+word, and a claim loads ``round`` first, and again at the end. If ``round`` has changed, the
+claim is refused, because its number may be of one round and its item of another.
 """
 
 from typing import NamedTuple
@@ -65,7 +66,7 @@ WORK = Record(
 
 
 class Turn(NamedTuple):
-    """What the word of the round must hold, and what it holds from then on."""
+    """The value that the word of the round must hold, and the value that it gets then."""
 
     held: int
     following: int
@@ -76,7 +77,8 @@ def claim(work):
     """Return an item of this node, NOTHING_LEFT, or minus the status of a claim that is refused.
 
     The first load of the round pairs with the exchange in turn_kernel, so this rank sees the words
-    of this round. The addition to the count is sequentially consistent, so it follows these reads.
+    of this round. The addition to the count is sequentially consistent, so it follows the reads of
+    these words.
     """
     outcome = standing(work.comm)
     if outcome != OK:
@@ -102,7 +104,7 @@ def claim(work):
 
 @routine
 def _refusal(number):
-    """Return the status of a claim that meets a round which is not open, or another round."""
+    """Return the status of a refused claim, by what the claim has found in ``round``."""
     return WORK_IS_CLOSED if number == CLOSED else WORK_IS_RESET
 
 
@@ -116,8 +118,8 @@ def claim_kernel(work):
 def turn_kernel(work, call):
     """Set the word of the round to ``following`` if it holds ``held``; return what it held.
 
-    The exchange pairs with the loads in claim. A fence follows, so that a claim which reads a word
-    that is stored after it sees the round change too.
+    The exchange pairs with the loads in claim. A fence follows the exchange. So a claim that reads
+    a word which was stored after the fence also sees that ``round`` has changed.
     """
     found = compare_exchange(work.round, call.held, call.following)
     fence_seq_cst()

@@ -17,7 +17,7 @@ class Store(NamedTuple):
 
 
 class Swap(NamedTuple):
-    """The value that the word must hold, and the one to store then."""
+    """The value that the word must hold, and the value to store if it does."""
 
     expected: int
     value: int
@@ -33,27 +33,27 @@ class Lock(NamedTuple):
 
 @kernel(WORD)
 def load_word_kernel(word):
-    """Load-acquire the word."""
+    """Load-acquire the word; the caller names the store that the load pairs with."""
     return load_acquire(word.value)
 
 
 @kernel(WORD, Store)
 def store_word_kernel(word, call):
-    """Store-release the word; the caller names the load that it pairs with."""
+    """Store-release the word; the caller names the load that the store pairs with."""
     store_release(word.value, call.value)
     return 0
 
 
 @kernel(WORD, Swap)
 def exchange_word_kernel(word, call):
-    """Store the value if the word holds the expected one; return what it held.
+    """Store the value if the word holds the expected value; return what the word held.
 
-    Acquires and releases; the caller names what it pairs with.
+    The exchange acquires and releases; the caller names the accesses that it pairs with.
     """
     return compare_exchange(word.value, call.expected, call.value)
 
 
 @kernel(WORD, Lock)
 def lock_is_held_kernel(word, call):
-    """Return 1 if another process holds the record lock on a byte; the word does not matter."""
+    """Return 1 if another process holds the record lock on a byte; ``word`` is not used."""
     return 1 if libc.lock_is_held(call.fd, call.byte, call.scratch) else 0

@@ -1,11 +1,11 @@
 """Memory: atomic and plain access to 64-bit words by address, fences and copies.
 
-Every word that another process writes is touched through this file alone. LLVM would hoist a plain
-NumPy load out of a loop, which then never ends. Orderings are those of C11 and LLVM, so they hold
-on aarch64 as well as on x86-64. In compiled code each function is the instructions that
-``compiling/instructions.py`` has under its name.
+Every word that another process writes is touched by the functions of this file alone. LLVM would
+move a plain NumPy load out of a waiting loop, and the loop would never end. Orderings are those of
+C11 and LLVM, so they hold on aarch64 as well as on x86-64. In compiled code each function becomes
+the instructions that ``compiling/instructions.py`` has under the name of the function.
 
-The functions of Python are for ``NUMBA_DISABLE_JIT=1``. They are good enough to step through the
+The bodies in Python are for ``NUMBA_DISABLE_JIT=1``. They are good enough to step through the
 kernels of one process, because CPython's 8-byte store does not tear.
 """
 
@@ -32,13 +32,13 @@ def poke(address, value):
 
 @instruction
 def load_relaxed(address):
-    """Load a word, and nothing else with it."""
+    """Load a word atomically; this orders no access to another word."""
     return peek_now(address)
 
 
 @instruction
 def load_acquire(address):
-    """Load a word; what was stored before the release of this value is seen from then on."""
+    """Load a word; from then on this thread sees all stores before the release of the value."""
     return peek_now(address)
 
 
@@ -50,13 +50,13 @@ def load_seq_cst(address):
 
 @instruction
 def store_relaxed(address, value):
-    """Store a word, and nothing else with it."""
+    """Store a word atomically; this orders no access to another word."""
     poke_now(address, value)
 
 
 @instruction
 def store_release(address, value):
-    """Store a word after all that this thread has stored."""
+    """Store a word; whoever acquires the value sees all that this thread has stored before."""
     poke_now(address, value)
 
 
@@ -68,7 +68,7 @@ def store_seq_cst(address, value):
 
 @instruction
 def fetch_add(address, value):
-    """Add to a word, sequentially consistent; return what it held before."""
+    """Add to a word (seq_cst); return what the word held before."""
     before = peek_now(address)
     poke_now(address, before + value)
     return before
@@ -76,7 +76,7 @@ def fetch_add(address, value):
 
 @instruction
 def compare_exchange(address, expected, desired):
-    """Store ``desired`` if the word holds ``expected``; return what it held (acq_rel)."""
+    """Store ``desired`` if the word holds ``expected`` (acq_rel); return what the word held."""
     before = peek_now(address)
     if before == expected:
         poke_now(address, desired)
@@ -85,7 +85,7 @@ def compare_exchange(address, expected, desired):
 
 @instruction
 def fence_seq_cst():
-    """Full memory fence; Python runs one instruction after the other."""
+    """Full memory fence (seq_cst); in Python, which runs instructions in order, it does nothing."""
 
 
 @instruction
@@ -113,7 +113,7 @@ def copy_blocks(destination, source, blocks):
 
 @instruction
 def copy_thirds(a, from_a, b, from_b, third, blocks):
-    """Copy blocks at the addresses, and at one and two ``third`` bytes on, all in turn."""
+    """Copy blocks to ``a`` and ``b``, and to places ``third`` and 2 ``third`` bytes on, in turn."""
     for offset in (0, third, 2 * third):
         ctypes.memmove(a + offset, from_a + offset, blocks * COPY_BLOCK_BYTES)
         ctypes.memmove(b + offset, from_b + offset, blocks * COPY_BLOCK_BYTES)

@@ -1,15 +1,16 @@
 """The build: machine code of every kernel, for one or more levels of processors.
 
 ``python -m cobre_kernels.machine.build FOLDER`` compiles every kernel of this package by numba,
-from its ``@njit`` functions, and writes files for each level: a shared library where there is a
-linker (``compiling/shared_library.py``), and the object files that the library is made of. After
-the code, a file has a line of JSON, the *table*: the hash of the sources, the system and the level,
-the versions that made it, a hash of the code, and the length of each object with its symbols.
+and writes two files for each level: a shared library if there is a linker
+(``compiling/shared_library.py``), and the object files that the library is made of. After the code,
+a file has a line of JSON, the *table*: the hash of the sources, the system and the level, the
+versions of the tools that made the code, a hash of the code, and the length of each object with its
+symbols.
 
 The code has two parts: what ranks of one node need, and what leaders of several nodes need besides.
-Each is made by a process of its own. So the same sources and versions give the same bytes, on any
-number of cores. Machine code refers to nothing but the C library and CPython: what else is left
-undefined, and a kernel that could raise, stop the build.
+Each part is made by a process of its own. So the same sources and versions give the same bytes, on
+any number of cores. Machine code refers to nothing but the C library and CPython. Any other
+undefined name stops the build, and so does a kernel that could raise.
 """
 
 import argparse
@@ -51,7 +52,8 @@ FROM_C = {
 FROM_PYTHON = re.compile(r"Py(Dict|Err|Eval|GILState|Long|Object|ThreadState|Tuple)?_\w+")
 OWN = shared_library.CURRENT_STATE
 # Functions of C and CPython are called by addresses in a table, which the loader makes beside the
-# code of each object. The flag is for calls that LLVM makes by itself, such as those of memmove.
+# code of each object. DECLARED finds the functions that are called so. The flag in BY_TABLE does
+# the same for calls that LLVM makes by itself, such as calls of memmove.
 DECLARED = re.compile(r'^declare (?![^@]*@"?llvm\.).*$', re.MULTILINE)
 BY_TABLE = '!llvm.module.flags = !{!0}\n!0 = !{i32 7, !"RtLibUseGOT", i32 1}'
 
@@ -67,12 +69,12 @@ def kernels_of_this_package():
 
 
 def part_of(symbol):
-    """Return the part of the file that has a kernel: what ranks of one node need, or leaders."""
+    """Return the part that has a kernel: "node" for ranks of one node, "nodes" for leaders."""
     return "nodes" if symbol.split(".")[1] in BETWEEN_NODES else "node"
 
 
 def llvm_of(kernels):
-    """Return one module of LLVM with these kernels, and the names that are seen from outside."""
+    """Return one module of LLVM with these kernels, and the sorted names of its symbols."""
     from llvmlite import binding
 
     from cobre_kernels.machine.compiling import compiler
@@ -105,8 +107,8 @@ def machine_code(text, level):
     target = binding.Target.from_triple(binding.get_process_triple()).create_target_machine(
         cpu=level, opt=3, reloc="pic", codemodel="small"
     )
-    # The second time LLVM knows which functions return no error, and removes what looks for one. At
-    # level 1 an older LLVM does not find that out.
+    # LLVM optimises twice. By the first run it learns which functions return no error. In the
+    # second it removes the code that looks for one. An older LLVM does not learn that at level 1.
     for speed_level in (2, 3):
         options = binding.create_pipeline_tuning_options(speed_level=speed_level)
         options.loop_vectorization = speed_level == 3
@@ -117,10 +119,10 @@ def machine_code(text, level):
 
 
 def code_of_another_package(kernel, folder):
-    """Return the object file of a kernel that another package has; such files are kept in a folder.
+    """Return the object file of a kernel of another package, from a folder that keeps such files.
 
     The folder is for these very sources of ours. The name of the file has a hash of all sources of
-    that package.
+    the other package.
     """
     package = sys.modules.get(kernel.symbol.partition(".")[0])
     sources = {pathlib.Path(kernel.function.__code__.co_filename)}
@@ -141,7 +143,7 @@ def _own_code(level):
     """Return the object file of what a library has besides the kernels."""
     from llvmlite import binding
 
-    binding.initialize_native_asmparser()  # for what asks the processor
+    binding.initialize_native_asmparser()  # for the assembly that asks the processor
     first, *others = map(binding.parse_assembly, shared_library.texts_of(level, source_hash()))
     for module in others:
         first.link_in(module)
@@ -152,7 +154,7 @@ def _own_code(level):
 
 
 def _refuse_foreign_names(text):
-    """Stop at what neither C nor CPython has: numba's runtime, and what stands for an exception."""
+    """Stop at a name that neither C nor CPython has: of numba's runtime, or of an exception."""
     for name in re.findall(r'^declare [^@]*@"?([^"(]+)"?\(', text, re.MULTILINE):
         known = name.startswith("llvm.") or name in {*FROM_C, OWN} or FROM_PYTHON.fullmatch(name)
         if not known:
@@ -164,9 +166,10 @@ def _refuse_foreign_names(text):
 def write_text(part, folder):
     """Write the LLVM text of one part, its symbols, and the versions of what has made the text.
 
-    The process that puts the parts together may be a rank or a launcher, which imports no numba.
+    The versions are in a file, because the process that puts the parts together may be a rank or a
+    launcher, and imports no numba.
     """
-    gc.disable()  # numba makes little garbage, and much that would be looked through
+    gc.disable()  # numba makes little garbage, and many objects that a collection would visit
     kernels = kernels_of_this_package()
     module, symbols = llvm_of([kernels[name] for name in sorted(kernels) if part_of(name) == part])
     (folder / f"{part}.ll").write_text(str(module))
@@ -174,7 +177,7 @@ def write_text(part, folder):
 
 
 def write_object(part, level, folder):
-    """Write the object file of a part for one level, of the text that is there."""
+    """Write the object file of a part for one level, from the LLVM text of the part."""
     from llvmlite import binding
 
     binding.initialize_native_target()
@@ -201,7 +204,7 @@ def versions():
 
 
 def write_files(wanted, parts, folder, *, keeps_text):
-    """Put the parts together: the files of each level, written beside and then renamed."""
+    """Put the parts together: write the files of each level, under other names first."""
     told = [json.loads((parts / f"{part}.json").read_text()) for part in PARTS]
     names, made_by = [symbols for symbols, _ in told], told[0][1]
     for level in wanted:
@@ -224,7 +227,7 @@ def _write(path, code, table):
 
 
 def _put(path, content):
-    """Write a file that others see only as a whole; machines may share its folder."""
+    """Write a file so that other processes, also of other machines, see only the whole file."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     draft.write_bytes(content)
     draft.replace(path)
@@ -233,12 +236,12 @@ def _put(path, content):
 def build(wanted, folder, *, keeps_text=False, tell=lambda line: None):
     """Make the files for these levels in a folder, with as many processes as there are cores.
 
-    ``tell`` gets a line when a step begins, and one when it has ended.
+    ``tell`` gets a line when a step begins, and a line when the step has ended.
 
     Raises
     ------
     RuntimeError
-        If a process fails; it has written why.
+        If a process fails; the process itself has written why.
     """
     with tempfile.TemporaryDirectory() as parts, contextlib.ExitStack() as ended:
         free = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
@@ -287,7 +290,7 @@ def _end(process):
 
 
 def _program():
-    # Python passes over entries that are no text, and not every one has a repr that is code.
+    # Only text: Python ignores other entries of its path, and their repr may be no code.
     path = [str(entry) for entry in sys.path if isinstance(entry, str)]
     call = f"from {PACKAGE}.machine.build import main; main()"
     return [sys.executable, "-P", "-c", f"import sys; sys.path[:] = {path!r}; {call}"]
@@ -296,8 +299,8 @@ def _program():
 def _environment():
     """Return the environment without variables that would change what numba makes."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
-    # What numba optimises is thrown away: the whole of a part is optimised once, at the end.
-    # numba goes through sets of names, whose order would differ from process to process.
+    # NUMBA_OPT: numba need not optimise, because LLVM optimises a part as a whole, at the end.
+    # PYTHONHASHSEED: numba iterates over sets of names, in an order that depends on hashes.
     return {**own, "NUMBA_OPT": "0", "NUMBA_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
 
 

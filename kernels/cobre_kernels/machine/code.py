@@ -1,6 +1,6 @@
-"""The machine code of the kernels, from the file that ``made.py`` chooses: loaded without numba.
+"""Loads the machine code of the kernels, without numba, from the file that ``made.py`` chooses.
 
-A shared library is mapped from its file. Object files, where there is no library, need LLVM.
+A shared library is mapped from its file. If there is only a file of object files, LLVM loads them.
 """
 
 import ctypes
@@ -19,8 +19,8 @@ from cobre_kernels.machine.target import LIBRARY, level_of
 PROT_EXEC = 4
 METH_FASTCALL = 0x80  # of CPython's methodobject.h
 RUNS_HERE = "cobre_runs_here"  # a library's function: 1 if the processor has the library's level
-SOURCES = "cobre_sources_"  # a library's word: its name ends in the hash of the sources
-CURRENT_STATE = "cobre_current_state"  # the function of CPython, which has two names:
+SOURCES = "cobre_sources_"  # begins the name of a library's word; the hash of the sources ends it
+CURRENT_STATE = "cobre_current_state"  # our name of a function that has two names in CPython:
 CURRENT_STATE_NAMES = "PyThreadState_GetUnchecked", "_PyThreadState_UncheckedGet"  # 3.13, 3.12
 PACKAGE = __name__.partition(".")[0]
 _LOADING, _LIBRARIES = threading.RLock(), {}  # by their names
@@ -38,7 +38,7 @@ class MethodDef(ctypes.Structure):
 
 
 def name_functions():
-    """Let LLVM's code find the function of CPython that has another name in each version."""
+    """Let object files find the function of CPython that has another name in each version."""
     from llvmlite import binding
 
     known = (getattr(ctypes.pythonapi, name, None) for name in CURRENT_STATE_NAMES)
@@ -47,14 +47,14 @@ def name_functions():
 
 
 class MappedCode:
-    """A shared library, which is never given back: addresses of it are kept.
+    """A shared library, which stays mapped, because records and functions keep its addresses.
 
     Raises
     ------
     OSError
-        If it cannot be mapped: its file may lie where nothing is executed.
+        If the library cannot be mapped: its file may lie where the system executes nothing.
     UnfitCode
-        If the processor lacks its level, or another file has replaced it.
+        If the processor lacks the library's level, or another file has replaced the library.
     """
 
     def __init__(self, path):
@@ -72,7 +72,7 @@ class MappedCode:
 
 
 class UnfitCode(Exception):
-    """A file that does not serve this process."""
+    """A file of machine code that this process cannot use."""
 
 
 class LoadedCode:
@@ -87,8 +87,9 @@ class LoadedCode:
         binding.initialize_native_target()
         binding.initialize_native_asmprinter()
         target = binding.Target.from_triple(binding.get_process_triple()).create_target_machine()
-        # llvmlite's memory manager puts an object into one piece of memory. In a process that has
-        # much mapped, LLVM's own may put its parts farther from each other than code can reach.
+        # llvmlite's memory manager puts an object into one piece of memory. LLVM's own manager may
+        # put the parts of an object farther from each other than code can reach, if the process has
+        # mapped much memory.
         self._engine = binding.create_mcjit_compiler(
             binding.parse_assembly(""), target, use_lmm=True
         )
@@ -104,10 +105,10 @@ class LoadedCode:
 
 
 def _refuse_memory_that_cannot_run():
-    """Raise where the system lets no memory become executable, as some services are started.
+    """Raise if the system lets no memory of this process become executable, as in some services.
 
-    LLVM writes code into memory, and makes the memory executable then. It does not look whether
-    that has succeeded.
+    LLVM writes code into memory, then makes the memory executable, and does not check whether that
+    has succeeded.
     """
     if sys.platform != "linux":
         return
@@ -135,7 +136,7 @@ def description():
 
 
 def library():
-    """Return the library of this package's kernels, loaded when a process first needs it."""
+    """Return the library of this package's kernels; the first call in a process loads it."""
     return _loaded(PACKAGE, _code_of_this_package)
 
 
@@ -151,14 +152,15 @@ def _code_of_this_package():
                 refused |= {path}
         elif "llvmlite.binding" in sys.modules:
             return LoadedCode(read(path), path)
-        importlib.import_module("llvmlite.binding")  # which tells what processor this process has
+        importlib.import_module("llvmlite.binding")  # levels() then asks LLVM for the processor
 
 
 def _loaded(name, load):
-    """Return the library of that name; of threads that need it at once, one loads it.
+    """Return the library of that name; if several threads need it at once, only one loads it.
 
-    A library that is freed takes its addresses with it. The lock lets its own thread in: a handler
-    of a signal may need kernels while the thread loads them. Then the handler's library stays.
+    So no library has to be freed while its addresses are in use. The lock lets in the thread that
+    holds it, because a signal handler may need kernels while its thread loads them. Then the
+    library that the handler has loaded stays.
     """
     with _LOADING:
         if name not in _LIBRARIES:
@@ -167,7 +169,7 @@ def _loaded(name, load):
 
 
 def read(path):
-    """Return the object files of a file."""
+    """Return the object files that a file of machine code contains."""
     codes, _, table = path.read_bytes().rpartition(b"\n")
     objects, at = [], 0
     for length, _ in json.loads(table)["objects"]:
@@ -177,10 +179,10 @@ def read(path):
 
 
 def _library_of(kernel):
-    """Return the library of a kernel; that of another package is compiled when it is needed."""
+    """Return the library of a kernel; a kernel of another package is compiled if need be."""
     if kernel.symbol.partition(".")[0] == PACKAGE:
         return library()
-    objects = _objects_of(kernel)  # before the lock is taken: numba, which compiles, has its own
+    objects = _objects_of(kernel)  # before our lock is taken, because numba has a lock of its own
     return _loaded(kernel.symbol, lambda: LoadedCode(objects))
 
 

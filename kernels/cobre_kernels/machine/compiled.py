@@ -1,10 +1,11 @@
-"""What kernels are made of: routines, instructions and functions of C, which numba meets late.
+"""What kernels are made of: routines, instructions and functions of C, declared without numba.
 
-Each is declared without numba, so that a rank which only calls from Python never imports numba.
-When numba compiles a function, it asks each global of that function for its type. Only then the
-type is made, by a module that imports numba (``machine/compiling/compiler.py``).
+So a rank that calls collectives only from Python never imports numba. When numba compiles a
+function, it asks each global of that function for its numba type. Only then the type is made, by a
+module that imports numba (``machine/compiling/compiler.py``).
 
-With ``NUMBA_DISABLE_JIT=1`` nothing is compiled, and all of them are plain functions of Python.
+With ``NUMBA_DISABLE_JIT=1`` nothing is compiled, and routines and instructions are plain functions
+of Python.
 """
 
 import ctypes
@@ -14,7 +15,7 @@ import os
 
 
 def _is_off(value):
-    """Tell whether the variable is set, as numba reads it."""
+    """Tell whether this value of NUMBA_DISABLE_JIT turns compilation off, as numba reads it."""
     try:
         return int(value) != 0
     except ValueError:
@@ -30,9 +31,10 @@ def _compiler():
 
 
 class Routine:
-    """A function that kernels link, compiled once however many constants its callers pass.
+    """A function that becomes part of its callers, and is compiled once for all constants.
 
-    ``options`` are those of ``numba.njit``; ``py_func`` is the function, for tests.
+    numba itself would compile it anew for each constant that a caller passes. ``options`` are
+    options of ``numba.njit``; ``py_func`` is the function of Python, for tests.
     """
 
     __numba__ = "py_func"  # by which numba's own decorators find the function
@@ -43,7 +45,7 @@ class Routine:
 
     @functools.cached_property
     def dispatcher(self):
-        """The function as numba has it."""
+        """The function that numba makes of this routine."""
         return _compiler().dispatcher_of(self)
 
     @functools.cached_property
@@ -56,7 +58,7 @@ class Routine:
         raise TypeError(f"{name} is a routine, which compiled code calls; here call {name}.py_func")
 
     def __wrapper_address__(self):
-        """Refuse to be an argument that has the type of a function: numba asks for an address."""
+        """Refuse to be passed as a function: numba then asks for an address, which is missing."""
         name = self.__name__
         raise TypeError(
             f"{name} is a routine, which has no address: where an argument has the type of a "
@@ -74,8 +76,8 @@ def routine(function=None, **options):
 class Instruction:
     """A function that is instructions of LLVM in compiled code (``compiling/instructions.py``).
 
-    ``python`` does the same in Python; its name says which instructions. ``detail`` is what they
-    depend on: a dtype, a record.
+    ``python`` does the same in Python, and its name says which instructions they are. ``detail`` is
+    what the instructions depend on besides, such as a dtype or a record.
     """
 
     def __init__(self, python, detail=None):
@@ -87,7 +89,7 @@ class Instruction:
         return _compiler().type_of_instruction(self)
 
     def __call__(self, *arguments):
-        """Do the same in Python."""
+        """Do in Python what the instructions do."""
         return self.python(*arguments)
 
 
@@ -97,9 +99,10 @@ def instruction(python, detail=None):
 
 
 class CFunction:
-    """A function of C by its name, which the linker of the process finds.
+    """A function of C, by a name that the linker of the process finds.
 
-    The types are those of :mod:`ctypes`: ``c_int``, or ``c_int64`` for a ``long`` and any pointer.
+    Result and arguments have types of :mod:`ctypes`: ``c_int``, or ``c_int64`` for a ``long`` and
+    for any pointer.
     """
 
     def __init__(self, name, result, *arguments):
@@ -119,5 +122,5 @@ class CFunction:
         return function
 
     def __call__(self, *arguments):
-        """Call it from Python; a function of CPython does nothing then."""
+        """Call the function from Python; here a function of CPython does nothing, and returns 0."""
         return self._function(*arguments)

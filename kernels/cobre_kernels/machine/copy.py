@@ -1,10 +1,9 @@
 """Copies between private and shared memory.
 
-Larger copies are our own loop of vector loads and stores. glibc's ``memmove`` turns to ``rep
-movsb`` from about two KiB. On recent AMD cores that collapses when the two addresses are a few
-bytes apart modulo the page size (glibc bug 30994), as those of a page-aligned slot and a NumPy
-array are.
-``bench/cases/test_collectives.py`` shows up to a factor of five.
+Larger copies are our own loop of vector loads and stores, because glibc's ``memmove`` uses ``rep
+movsb`` from about two KiB on. On recent AMD cores ``rep movsb`` is very slow if the two addresses
+are a few bytes apart modulo the page size (glibc bug 30994), and the addresses of a page-aligned
+slot and a NumPy array are. ``bench/cases/test_collectives.py`` shows up to a factor of five.
 """
 
 from cobre_kernels.machine.atomics import (
@@ -18,8 +17,8 @@ from cobre_kernels.machine.atomics import (
 )
 from cobre_kernels.machine.compiled import routine
 
-SHORT_BYTES = 1024  # memmove is best below
-FAR_BYTES = 98304  # below, data of another core are in its first-level cache, or nearly
+SHORT_BYTES = 1024  # for less, memmove is best
+FAR_BYTES = 98304  # less data of another core are in that core's first-level cache, or nearly
 STREAM_BYTES = 16 * 2**20  # a rank's share of a last-level cache; see docs/design/copies.md
 
 
@@ -31,7 +30,7 @@ def move(destination, source, count):
 
 @routine
 def is_large(size_bytes):
-    """Tell whether a copy of so many bytes streams, because it would only flush the caches."""
+    """Tell whether a copy of so many bytes goes past the caches, which it would only flush."""
     return size_bytes >= STREAM_BYTES
 
 
@@ -43,7 +42,7 @@ def store_fence():
 
 @routine
 def copy_out(destination, source, count, streams):
-    """Copy; after a copy that streams past the caches the caller calls :func:`store_fence`."""
+    """Copy, past the caches if ``streams``; the caller then calls :func:`store_fence`."""
     if count < SHORT_BYTES:
         copy_bytes(destination, source, count)
         return
@@ -60,10 +59,10 @@ def copy_out(destination, source, count, streams):
 
 @routine
 def copy_far(destination, source, count, streams):
-    """Copy from another core's cache, where this is faster than :func:`copy_out`.
+    """Copy from another core's cache; for many bytes this is faster than :func:`copy_out`.
 
-    A prefetcher follows the reads of a core within one page. So the core reads lines of six distant
-    places in turn.
+    A prefetcher follows the reads of a core within one page only. So the core reads lines of six
+    distant places in turn.
     """
     if streams or count < FAR_BYTES:
         copy_out(destination, source, count, streams)
@@ -75,9 +74,10 @@ def copy_far(destination, source, count, streams):
 
 @routine
 def copy_two(a, from_a, b, from_b, count):
-    """Copy ``count`` bytes from either source: thirds of both, in turn.
+    """Copy ``count`` bytes to ``a`` and ``count`` bytes to ``b``: thirds of both, in turn.
 
-    While a core waits for lines of another core's cache, it copies lines of its own.
+    If one source is in another core's cache, this core copies lines of the other source while it
+    waits for lines of that one.
     """
     blocks = count // COPY_BLOCK_BYTES // 3
     third = blocks * COPY_BLOCK_BYTES

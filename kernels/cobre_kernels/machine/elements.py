@@ -1,7 +1,6 @@
 """Elements of a NumPy type at an address, for loops that LLVM is to vectorise; bits of a float64.
 
-An array made by ``carray`` does the same, and costs a compilation of several functions for each
-type.
+numba's ``carray`` gives the same access, but then numba compiles several functions for each type.
 """
 
 import ctypes
@@ -44,5 +43,5 @@ def float_of(bits):
 
 @instruction
 def square_root(number):
-    """Return the square root of a float64, which IEEE 754 rounds."""
+    """Return the square root of a float64, rounded as IEEE 754 says."""
     return math.sqrt(number)

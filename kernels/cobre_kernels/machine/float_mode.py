@@ -1,11 +1,12 @@
 """The floating-point mode of a thread: how it rounds, and which tiny numbers it takes for zero.
 
-A mode is a word. 0 is the mode in which every thread begins: to nearest, with subnormal numbers. A
-library that gcc has linked with ``-ffast-math`` leaves another mode in the thread that loads it,
-and so may a solver or a library of intervals. The bits of a mode are those of MXCSR on x86-64, and
-of FPCR on aarch64; flags of exceptions, and which of them trap, are no part of it.
+A mode is a word. Mode 0 is the mode in which every thread begins: it rounds to nearest, and keeps
+subnormal numbers. A library that gcc has linked with ``-ffast-math`` sets another mode in the
+thread that loads the library, and a solver or a library of intervals may do the same. The bits of a
+mode are bits of MXCSR on x86-64, and of FPCR on aarch64. The flags of floating-point exceptions,
+and the bits that say which exceptions trap, are no part of a mode.
 
-Without compiled code there is one mode.
+If nothing is compiled, mode 0 is the only mode.
 """
 
 from cobre_kernels.machine.compiled import instruction, routine
@@ -29,14 +30,14 @@ def float_mode():
 def set_float_mode(mode):
     """Set the mode of this thread.
 
-    LLVM moves arithmetic past this instruction. So the arithmetic is in a kernel, which is called
-    by address, or begins with a number of :func:`in_float_mode`.
+    LLVM moves arithmetic past this instruction. So arithmetic that depends on the mode is in a
+    kernel, which is called by address, or begins with the result of :func:`in_float_mode`.
     """
 
 
 @instruction
 def in_float_mode(number, mode):
-    """Set the mode, and return the float64: arithmetic on what is returned comes after."""
+    """Set the mode, and return the number; LLVM moves no arithmetic on the result before that."""
     return number
 
 

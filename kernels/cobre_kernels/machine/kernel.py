@@ -1,9 +1,10 @@
 """A kernel: a function of a record and a call, compiled once, called by address.
 
-The address of a kernel travels in the communicator's record. A user's function that calls it stays
-small to compile, to cache and to link; an indirect call costs about a nanosecond. To its callers a
-kernel is a function of C: it takes the address of the record and the words of the call, and returns
-a word. So its machine code depends neither on Python nor on numba (``build.py``).
+The address of a kernel is in the communicator's record. So a user's function that calls the kernel
+does not contain it, and remains small to compile, to cache and to link; the indirect call costs
+about a nanosecond. To its callers a kernel is a function of C, which takes the address of the
+record and the words of the call, and returns a word. So the machine code of a kernel depends
+neither on Python nor on numba (``build.py``).
 """
 
 import functools
@@ -13,7 +14,7 @@ from cobre_kernels.machine.compiled import NOTHING_IS_COMPILED, instruction
 
 KERNELS = {}  # by symbol
 
-_interpreted = {}  # where nothing is compiled: kernels by the numbers that serve as addresses
+_interpreted = {}  # if nothing is compiled: kernels by the numbers that serve as their addresses
 
 
 class Kernel:
@@ -35,9 +36,9 @@ class Kernel:
     symbol : str
         The name of its machine code.
     address : int
-        Of the machine code, for :func:`run`.
+        The address of the machine code, for :func:`run`.
     call : callable
-        The same function from Python; it takes the record's address and the words of the call.
+        The kernel as Python calls it, with the record's address and the words of the call.
     """
 
     def __init__(self, function, record, call):
@@ -48,7 +49,7 @@ class Kernel:
 
     @functools.cached_property
     def address(self):
-        """Address of the machine code, for the communicator's record."""
+        """The address of the machine code, which is put into the communicator's record."""
         if NOTHING_IS_COMPILED:
             _interpreted[id(self)] = self
             return id(self)
@@ -56,7 +57,7 @@ class Kernel:
 
     @functools.cached_property
     def call(self):
-        """The function for Python, which takes the record's address and the words of the call."""
+        """The kernel as Python calls it, with the record's address and the words of the call."""
         if not NOTHING_IS_COMPILED:
             return code.function_of(self)
         if self.call_type is None:
@@ -67,7 +68,7 @@ class Kernel:
 
 
 def kernel(record, call=None):
-    """Turn a function of a record, and of a call, into a :class:`Kernel`."""
+    """Turn a function of a record, and maybe of a call, into a :class:`Kernel`."""
     return lambda function: Kernel(function, record, call)
 
 

@@ -1,9 +1,9 @@
 """C functions by name: clock, scheduler, futex, record locks, sockets, and those of CPython.
 
-All external functions of the kernels are here, but for those of MPI (``mpi/calls.py``). The linker
-of the process that runs the code resolves their names, so nothing here puts an address into machine
-code. ``syscall`` and ``fcntl`` are declared variadic, because some ABIs (macOS on arm64) pass
-variadic arguments differently.
+All external functions of the kernels are here, except for the functions of MPI (``mpi/calls.py``).
+The linker of the process that runs the code resolves their names, so machine code contains no
+address of them. ``syscall`` and ``fcntl`` are declared variadic, because some ABIs (macOS on arm64)
+pass variadic arguments differently.
 
 Sources: futex(2), fcntl(2), clock_gettime(2), nanosleep(2), sched_yield(2), recv(2), sendmsg(2),
 poll(2), errno(3), and XNU's headers for the numbers of macOS; CPython's C API,
@@ -46,7 +46,7 @@ SCRATCH_WORDS = 4  # room for a timespec or a struct flock, in private memory of
 
 CAN_READ_PROCESSES = IS_LINUX  # if the system permits it
 
-# Sockets. MSG_NOSIGNAL is the option SO_NOSIGPIPE on macOS.
+# Sockets. On macOS the option SO_NOSIGPIPE of a socket does what MSG_NOSIGNAL does on Linux.
 MSG_NOSIGNAL = 0x4000 if IS_LINUX else 0
 EINTR = 4
 EBADF = 9
@@ -87,9 +87,9 @@ integer_of = CFunction("PyLong_AsLongLong", _LONG, _LONG)
 new_integer = CFunction("PyLong_FromLongLong", _LONG, _LONG)
 new_tuple = CFunction("PyTuple_New", _LONG, _LONG)
 tuple_size = CFunction("PyTuple_Size", _LONG, _LONG)
-tuple_item = CFunction("PyTuple_GetItem", _LONG, _LONG, _LONG)  # borrowed
-set_item = CFunction("PyTuple_SetItem", _INT, _LONG, _LONG, _LONG)  # takes the count over
-thread_dictionary = CFunction("PyThreadState_GetDict", _LONG)  # borrowed
+tuple_item = CFunction("PyTuple_GetItem", _LONG, _LONG, _LONG)  # a borrowed reference
+set_item = CFunction("PyTuple_SetItem", _INT, _LONG, _LONG, _LONG)  # takes the reference over
+thread_dictionary = CFunction("PyThreadState_GetDict", _LONG)  # a borrowed reference
 set_named_item = CFunction("PyDict_SetItemString", _INT, _LONG, _LONG, _LONG)
 call_object = CFunction("PyObject_CallObject", _LONG, _LONG, _LONG)
 
@@ -107,20 +107,20 @@ def monotonic_ns():
 
 @instruction
 def realtime_ns():
-    """Nanoseconds since 1970, as ``time.time_ns``; machines agree roughly."""
+    """Nanoseconds since 1970, as ``time.time_ns``; clocks of machines agree only roughly."""
     return time.time_ns()
 
 
 @instruction
 def futex(address, operation, value, timespec):
-    """The system call."""
+    """The system call futex(2)."""
     number, *rest = (ctypes.c_int64(a) for a in (SYS_FUTEX, address, operation, value, timespec))
     return ctypes.CDLL(None).syscall(number, *rest)
 
 
 @instruction
 def fcntl(fd, command, pointer):
-    """The function of C, with a pointer as its third argument."""
+    """The function fcntl of C, with a pointer as its third argument."""
     return ctypes.CDLL(None).fcntl(int(fd), int(command), ctypes.c_int64(pointer))
 
 
@@ -129,7 +129,7 @@ def _errno():
     return np.int64(_load_int(_errno_location(), 0))
 
 
-if NOTHING_IS_COMPILED:  # the interpreter's own calls would overwrite the real one
+if NOTHING_IS_COMPILED:  # calls of the interpreter overwrite C's errno, so ctypes keeps a copy
     _errno = ctypes.get_errno
 
 
@@ -156,8 +156,9 @@ def sleep_ns(duration_ns, scratch):
 def futex_wait(address, expected, timeout_ns, scratch):
     """Sleep while the low 32 bits of the word at ``address`` are those of ``expected``.
 
-    Ends at a wake-up, a signal, the timeout, or at once when the value differs; the caller looks
-    again in any case. The low half is at ``address`` itself: both supported CPUs are little-endian.
+    The sleep ends at a wake-up, a signal or the timeout, or at once if the value differs; in any
+    case the caller looks at the word again. The low 32 bits are at ``address`` itself, because both
+    supported kinds of CPUs are little-endian.
     """
     _write_timespec(scratch, timeout_ns)
     futex(address, FUTEX_WAIT, expected & 0xFFFFFFFF, scratch)
@@ -171,7 +172,7 @@ def futex_wake_all(address):
 
 @routine
 def _result_or_errno(result):
-    """Turn the -1 of a C function into minus its errno."""
+    """Return the result of a C function; if it is -1, return minus errno."""
     if result >= 0:
         return result
     return -_errno()
@@ -185,7 +186,7 @@ def receive(fd, address, count):
 
 @routine
 def receive_message(fd, message):
-    """Receive to the addresses of a ``struct msghdr``; return as :func:`receive`."""
+    """Receive to the addresses of a ``struct msghdr``; the result is as of :func:`receive`."""
     return _result_or_errno(_recvmsg(fd, message, 0))
 
 
@@ -209,7 +210,7 @@ def poll(entries, count, timeout_ms):
 
 @routine
 def read_process(pid, here, there, count):
-    """Copy memory of another process: so many ``struct iovec`` from there to here.
+    """Copy memory of another process, described by ``count`` iovecs ``there``, to those ``here``.
 
     Returns how many bytes were copied, or -1; see process_vm_readv(2).
     """
@@ -218,7 +219,7 @@ def read_process(pid, here, there, count):
 
 @routine
 def can_raise():
-    """Tell whether Python knows this thread; in others, as in a prange, numba drops errors."""
+    """Tell whether Python knows this thread; in other threads (a prange) numba drops errors."""
     return NOTHING_IS_COMPILED or _thread_state() != 0
 
 
@@ -226,9 +227,9 @@ def can_raise():
 def gil_held():
     """Tell whether this thread holds the GIL.
 
-    ``PyGILState_Check`` says so of every thread once a process has had a second interpreter. Until
-    Python 3.11 the current state is that of the thread that holds the GIL, later that of this
-    thread, or 0.
+    ``PyGILState_Check`` does not serve: in a process that has had a second interpreter it says yes
+    for every thread. The current state is, up to Python 3.11, the state of the thread that holds
+    the GIL; in later versions it is the state of this thread if this thread holds the GIL, or 0.
     """
     thread = _thread_state()
     return thread != 0 and thread == _current_state()
@@ -251,8 +252,9 @@ def regain_gil(thread):
 def lock_is_held(fd, byte, scratch):
     """Tell whether another process holds the record lock on one byte of a file.
 
-    The operating system drops the lock when its holder dies, also across PID namespaces, and while
-    the holder is still a zombie, which ``kill(pid, 0)`` sees as alive. Errors count as held.
+    The operating system drops the lock when the holder dies, also if the holder is in another PID
+    namespace, and also if the holder is still a zombie, which ``kill(pid, 0)`` takes for alive. If
+    fcntl fails, the lock counts as held.
     """
     for word in range(SCRATCH_WORDS):
         poke(scratch + word * WORD_BYTES, 0)

@@ -1,10 +1,10 @@
 """The file of machine code for this machine: the one in the package, or one that is made here.
 
-The files of a wheel are in ``cobre_kernels/code``. A file serves if it was made from these very
-sources, for this system, and for a level that this processor has. Where none serves (a checkout,
-changed sources, another system), the build makes one in the user's folder, once. Launchers see to
-that before their ranks start. Ranks that nothing of ours has started find the file, or make it. A
-lock lets one of them make it, and ends with the process that holds the lock.
+The files of a wheel are in ``cobre_kernels/code``. A file fits if it was made from these very
+sources, for this system, and for a level that this processor has. If none fits (a checkout, changed
+sources, another system), the build makes a file in the user's folder, once. Our launchers have the
+file made before they start ranks. Ranks that another launcher has started find the file, or make
+it. A lock lets only one process make it; the system drops the lock when that process ends.
 """
 
 import contextlib
@@ -25,11 +25,11 @@ from cobre_kernels.machine.version import digest_of, is_replaced, source_hash
 SHIPPED = pathlib.Path(__file__).parents[1] / "code"
 CHOSEN = "COBRE_COMM_KERNELS"  # a folder to look in first, for tests and benchmarks of a level
 MESSAGE = "cobre-comm: compiling kernels (once per machine and version)..."
-VERSIONS_KEPT = 8  # several clones of one user
+VERSIONS_KEPT = 8  # a user may have several clones of the sources
 
 
 def fitting(folder, refused=frozenset()):
-    """Return the best file of a folder that serves here, or None; no file that is refused."""
+    """Return the best file of a folder that fits, except for refused ones, or None."""
     for level in levels():
         for kind in (LIBRARY, OBJECTS):
             path = folder / file_name(level, kind)
@@ -40,22 +40,22 @@ def fitting(folder, refused=frozenset()):
 
 
 def _is_right(content, level):
-    """Tell whether a file was made of these sources for this level, and is as it was made."""
+    """Tell whether a file was made of these sources for this level, and has not changed since."""
     code, _, last = content.rpartition(b"\n")
     table = json.loads(last)
     found = table["sources"], table["system"], table["level"], table["code"]
-    # A full disk, a copy that has ended early, or a bad disk leaves other code.
+    # The code may have changed by a full disk, by a copy that has ended early, or by a bad disk.
     wanted = source_hash(), system(), level, digest_of(code)
     return found == wanted
 
 
 def file_of_this_machine(refused=frozenset()):
-    """Return the file, which is made if need be; none of those that this process refuses.
+    """Return the file, which is made if need be; never a file that this process has refused.
 
     Raises
     ------
     ImportError
-        If it cannot be made; the error says what to do.
+        If the file cannot be made; the error says what to do.
     """
     return _chosen(refused) or fitting(SHIPPED, refused) or _own(refused)
 
@@ -67,7 +67,7 @@ def _chosen(refused):
 
 
 def prepare():
-    """Have the file made, if need be, before ranks start; raise as its maker does."""
+    """Have the file made, if need be, before ranks start; raise as file_of_this_machine does."""
     if not NOTHING_IS_COMPILED:
         file_of_this_machine()
 
@@ -99,7 +99,7 @@ def _made_in(folder, refused=frozenset()):
             "wheel of cobre_comm for this system"
         )
     with contextlib.ExitStack() as stack:
-        with contextlib.suppress(OSError):  # where it cannot be locked, each process makes its own
+        with contextlib.suppress(OSError):  # without a lock each process makes the file
             lock = stack.enter_context((folder / "lock").open("w"))
             fcntl.flock(lock, fcntl.LOCK_EX)
         found = fitting(folder, refused)  # another process has made it meanwhile
@@ -131,7 +131,7 @@ def builder():
 
 
 def _tell(line):
-    with contextlib.suppress(Exception):  # nobody can read it
+    with contextlib.suppress(Exception):  # stderr may be closed or None: then nobody reads it
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
 

@@ -1,7 +1,7 @@
-"""The user's folder for machine code that is made here. No other user may write to it.
+"""The user's folder for machine code that is made on this machine.
 
-Whoever writes there could have this program run his code. So a folder is used only if it is this
-user's, and no other user may write to it, or replace it.
+Anybody who can write to the folder could have this program run other code. So a folder is used only
+if it belongs to this user, and if no other user can write to the folder or replace it.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ if os.name == "posix":
 
 
 def cache_folder(environ):
-    """Return this user's cache folder of the package; ``OSError`` for a user without a home."""
+    """Return the package's folder in this user's cache; a user without a home gets ``OSError``."""
     cache = environ.get("XDG_CACHE_HOME")
     try:
         own = pathlib.Path(cache) if cache else pathlib.Path("~/.cache").expanduser()
@@ -27,9 +27,9 @@ def cache_folder(environ):
 
 
 def own_folder(environ, name):
-    """Return a folder of that name that this user alone may write to, made if need be.
+    """Return a folder of that name to which only this user can write; make it if need be.
 
-    It is in the user's cache, or else among temporary files.
+    The folder is in the user's cache, or else among temporary files.
     """
     for place in _places(environ):
         folder = place / name
@@ -38,9 +38,9 @@ def own_folder(environ, name):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not (danger(place) or danger(folder)) and os.access(folder, os.W_OK):
                 return folder
-    import tempfile  # only where it is needed: ranks start faster
+    import tempfile  # here, because ranks that do not need it start faster
 
-    alone = pathlib.Path(tempfile.mkdtemp(prefix="cobre_comm-")) / name  # of this process
+    alone = pathlib.Path(tempfile.mkdtemp(prefix="cobre_comm-")) / name  # for this process alone
     alone.mkdir(mode=0o700)
     return alone
 
@@ -54,9 +54,9 @@ def _places(environ):
 
 
 def danger(folder):
-    """Return why another user may put files into a folder, or put another one in its place, or "".
+    """Return why another user can put files into a folder, or replace the folder; "" if none can.
 
-    Of a folder that does not exist yet, the folders above it are looked at.
+    If the folder does not exist yet, only the folders above it are checked.
     """
     owners = os.geteuid(), 0
     status = _status(folder)
@@ -73,7 +73,7 @@ def danger(folder):
         if status is not None and _others_write(parent, status):
             if not status.st_mode & stat.S_ISVTX:
                 return f"others may write to {parent}"
-            # Where only owners may rename: what another user has made there is still his.
+            # A sticky folder: another user can replace only what belongs to that user.
             if below is not None and below.st_uid not in owners:
                 return f"in {parent}, others own what it lies in"
         below = status
@@ -90,7 +90,8 @@ def _status(path):
 def _others_write(path, status):
     """Tell whether any user but the owner and root may write.
 
-    With an access list the bits of the group are the most that the list allows to anybody.
+    If the folder has an access list, the bits of the group are the most that the list allows to any
+    user or group that it names.
     """
     if status.st_mode & stat.S_IWOTH:
         return True
@@ -100,7 +101,7 @@ def _others_write(path, status):
 
 
 def _has_access_list(path):
-    """Tell whether a list says more than the bits of owner, group and others; acl(5)."""
+    """Tell whether an access list adds to the bits of owner, group and others; acl(5)."""
     if not hasattr(os, "getxattr"):
         return False
     try:
@@ -111,7 +112,7 @@ def _has_access_list(path):
 
 @functools.cache
 def _is_of_one_user(group):
-    """Tell whether a group is root's, or the one that many systems make for each user."""
+    """Tell whether a group is root's, or of this user alone, as many systems have for each user."""
     if group == 0:
         return True
     try:

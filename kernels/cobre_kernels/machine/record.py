@@ -1,8 +1,8 @@
 """Records: memory as named words.
 
 A record is declared once, as a table of fields with their meanings. Kernels read ``comm.size`` and
-write ``comm.count = 7`` through an address (``compiling/record_types.py`` tells numba how); Python
-does the same through a :class:`View`; the site lists all of them, from the same tables.
+write ``comm.count = 7`` through an address (``compiling/record_types.py`` tells numba how). Python
+does the same through a :class:`View`. The site lists all records, from the same tables.
 
 The value of an attribute depends on the kind of its field:
 
@@ -30,12 +30,12 @@ from cobre_kernels.machine.compiled import instruction
 WORD_BYTES = 8
 LINE_BYTES = 128  # two cache lines, because adjacent lines are prefetched as a pair
 
-RECORDS = {}  # by name; a pointer may name a record that is declared later
+RECORDS = {}  # by name: so a pointer can name a record that is declared later
 
 
 @dataclass(frozen=True)
 class Field:
-    """One row of a record's table: kind, meaning, bytes, and the record inside it or at it."""
+    """One row of a record's table: kind, meaning, bytes, and the record inside or pointed to."""
 
     kind: str
     meaning: str
@@ -50,7 +50,7 @@ def word(meaning):
 
 
 def shared(meaning, *, begins_line=False):
-    """Declare a word that other processes or threads touch; may begin a cache line of its own."""
+    """Declare a word that other processes or threads touch, maybe at the start of a cache line."""
     return Field("shared", meaning, begins_line=begins_line)
 
 
@@ -75,7 +75,7 @@ def rows(target, meaning):
 
 
 def own_rows(record, meaning, count=0, *, begins_line=False):
-    """Declare records inside this one; count 0: the last field, as many as the maker wants."""
+    """Declare records inside this one; with count 0 they end it, as many as its maker wants."""
     return Field("own_rows", meaning, count * record.size_bytes, record.name, begins_line)
 
 
@@ -92,11 +92,11 @@ class Record:
     name : str
         Its name, unique.
     about : str
-        Its meaning, and the rank that writes it; one or two sentences.
+        The meaning of the record, and the rank that writes it; one or two sentences.
     line_bytes : int
         The record's length is a multiple of this.
     **fields : Field
-        In the order in which they lie in memory.
+        The fields, in the order in which they lie in memory.
     """
 
     def __init__(self, name, about, /, *, line_bytes=WORD_BYTES, **fields):
@@ -140,7 +140,7 @@ def poke_now(address, value):
 
 
 class View:
-    """A record as Python sees it; the kernels see it so too where nothing is compiled."""
+    """A record as Python sees it; if nothing is compiled, kernels use views too."""
 
     __slots__ = ("_record", "address")
 

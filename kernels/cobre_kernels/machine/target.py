@@ -1,4 +1,4 @@
-"""For which processors machine code is made, and which of them this one is.
+"""The levels of processors for which machine code is made, and those that this processor has.
 
 A level is a set of instructions that many processors have: x86-64 and its levels 2 to 4, as the
 x86-64 psABI names them. Code of a level runs on every processor that has its features.
@@ -9,14 +9,15 @@ import pathlib
 import platform
 import sys
 
-# From the best one on, with the flags, as Linux names them, that a processor must have.
+# By instruction set: the levels, the best first, with the flags that a processor of the level must
+# have, as Linux names them.
 _V3 = ("avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe")
 _V4 = ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
 LEVELS = {
     "x86_64": {"x86-64-v4": _V3 + _V4, "x86-64-v3": _V3, "x86-64": ()},
     "aarch64": {"generic": ()},
 }
-LIBRARY, OBJECTS = ".so", ".kernels"  # files of machine code, by how they are loaded
+LIBRARY, OBJECTS = ".so", ".kernels"  # suffixes of files: a shared library, object files
 OTHER_NAMES = {"AMD64": "x86_64", "arm64": "aarch64"}
 
 
@@ -26,15 +27,16 @@ def machine():
 
 
 def system():
-    """Return instruction set and operating system: machine code for any other is never run."""
+    """Return instruction set and operating system; machine code for another system is not run."""
     return f"{machine()}-{sys.platform}"
 
 
 def levels():
     """Return the levels that this processor has, the best one first.
 
-    Emulators and Valgrind tell a process less than what Linux knows. So a library of a level asks
-    the processor itself, and a process that loads object files has LLVM, which asks too.
+    Under an emulator or Valgrind a process has fewer features than Linux knows of. So a shared
+    library asks the processor itself, when it is loaded. A process that loads object files has
+    loaded LLVM, which asks the processor too; then this function uses LLVM's answer.
     """
     flags = _flags_of_llvm() if "llvmlite.binding" in sys.modules else _flags()
     known = LEVELS.get(machine(), {"generic": ()})
@@ -53,7 +55,7 @@ def _flags():
 
 @functools.cache
 def _flags_of_llvm():
-    """Return the flags that the processor tells this process; LLVM takes long to load."""
+    """Return the flags that the processor tells this process, by LLVM, which takes long to load."""
     from llvmlite import binding
 
     names = {"bmi": "bmi1", "lzcnt": "abm"}
@@ -61,7 +63,7 @@ def _flags_of_llvm():
 
 
 def level_of(path):
-    """Return the level in the name of a file."""
+    """Return the level in the name of a file of machine code."""
     return path.name.removesuffix(f".{system()}{path.suffix}")
 
 

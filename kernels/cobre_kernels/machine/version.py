@@ -1,9 +1,9 @@
 """The version of the machine code: a hash of our sources.
 
-Records, statuses and calls are in the machine code of the kernels, in what Python reads and writes,
-and in users' compiled functions. So the file of machine code has the hash, and code of other
-sources is never run. The types of users' functions carry it too, because numba's cache knows only
-the source file of the function that it stores.
+The machine code of the kernels, our code in Python and users' compiled functions all depend on our
+records, statuses and calls. So the file of machine code has the hash, and code of other sources is
+never run. Our types in users' compiled functions carry the hash too, because numba's cache notices
+only changes of the source file of the function that it stores.
 """
 
 import os
@@ -16,10 +16,10 @@ except ImportError:  # a Python that is built in another way
 
 
 def sources_of(folder, parts=None):
-    """Return the source files of a package; with ``parts``, of its top and these folders of it.
+    """Return the source files of a package; with ``parts``, only of its top and these folders.
 
-    Editors, archives and file systems leave other files beside them, whose names no module can
-    have. Where there are no sources, the compiled modules in their places stand for them.
+    Files with a name that no module can have are left out: editors, archives and file systems leave
+    such files beside sources. If there are no sources, compiled modules (.pyc) count as sources.
     """
     found = {".py": [], ".pyc": []}
     for place, folders, names in os.walk(folder):
@@ -43,16 +43,16 @@ def digest_of(code):
 
 
 def hash_of(sources):
-    """Return the hexadecimal hash of source files; without any (a zip), a new one in each call."""
+    """Return the hexadecimal hash of source files; without files (a zip), a new hash each time."""
     digest = blake2b(b"" if sources else os.urandom(16))
     for path in sorted(sources):
-        # From the package on: a wheel has been built in another folder than it is installed in.
+        # The path from the package on: a wheel is built in another folder than it is installed in.
         name = path.as_posix().rpartition("/cobre_")[2]
         digest.update(b"\0".join([name.encode(), path.read_bytes()]))
     return digest.hexdigest()[:16]
 
 
-_AT_IMPORT = hash_of(kernel_sources())  # of what the modules of this process were made of
+_AT_IMPORT = hash_of(kernel_sources())  # the sources that this process has imported
 
 
 def source_hash():
@@ -61,6 +61,6 @@ def source_hash():
 
 
 def is_replaced():
-    """Tell whether this package was replaced since: another version is there, or none."""
+    """Tell whether another version of this package is there now than this process has imported."""
     sources = kernel_sources()
     return bool(sources) and hash_of(sources) != _AT_IMPORT

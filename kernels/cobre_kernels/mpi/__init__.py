@@ -1,5 +1,5 @@
 """MPI as a transport between the leaders of nodes; ``nodes/verbs.py`` has its duties.
 
 Headers and data move by MPI's nonblocking collectives (``verbs.py``), which a leader polls
-(``waiting.py``). Control messages are MPI's messages (``control.py``).
+(``waiting.py``). Control messages are point-to-point messages of MPI (``control.py``).
 """

@@ -1,9 +1,9 @@
-"""Calls MPI's functions by their addresses, and lays out their counts; no other file does.
+"""Calls of MPI's functions by their addresses, and arrays for their counts; no other file has any.
 
 A handle (communicator, datatype, request) is an ``int`` in some implementations (MPICH and its
-ABI) and a pointer in others (Open MPI). Each function is called with one width or the other; the
-Mpi record says which one holds, and where the functions are. So the same machine code serves all
-implementations.
+ABI) and a pointer in others (Open MPI). Each function can be called with handles of either width.
+The Mpi record says which width this MPI has, and where its functions are. So the same machine code
+serves all implementations.
 
 Arguments are integers: addresses, handles, counts. A function that begins a collective returns a
 status; other functions return MPI's error code, 0 for success.
@@ -36,8 +36,9 @@ SIGNATURES = {
 }
 WIDTHS = (4, 8)
 
-# MPI takes lengths and displacements in bytes: two arrays for sending and two for receiving, in
-# memory of our own with a word for each node. A call in place takes only the first two.
+# Arrays of lengths and displacements in bytes, as MPI takes them: two for sending, two for
+# receiving. They lie in our own memory, which has a word for each node in each array. A call in
+# place takes only the first two.
 SEND_BYTES, SEND_AT, RECV_BYTES, RECV_AT = range(4)
 LARGEST_INT = 2**31 - 1
 
@@ -104,7 +105,7 @@ def _as_counts(comm, number, words):
 
 @routine
 def status_of_mpi(comm, code):
-    """Return the status of a call of MPI; keep its code if that is not success."""
+    """Return the status of a call of MPI by its error code; keep a code other than success."""
     if code == 0:
         return OK
     comm.mpi_error = code
@@ -123,8 +124,8 @@ def begin_allgather(comm, send, recv, count):
 def begin_allgatherv(comm, recv, needs_large):
     """Begin to gather in place, on every leader, the block of ``recv`` that each leader has.
 
-    Blocks that reach beyond a C int need 64-bit counts. With a library that has none, a collective
-    does not gather so far (``reach_bytes``).
+    Blocks that end beyond the largest C int need 64-bit counts. If the library has no function with
+    64-bit counts, no collective gathers blocks so far from the start of ``recv`` (``reach_bytes``).
     """
     mpi, nodes, byte, leaders = comm.mpi, comm.nodes, comm.mpi.byte, comm.mpi.leaders
     own, request = mpi.in_place, mpi.request

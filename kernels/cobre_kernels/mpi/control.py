@@ -1,7 +1,8 @@
 """Control messages by MPI; ``nodes/messages.py`` has their meanings.
 
 MPI may still read a message after this rank has begun to send it, so each message has its own place
-in the outbox. The words of a query or an answer never change; the other messages are sent once.
+in the outbox. A query or an answer may be sent again from its place, because its words never
+change; each other message is sent once.
 """
 
 from cobre_kernels.collective.comm import COMM
@@ -25,7 +26,7 @@ LAST_SENDS_NS = 100_000_000  # how long this rank waits for its last sends
 
 @kernel(COMM, Message)
 def post_kernel(comm, call):
-    """Begin to send a message; if it is the last one, wait a little until it is sent."""
+    """Begin to send a message; if it is this rank's last one, wait a little until it is sent."""
     mpi, nodes, words_bytes = comm.mpi, comm.nodes, WORD_BYTES * call.count
     message = _place_for(comm, call.kind)
     poke(message + KIND_AT, call.kind)
@@ -45,14 +46,17 @@ def post_kernel(comm, call):
 
 @routine
 def _place_for(comm, kind):
-    """Return the address in the outbox for a message; exceptions lie behind the other kinds."""
+    """Return the place of a message in the outbox; places of exceptions follow the other kinds."""
     place = GOODBYE + 1 + comm.nodes.raised_told if kind == RAISED else kind
     return comm.mpi.outbox + place * comm.mpi.message_bytes
 
 
 @routine
 def _await_sends(comm, call):
-    """Wait a little for the sends; MPI may read later too, because the outbox stays in memory."""
+    """Wait a little until the sends are complete.
+
+    MPI may also read the message later, because the outbox stays in memory.
+    """
     mpi = comm.mpi
     until = libc.monotonic_ns() + LAST_SENDS_NS
     for node in range(comm.nodes.nodes):
@@ -65,7 +69,10 @@ def _await_sends(comm, call):
 
 @kernel(COMM)
 def read_kernel(comm):
-    """Receive all messages that have arrived. All leaders count as awaited: MPI does not tell."""
+    """Receive all messages that have arrived.
+
+    All other leaders count as awaited, because MPI does not tell for which of them it waits.
+    """
     mpi, nodes, message = comm.mpi, comm.nodes, comm.mpi.inbox
     for node in range(nodes.nodes):
         nodes.leaders[node].is_awaited = 1 if node != nodes.own_node else 0

@@ -1,8 +1,9 @@
 """The verbs over MPI.
 
-Each begins a nonblocking collective of MPI among the leaders, and then waits until it is complete.
-Large blocks are gathered around a ring, because the collective of Open MPI lets every leader send
-to every other at once, which takes up to 1.4 times as long (``docs/design/nodes.md``).
+Each verb begins a nonblocking collective of MPI among the leaders, and then waits until that is
+complete. Only large blocks are gathered around a ring of leaders, by sends and receives: in Open
+MPI's own collective every leader sends to every other leader at once, which takes up to 1.4 times
+as long (``docs/design/nodes.md``).
 """
 
 from cobre_kernels.collective.comm import COMM
@@ -17,12 +18,12 @@ from cobre_kernels.nodes.verbs import Cast, Exchange, Gather, Scatter
 from cobre_kernels.nodes.waiting import begin_verb, end_verb
 
 RING_BYTES = 64 * 1024  # shorter blocks take longer around a ring
-RING_NODES = 3  # two leaders send each other one message in either way
+RING_NODES = 3  # with two leaders, each sends one message, around a ring or not
 
 
 @kernel(COMM, Exchange)
 def exchange_kernel(comm, call):
-    """Send this leader's header to every leader, with a small payload in it; receive theirs."""
+    """Send this leader's header, with any small payload in it, to every leader; receive theirs."""
     nodes = comm.nodes
     outcome = begin_verb(comm)
     if outcome == OK:
@@ -39,7 +40,7 @@ def exchange_kernel(comm, call):
 
 @routine
 def _gather_around(comm, buffer):
-    """Pass blocks on around the ring of leaders: first this leader's own, then all that arrive."""
+    """Move blocks around the ring: send this leader's block, then each block that has arrived."""
     nodes, mpi, outcome = comm.nodes, comm.mpi, OK
     own, count = nodes.own_node, nodes.nodes
     for step in range(count - 1):

@@ -1,12 +1,13 @@
-"""How a leader waits for MPI: it polls its requests.
+"""How a leader waits for MPI: the leader polls its requests.
 
-While data moves a leader yields in place of naps, because MPI moves the data as it is polled.
+While data move, a leader yields the core and does not nap, because MPI moves data only when it is
+polled.
 
-A wait that ends early leaves its request behind, and MPI completes that at any time later. So a
-wait may end early only if its request touches nothing but memory that lives as long as the process:
-an exchange, and data in staging buffers. A wait for data in the buffers of callers may not end
-early, because MPI may write to those buffers until the request is complete. Nor may the wait for
-the commit before it.
+A wait that ends early leaves its request behind, and MPI may complete the request at any time
+later. So a wait may end early only if its request touches nothing but memory that lives as long as
+the process: the headers of an exchange, and data in staging buffers. A wait for data in the buffers
+of callers may not end early, because MPI may write to those buffers until the request is complete.
+The wait for the commits before such data may not end early either.
 """
 
 from cobre_kernels.collective.comm import COMM

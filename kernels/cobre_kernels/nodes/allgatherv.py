@@ -1,7 +1,7 @@
-"""Allgatherv: blocks into the staging buffer, to all leaders, out of every buffer.
+"""Allgatherv: ranks copy blocks to the staging buffer, leaders move them, ranks copy them out.
 
-Where all blocks are in outputs that are regions, leaders move them from region to region instead
-(``outputs.py``). That takes outputs in which the blocks of each node are one piece.
+If all blocks are in place in outputs that are regions, leaders move the blocks from region to
+region instead (``outputs.py``), provided that the blocks of each node are one piece of the output.
 
 In the staging buffer the ranks' chunks lie close together in node order. The chunks of a node are
 therefore one piece, and each byte crosses the network once for each node. On a flat communicator
@@ -34,7 +34,7 @@ from cobre_kernels.nodes.round import Chunk, gather, gather_round, in_rounds
 
 @kernel(COMM, Allgatherv)
 def allgatherv_body(comm, call):
-    """Choose one of the two ways, by the tables: they are the same on all ranks."""
+    """Choose one of the two ways, by the tables, which are the same on all ranks."""
     reach = reach_bytes(comm, call)
     if is_flat(comm) and reach <= comm.nodes.reach_bytes:
         return _direct(comm, call)
@@ -47,7 +47,7 @@ def allgatherv_body(comm, call):
 
 @routine
 def _is_in_place(comm, call):
-    """Tell whether this rank's block is in place; on a leader also whether nodes are one piece."""
+    """Tell whether this rank's block is in place, and for leaders whether a node is one piece."""
     if bytes_of(call, comm.rank) > 0 and block_of(call, comm.rank) != call.send:
         return False
     return not leads(comm) or _set_pieces(comm, call)
@@ -83,7 +83,7 @@ def _direct(comm, call):
 
 @routine
 def chunk_bytes(comm, call, begin):
-    """Return the bytes of a rank's chunk: ranks that have bytes from ``begin`` on share a half."""
+    """Return the bytes of a rank's chunk: all ranks with bytes from ``begin`` on share a half."""
     givers = 0
     for rank in range(comm.size):
         givers += 1 if bytes_of(call, rank) > begin else 0
@@ -143,7 +143,7 @@ def _put(comm, call, begin):
 
 @routine
 def _gather(comm, call, chunk):
-    """As a leader, gather a chunk; or the whole result, from output to output."""
+    """As a leader, gather a chunk, or the whole result if it moves from output to output."""
     if chunk.buffer == call.recv:
         _set_pieces(comm, call)
     return gather(comm, call, chunk)
@@ -151,7 +151,7 @@ def _gather(comm, call, chunk):
 
 @routine
 def take_parts(comm, call, chunk):
-    """Copy every rank's part to its block; this rank's own may be there already."""
+    """Copy every rank's part to its block; the part of this rank may be there already."""
     source, streams = chunk.buffer, is_large(comm.nodes.output_bytes)
     for index in range(comm.size):
         rank = comm.nodes.node_order[index]

@@ -1,24 +1,25 @@
-"""Allreduce: the transport moves contributions, our fold reduces them in rank order.
+"""Allreduce: the transport moves contributions, and our own fold reduces them in rank order.
 
 Small contributions go to every node, and every rank folds them all.
 
-Large ones go along a chain of nodes, if the transport has one, if nodes hold several ranks in the
-order of ranks, and if that takes less time than stripes (:func:`chain_pays`). Each node folds its
-ranks into the arriving chunk, so a link carries the payload twice, however many ranks a node has.
-The half of the staging buffer holds the result, and the chunk of each rank here. Two ranks on nodes
-of their own use the chain too, from buffer to buffer: each sends the other its payload.
+Large contributions go along a chain of nodes, if the transport has a chain, if nodes hold several
+ranks in the order of ranks, and if the chain takes less time than stripes (:func:`chain_pays`).
+Each node folds the contributions of its ranks into the arriving chunk, so a link carries the
+payload twice, however many ranks a node has. A half of the staging buffer holds the result, and the
+chunk of each rank of the node. Two ranks on nodes of their own use the chain too, from buffer to
+buffer: each sends its payload to the other.
 
-Else large contributions go by stripes. One round reduces a *chunk*, and each leader folds one
-*stripe* of it, in each lane. Each leader gets its stripe of all contributions, and gives the result
-to all of its lane. So a node receives as many payloads as it has ranks, and once the result,
-instead of every rank's payload. A half of the staging buffer holds, with S bytes in a stripe::
+Else large contributions go by stripes. One round reduces a *chunk*. In each lane, each leader gets
+its *stripe* of the chunk from all ranks, folds it, and gives the result to all leaders of the lane.
+So a node receives as many payloads as it has ranks, and the result once; without stripes it would
+receive the payload of every rank. A half of the staging buffer holds, with S bytes in a stripe::
 
     result          all stripes, the reduced chunk                    nodes * lanes * S
     contributions   for each leader, for each rank here: its stripe   nodes * lanes * ranks here * S
     received        for each lane, each rank in node order: a stripe  lanes * size * S
 
-On a flat communicator, the first two are the caller's own buffers. Along a chain, each
-lane has a share of the chunk.
+On a flat communicator, result and contributions are the caller's own buffers. Along a chain, each
+lane moves a share of the chunk.
 """
 
 from cobre_kernels.collective.calls import Allreduce, contribution_bytes
@@ -46,12 +47,15 @@ from cobre_kernels.nodes.records import (
 from cobre_kernels.nodes.round import Chunk, gather, in_rounds
 from cobre_kernels.nodes.verbs import Chain, Gather, Scatter
 
-GATHER_BYTES = 16384  # of one contribution; above, stripes and the chain cost less
+GATHER_BYTES = 16384  # of one contribution; for more, stripes and the chain cost less
 
 
 @kernel(COMM, Allreduce)
 def allreduce_body(comm, call):
-    """Choose one of the three ways. Leaders fold, so they never move an output as a whole."""
+    """Choose one of the three ways.
+
+    No data to send are noted with the output: leaders fold, so they never move a whole output.
+    """
     nodes, size_bytes = comm.nodes, contribution_bytes(call)
     choose_lanes(comm, size_bytes)
     note_output(comm, OutputMemory(call.recv, size_bytes, NOWHERE, 0), NO_ROOT)
@@ -80,9 +84,9 @@ def gathered_bytes(ranks, size, eager_bytes, half_bytes):
 def chain_pays(nodes, ranks, lanes, half_bytes):
     """Tell whether a large payload takes less time along a chain than by stripes.
 
-    The unit of time is that of a lane's share on a link; to fold the share takes half a unit. Each
-    chunk fills the chain anew, and the chunk before hides half of that time, as it was measured
-    (docs/design/scale.md). More ranks on a node, and more lanes, leave room for shorter chunks.
+    The unit of time is what a lane's share takes on a link; the fold of a share takes half a unit.
+    Each chunk has to fill the chain anew. Measurements say that the chunk before hides half of that
+    time (docs/design/scale.md). More ranks on a node, or more lanes, make shares shorter.
     """
     pieces = max(half_bytes / (ranks + 1) / lanes / LEAST_PIECE_BYTES, 1.0)
     chain = min(nodes - 1, 2) + (nodes - 1) * (2.0 + ranks / 2) / (2.0 * pieces)
@@ -106,7 +110,7 @@ def _fold_whole(comm, call, chunk):
 
 @routine
 def _put_for_chain(comm, call, begin):
-    """Put this rank's chunk behind the result; all nodes have chunks of the same size."""
+    """Put this rank's chunk behind the place of the result; chunks have one size on all nodes."""
     nodes, left = comm.nodes, contribution_bytes(call) - begin
     if is_pair(comm):
         return Chunk(begin, left, call.recv, 0)
@@ -118,7 +122,7 @@ def _put_for_chain(comm, call, begin):
 
 @routine
 def chain_chunk_bytes(ranks, half_bytes):
-    """Return the bytes of a chunk: a half has room for that of each rank here, and the result."""
+    """Return the bytes of a chunk: a half holds a chunk of each rank here, and the result."""
     return half_bytes // (ranks + 1) // STRIPE_LINE_BYTES * STRIPE_LINE_BYTES
 
 
@@ -146,7 +150,8 @@ def _take(comm, call, chunk):
 def _put_stripes(comm, call, begin):
     """Put the stripes of this rank's chunk where leaders send them from, behind the result.
 
-    All chunks but the last have one length; a stripe is whole lines, and so whole elements.
+    All chunks but the last have the same length. A stripe consists of whole lines, and therefore of
+    whole elements.
     """
     nodes, size_bytes = comm.nodes, contribution_bytes(call)
     stripes = nodes.nodes * nodes.lanes_now
@@ -166,9 +171,10 @@ def _put_stripes(comm, call, begin):
 
 @routine
 def _largest_stripe(comm):
-    """Return the bytes of the largest stripe that a half has room for; the same on all nodes.
+    """Return the bytes of the largest stripe for which a half has room; the same on all nodes.
 
-    A flat communicator has room for three times as much, but larger chunks do not stay in caches.
+    On a flat communicator there would be room for stripes three times as large, but larger chunks
+    do not stay in caches.
     """
     nodes = comm.nodes
     parts = nodes.lanes_now * (nodes.nodes * nodes.widest + comm.size + nodes.nodes)
@@ -212,7 +218,7 @@ def _reduce_stripes(comm, call, chunk):
         in_lanes = stripes * comm.node.size + nodes.lane * comm.size
         received = contributed + in_lanes * stripe_bytes
         outcome = _scatter_node(comm, contributed, received, stripe_bytes)
-    if outcome == OK:  # send may be recv: the bytes that are overwritten have been sent
+    if outcome == OK:  # if send is recv: the bytes that are overwritten now have been sent
         outcome = _fold_and_spread(comm, call, chunk, received)
     return outcome
 
@@ -230,7 +236,7 @@ def _scatter(comm, source, target, chunk):
 
 @routine
 def _scatter_node(comm, source, target, stripe):
-    """Give each leader its stripe of all ranks of this node; the last stripes may be padded."""
+    """Give each leader its stripe of the chunks of all ranks here; the last may be padded."""
     nodes, send_bytes = comm.nodes, comm.node.size * stripe
     for k in range(nodes.nodes):
         set_send(nodes, k, send_bytes, _stripe_of(nodes, k) * send_bytes)
@@ -240,7 +246,7 @@ def _scatter_node(comm, source, target, stripe):
 
 @routine
 def _fold_and_spread(comm, call, chunk, received):
-    """Fold this leader's stripe of all contributions; give all of its lane every stripe of it."""
+    """Fold this leader's stripe of all contributions; gather the stripes of all of its lane."""
     nodes, own = comm.nodes, _stripe_of(comm.nodes, comm.nodes.own_node)
     target = chunk.buffer + _begin_of(nodes, chunk, own)
     span = _bytes_of(nodes, chunk, own), _stripe_bytes(nodes, chunk)
@@ -255,8 +261,9 @@ def _fold_and_spread(comm, call, chunk, received):
 def _fold_contributions(comm, call, target, received, span):
     """Fold the contributions of all ranks, which lie in node order, into ``target``.
 
-    ``span`` is the length of a contribution, and how far it lies from the next one. Where other
-    ranks of the node may fold into the same memory, only the result goes there.
+    ``span`` is the length of a contribution, and the distance from one contribution to the next. If
+    other ranks of the node may fold into the same memory, this rank folds in memory of its own, and
+    only the result goes to ``target``.
     """
     length, stride = span
     node_index = comm.nodes.node_index

@@ -1,9 +1,9 @@
 """Find out which rank entered a collective last, among the ranks of several nodes.
 
 The header of each leader tells which rank of its node arrived last, and when. A leader compares
-these times, which are of the clocks of different machines. NTP holds such clocks within a
-millisecond, so if two ranks arrive within a millisecond, the wrong one may be named. How long a
-rank has waited is measured by its own clock alone.
+these times, although each comes from the clock of another machine. NTP keeps such clocks within a
+millisecond of each other. So if two ranks arrive within a millisecond, the wrong one may be named.
+How long a rank has waited is measured by its own clock alone.
 """
 
 from cobre_kernels.machine import libc
@@ -12,9 +12,9 @@ from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.ticks import ticks
 from cobre_kernels.nodes.records import own_staging
 
-RANK_BITS = 12  # of MAX_RANKS; microseconds since 1970 have the other 51, until 2041
+RANK_BITS = 12  # enough for MAX_RANKS; microseconds since 1970 fit the other 51 until 2041
 NS_PER_US = 1000
-LATE_US = 20  # a node that arrives so much later is waited for
+LATE_US = 20  # a node that arrives so much later than this one counts as waited for
 
 
 @routine
@@ -26,7 +26,7 @@ def note_node(comm):
 
 @routine
 def note_last_node(comm):
-    """As a leader that has all headers, note the rank that arrived last, if of another node."""
+    """As a leader that has all headers, note the last rank, if it is of another node."""
     nodes = comm.nodes
     own = nodes.headers[nodes.own_node].came
     came = own
@@ -48,7 +48,7 @@ def show_last(comm):
 
 @routine
 def take_last(comm):
-    """As a follower, note what the leader shows; else the last rank of this node stays noted."""
+    """As a follower, note the last rank if the leader shows one of another node."""
     staging = comm.nodes.of_lane[0].staging
     came = load_relaxed(staging.came)
     if came != 0:

@@ -1,4 +1,4 @@
-"""Barrier: one round without data. Also every agreement without data, and the fence."""
+"""Barrier: one round without data. Every agreement without data is one too; a fence is a step."""
 
 from cobre_kernels.collective.calls import FENCE, Barrier
 from cobre_kernels.collective.comm import COMM
@@ -10,7 +10,7 @@ from cobre_kernels.nodes.round import agree, meet_node
 
 @kernel(COMM, Barrier)
 def barrier_body(comm, call):
-    """Go through one round; a fence is for the ranks of one node, which share the region."""
+    """Go through one round; a fence is a step of one node, because its ranks share the region."""
     if call.signature & 0xFF != FENCE:
         return agree(comm)
     outcome = meet_node(comm)

@@ -1,7 +1,8 @@
-"""Broadcast: the root's chunk into its staging buffer, to all leaders, out of every buffer.
+"""Broadcast: the root copies to the staging buffer, leaders move the chunk, ranks copy it out.
 
-On a flat communicator the transport moves the chunk straight from buffer to buffer. So do leaders
-where the buffers of each node are one memory, a region (``outputs.py``).
+On a flat communicator the transport moves the chunk straight from buffer to buffer. If the buffers
+of each node are the same bytes of a region, leaders move the payload from region to region
+(``outputs.py``).
 """
 
 from cobre_kernels.collective.calls import Broadcast
@@ -16,12 +17,12 @@ from cobre_kernels.nodes.records import is_flat, next_half, set_block
 from cobre_kernels.nodes.round import Chunk, in_rounds
 from cobre_kernels.nodes.verbs import Cast
 
-PIECE_BYTES = 2**30  # of one broadcast; MPI counts it in a C int
+PIECE_BYTES = 2**30  # the most bytes of one broadcast of a transport; MPI counts them in a C int
 
 
 @kernel(COMM, Broadcast)
 def broadcast_body(comm, call):
-    """Move chunk after chunk; an empty broadcast has one round too."""
+    """Move chunk after chunk, each in a round; an empty broadcast also has one round."""
     choose_lanes(comm, call.size_bytes)
     send = call.buffer if call.size_bytes <= PIECE_BYTES else NOWHERE
     note_output(comm, OutputMemory(call.buffer, call.size_bytes, send, 0), call.root)
@@ -30,7 +31,7 @@ def broadcast_body(comm, call):
 
 @routine
 def _put(comm, call, begin):
-    """Put the root's chunk into the half; a small chunk goes eagerly, as the block of a node."""
+    """As the root, put the chunk into the half; a small chunk is a block, which goes eagerly."""
     nodes = comm.nodes
     length = min(PIECE_BYTES if is_flat(comm) else nodes.half_bytes, call.size_bytes - begin)
     buffer = call.buffer + begin if is_flat(comm) else next_half(nodes)

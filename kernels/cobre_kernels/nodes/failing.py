@@ -1,6 +1,6 @@
 """How a round fails: on this node, between leaders, or because the calls of ranks differ.
 
-A loss is noticed elsewhere: in ``waiting.py``, and at a link in ``tcp/progress/control.py``.
+A loss is noticed in other files: in ``waiting.py``, and at a link in ``tcp/progress/control.py``.
 """
 
 from cobre_kernels.collective.calls import BodyStatus
@@ -30,11 +30,12 @@ FAILURE_BYTES = FAILURE.size_bytes
 
 @routine
 def report_failure(comm, status):
-    """Send a failure report, if this rank has to.
+    """Send a failure report, if it is this rank that has to.
 
-    A leader reports the failures of its node, and so does each rank that leads in a lane, to the
-    others of that lane. If the leader is itself at fault, its followers report, where the transport
-    lets them. A child that a signal handler has forked is no rank, and reports nothing.
+    A leader reports the failures of its node to the other leaders. A rank that leads its node in
+    another lane reports them to the leaders of that lane. If the leader is itself at fault, its
+    followers report, if the transport lets them reach other leaders. A child that a signal handler
+    has forked is no rank, and reports nothing.
     """
     nodes, own = comm.nodes, comm.failures[comm.rank]
     tells = has_lane(comm) or comm.failures[leader_of(nodes, nodes.own_node)].reason != PRESENT
@@ -43,7 +44,7 @@ def report_failure(comm, status):
     for rank in range(comm.size):
         if comm.failures[rank].reason != PRESENT:
             learn_raised(comm, rank)
-    gives_up = status in (INTERRUPTED, DISAGREE, MPI_FAILED, UNSEEN)  # this rank alone has failed
+    gives_up = status in (INTERRUPTED, DISAGREE, MPI_FAILED, UNSEEN)  # only this rank has failed
     if gives_up:
         own.reason = GAVE_UP
     run(nodes.report, comm, BodyStatus(INTERRUPTED if gives_up else status))
@@ -55,7 +56,7 @@ def report_failure(comm, status):
 def fail_on_node(comm, outcome):
     """Keep the calls of this node's ranks in a step that failed, and report the failure.
 
-    Ranks of other nodes take no part in the step: nothing is kept of them.
+    Ranks of other nodes take no part in the step, so no call of theirs is kept.
     """
     for rank in range(comm.size):
         comm.failures[rank].signature = 0
@@ -67,11 +68,11 @@ def fail_on_node(comm, outcome):
 def adopt_report(comm):
     """Adopt the failure reports that are here, as failures of this leader; return their status.
 
-    If the reports name this very rank as late, the failure names the reporter alone, because the
-    reporter has given this rank up.
+    If the reports name this very rank as late, the failure names only the rank that has sent the
+    report, because that rank waits for this one no longer.
     """
     nodes = comm.nodes
-    comm.waited_ns = comm.timeout_ns  # as if this rank had waited itself
+    comm.waited_ns = comm.timeout_ns  # as if this rank had waited for the whole timeout
     status = TIMED_OUT
     for rank in range(comm.size):
         if nodes.reasons[rank] != PRESENT and nodes.reasons[rank] != LATE:
@@ -92,7 +93,7 @@ def clear_failures(comm):
 
 @routine
 def miss(comm, other):
-    """Name one rank alone, which has given this rank up; return LOST_PEER."""
+    """Name only one other rank, which waits for this rank no longer; return LOST_PEER."""
     clear_failures(comm)
     comm.failures[other].reason = GAVE_UP
     return LOST_PEER
@@ -100,10 +101,11 @@ def miss(comm, other):
 
 @routine
 def exchange_calls(comm):
-    """Learn the call of every rank; all leaders do, because all have seen the same headers.
+    """Learn the call of every rank; all leaders do this, because all have seen the same headers.
 
-    The calls move in the leader's own memory. If a leader leaves this verb, the transport may still
-    use that memory, and the staging buffer may hold bytes that came behind a short payload.
+    The calls move in private memory of the leader that outlives the verb: if a leader leaves this
+    verb, the transport may still use that memory. The staging buffer is not used, because it may
+    hold bytes that arrived behind a short payload.
     """
     nodes, node = comm.nodes, comm.node
     record_calls(comm)
@@ -121,7 +123,7 @@ def exchange_calls(comm):
 
 @routine
 def take_failures(comm, rows):
-    """Copy failure records that lie in node order to the ones of this rank."""
+    """Copy failure records that lie in node order to the failure records that this rank keeps."""
     for index in range(comm.size):
         own = comm.failures[comm.nodes.node_order[index]].address
         move(own, rows + index * FAILURE_BYTES, FAILURE_BYTES)
@@ -129,10 +131,11 @@ def take_failures(comm, rows):
 
 @kernel(COMM, BodyStatus)
 def abandon_body(comm, call):
-    """Tell the ranks of this node that this rank failed; mostly the round has told other nodes.
+    """Tell the ranks of this node that this rank has failed.
 
-    A call that was refused before it could begin a round is reported here. After a disagreement a
-    leader says goodbye, because its program may end while others still learn of the disagreement.
+    In most cases the round has told other nodes already. A call that was refused before a round
+    began is reported here. After a disagreement a leader says goodbye, because its program may end
+    while other leaders still learn of the disagreement.
     """
     if call.status == UNSEEN:
         report_failure(comm, call.status)

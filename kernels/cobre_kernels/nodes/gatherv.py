@@ -1,9 +1,10 @@
-"""Gatherv: chunks into the staging buffer, to the root's node, out by the root.
+"""Gatherv: ranks copy chunks to the staging buffer, leaders send them, the root copies them out.
 
 On a flat communicator over sockets, bytes go straight from buffer to buffer.
 
-The chunks of a node are one piece, as in an allgatherv. Only the root's node receives. If the root
-receives in a region, the ranks of its node see that memory too, so they return together.
+In the staging buffer the chunks of a node are one piece, as in an allgatherv. Only the root's node
+receives. If the root receives in a region, the ranks of its node see that memory too, so they
+return together with the root.
 """
 
 from cobre_kernels.collective.calls import Gatherv
@@ -53,7 +54,7 @@ def gatherv_body(comm, call):
     call = with_counts(comm, call)
     largest = largest_block_bytes(comm.size, call)
     choose_lanes(comm, sum_parts(comm, call, Chunk(0, largest, 0, 0), (0, comm.size)))
-    # MPI would write to the root's buffer after a wait that has been left.
+    # Not over MPI, which could still write to the root's buffer after this rank has left its wait.
     is_direct = is_flat(comm) and comm.nodes.can_leave != 0
     begin = 0
     while begin < largest and outcome == OK:
@@ -120,8 +121,8 @@ def _to_root(comm, call, chunk):
         set_recv(nodes, node, comes, nodes.block_at[node])
         goes = own_bytes if node == root_node and not is_target else 0
         set_send(nodes, node, goes, own_begin)
-    # The root gives nothing, the others get nothing. MPI forbids one buffer for both, and Open MPI
-    # takes it for MPI_IN_PLACE.
+    # The root's leader sends nothing, the other leaders receive nothing. One address for sending
+    # and receiving is forbidden by MPI, and Open MPI takes it for MPI_IN_PLACE.
     nothing = nodes.header.address
     half = chunk.buffer
     ends = Scatter(nothing, half) if is_target else Scatter(half, nothing)

@@ -13,13 +13,14 @@ REPORT    verbs completed  one for each rank  failure report: why ranks take no 
 GOODBYE   verbs completed  none               its sender closes
 ========  ===============  =================  ====================================================
 
-A rank sends REPORT or GOODBYE once. A leader also reports losses that it has adopted from another
-report. Otherwise other leaders could learn of the end of that leader before they read that report,
-and would take the leader for the lost rank. A leader says goodbye at once after a disagreement,
-because its program may end while others still learn of the disagreement.
+A rank sends REPORT or GOODBYE once. A leader also reports losses that it has adopted from the
+report of another leader. Without its own report, other leaders could see this leader end before
+they read the first report, and would take this leader for the lost rank. After a disagreement a
+leader says goodbye at once, because its program may end while other leaders still learn of the
+disagreement.
 
-A transport carries messages (``verbs.py``); it calls :func:`take_in` for each that arrives, and
-:func:`note_end` where a link has ended.
+A transport carries messages (``verbs.py``). It calls :func:`take_in` for each message that arrives,
+and :func:`note_end` if a link has ended.
 """
 
 from typing import NamedTuple
@@ -47,7 +48,7 @@ CLOSED_HERE = -1  # in place of a condition: this process has closed its own end
 
 
 class Message(NamedTuple):
-    """A control message to the leader of one node, or of every other one that still takes part."""
+    """A control message to the leader of one node, or to all other leaders that still take part."""
 
     node: int
     kind: int
@@ -74,7 +75,8 @@ def send(comm, node, kind, number, words):
 def gets(comm, call, node):
     """Tell whether a message goes to that node.
 
-    A leader that has ended needs none, and MPICH over UCX crashes when a message goes to it.
+    A leader that has ended gets none: it needs no message, and MPICH over UCX crashes when a
+    message goes to a process that has ended.
     """
     reason = comm.failures[leader_of(comm.nodes, node)].reason
     is_meant = call.node == node or (call.node == EVERYBODY and node != comm.nodes.own_node)
@@ -105,7 +107,7 @@ def say_goodbye(comm):
 
 @routine
 def _send_last(comm, kind):
-    """Tell by which exceptions ranks have ended; then, once, that this rank takes part no more."""
+    """Tell by which exceptions ranks have ended; then, once, send the last message."""
     nodes = comm.nodes
     for row in range(nodes.raised_told, RAISED_ROWS):
         rank = take_raised(comm.journal, row, nodes.raised_words)
@@ -162,7 +164,7 @@ def _take_report(comm, sender, completed, words):
 
 @routine
 def note_end(comm, node, reason):
-    """Note that nothing more arrives from a leader, for ``reason`` unless the leader told why."""
+    """Note a leader as lost for a reason, unless the leader has told why; its link has ended."""
     leader = comm.nodes.leaders[node]
     if leader.condition == PRESENT:
         _note_loss(comm.nodes, leader, reason, 0)

@@ -31,26 +31,26 @@ from cobre_kernels.nodes.protocol import OUTCOME, happen
 from cobre_kernels.nodes.records import has_lane, leads, own_staging, speaks_for_node
 from cobre_kernels.shm.step import NodeStep
 
-PULSE_NS = 500_000_000  # a leader that learns how another one ended may miss some beats
+PULSE_NS = 500_000_000  # a leader that learns how another leader ended may not beat for so long
 
 
 @kernel(COMM, BodyStatus)
 def hand_out_kernel(comm, call):
-    """Give the ranks of this node the outcome of the leaders, by a step of shared memory."""
+    """Give the ranks of this node the outcome of their leader, by a step of shared memory."""
     nodes = comm.nodes
     if not happen(comm, OUTCOME):
         return call.status
     if leads(comm) and call.status not in (OK, DISAGREE):
-        report_failure(comm, call.status)  # always notify: others may be PREPARED
+        report_failure(comm, call.status)  # always: other leaders may be PREPARED, without a limit
     if call.status in (INTERRUPTED, IS_FORKED):
-        return call.status  # for this rank alone; the others see that it has gone
+        return call.status  # for this rank alone; the other ranks see that this rank is lost
     if leads(comm):
         _show_outcome(comm, call.status)
     grace_ns = 0 if speaks_for_node(comm) else PULSE_NS
-    mark = comm.signature & STOP  # a stop of which the leader may have learnt
+    mark = comm.signature & STOP  # the leader may have got it from other leaders in this round
     step = run(nodes.step_kernel, comm, NodeStep(mark, 0, 0, grace_ns))
-    # If the leader gave up in this step, its outcome says which ranks were missing. The leader has
-    # stored no outcome if it was interrupted.
+    # If the leader gave up in this step, its outcome says which ranks were missing. If the leader
+    # was interrupted, it has stored no outcome.
     has_given_up = step == LOST_PEER and load_acquire(nodes.of_lane[0].staging.status) != OK
     if not (step == OK or (has_given_up and not speaks_for_node(comm))):
         fail_on_node(comm, step)
@@ -61,13 +61,13 @@ def hand_out_kernel(comm, call):
         return call.status
     outcome = _take_outcome(comm)
     if outcome not in (OK, DISAGREE) and has_lane(comm):
-        report_failure(comm, outcome)  # in a lane of this rank's own, others do not know yet
+        report_failure(comm, outcome)  # the leaders of this rank's lane may not know it yet
     return outcome
 
 
 @routine
 def _show_outcome(comm, status):
-    """Write the outcome where the ranks of this node read it, when they see this leader's flag."""
+    """Write the outcome where the ranks of this node read it after they have seen the flag."""
     staging = own_staging(comm.nodes)
     show_last(comm)
     store_relaxed(staging.is_whole, comm.nodes.is_whole)
@@ -77,13 +77,13 @@ def _show_outcome(comm, status):
             move(staged, comm.failures[rank].address, FAILURE_BYTES)
     store_relaxed(staging.mpi_error, comm.mpi_error)
     store_relaxed(staging.waited_ns, comm.waited_ns)
-    # Release: pairs with the load in _take_outcome, of a rank that its leader has found late.
+    # Release: pairs with the load in _take_outcome by a rank that its leader has found late.
     store_release(staging.status, status)
 
 
 @routine
 def _take_outcome(comm):
-    """Return the outcome; a rank that its leader has found late names the leader, not itself."""
+    """Return the outcome; a rank that its leader calls late names the leader in place of itself."""
     nodes, lane = comm.nodes, _deciding_lane(comm)
     staging = nodes.of_lane[lane].staging
     status = load_acquire(staging.status)
@@ -102,8 +102,8 @@ def _take_outcome(comm):
 def _deciding_lane(comm):
     """Return the lane whose outcome is that of the round.
 
-    If several have failed, calls that differ are the cause rather than a rank that is lost, because
-    a rank that called something else may end before the other lanes learn that.
+    If several lanes have failed, a lane with DISAGREE decides. After a disagreement a rank may end
+    before other lanes learn of the disagreement, and then they fail because the rank is lost.
     """
     deciding = 0
     for lane in range(comm.nodes.lanes_now - 1, -1, -1):

@@ -1,15 +1,16 @@
-"""Outputs in regions: where ranks of a node receive into the same bytes, one of them copies.
+"""Outputs in regions: if ranks of a node receive into the same bytes, only one of them copies.
 
-If that holds on every node, and all data to send lie in the outputs already, no rank copies out:
-leaders move the whole result from output to output, in one verb. A leader that can do so tells the
-others with its header (TAKES_WHOLE), and if all leaders can, all do. Ranks learn it when their
-first chunk is in the staging buffer. A leader that is alone on its node can do so with any memory.
+If on every node all ranks receive into the same bytes, and the data to send lie in these outputs
+already, no rank copies out: leaders move the whole result from output to output, in one verb. A
+leader that can move the whole result says so in its header (TAKES_WHOLE), and if all leaders can,
+all do. By then ranks have put their first chunk into the staging buffer, without need. A leader
+that is alone on its node can move the whole result with an output in any memory.
 
 As on one node (``shm/region.py``), a rank that finds its output in a region shows the location.
-Over several nodes it does so in the step by which its node enters the first round. Of the ranks
-that show the same location, one alone writes there. If outputs may have bytes in common, a last
-step of the node ends the collective, so that no rank returns while another one writes. Other nodes
-take no part in that step, because a region is the memory of one node.
+Over several nodes the rank shows it in the step by which its node enters the first round. Of the
+ranks that show the same location, only one writes there. If outputs may have bytes in common, a
+last step of the node ends the collective, so that no rank returns while another rank writes. Other
+nodes take no part in that step, because a region is the memory of one node.
 """
 
 from cobre_kernels.collective.calls import BARRIER, FENCE, Barrier
@@ -22,16 +23,16 @@ from cobre_kernels.shm.control import IN_REGION
 from cobre_kernels.shm.region import PRIVATE, compare_outputs, has_same_output
 
 NO_ROOT = -1
-LONG_BYTES = 2**20  # of an output: one rank copies for longer than it takes to wake another
+LONG_BYTES = 2**20  # of an output: to copy so many takes longer than to wake another rank
 
 
 @routine
 def note_output(comm, output, root):
     """Note where this rank will write, before the first round of a collective.
 
-    If the root is among the ranks with the same output, it is the one that writes. Else the last of
-    them does, so that a leader moves the next chunk while a follower copies. If ranks send from
-    their outputs, leaders may move the whole result at once.
+    If the root is among the ranks with the same output, the root writes. Else the last of these
+    ranks writes, so that a leader can move the next chunk while a follower copies. If ranks send
+    from their outputs, leaders may move the whole result in one verb.
     """
     nodes = comm.nodes
     nodes.output, nodes.output_bytes = output.address, output.size_bytes
@@ -49,7 +50,10 @@ def note_output(comm, output, root):
 
 @routine
 def see_outputs(comm, outcome):
-    """Choose the ranks that write, by the step that the node is in; return how that step ended."""
+    """Choose the ranks that write, by what ranks show in the present step; return its outcome.
+
+    USE_SLOTS, which says that only some ranks show IN_REGION, becomes OK.
+    """
     nodes, node = comm.nodes, comm.node
     is_shown = nodes.output_mark != 0
     nodes.output_mark = 0
@@ -60,13 +64,13 @@ def see_outputs(comm, outcome):
         nodes.writes = _writer(comm) == node.rank
         nodes.takes_whole = leads(comm) and _are_in_place(comm)
     if nodes.writes == 0 and nodes.output_bytes >= LONG_BYTES:
-        comm.wait.naps = 1  # else it would yield as long as the other rank copies
+        comm.wait.naps = 1  # else this rank would yield the core all the time that another copies
     return OK
 
 
 @routine
 def _writer(comm):
-    """Return the rank of this node that writes, of those that have the same output as this rank."""
+    """Return which of the ranks of this node that have the same output as this rank writes."""
     rank = comm.nodes.first_writer
     while not has_same_output(comm, rank):
         rank = (rank - 1) % comm.node.size
@@ -75,7 +79,7 @@ def _writer(comm):
 
 @routine
 def _are_in_place(comm):
-    """Tell whether all ranks of this node have the same output, with what they send in it."""
+    """Tell whether all ranks of this node have the same output, and what they send is in it."""
     for rank in range(comm.node.size):
         if not has_same_output(comm, rank) or comm.node.shown_location.send_region == NO_REGION:
             return False

@@ -1,7 +1,7 @@
-"""The protocol among leaders: the states of a leader, what may happen to it, what it does then.
+"""The protocol among leaders: the states of a leader, the events, and what the leader does then.
 
-:data:`ROWS` is the protocol. Kernels look into it (:func:`happen`, :func:`allows`), and the model
-of the leaders in ``model/leaders.pml`` has the same rows.
+:data:`ROWS` is the protocol. Kernels read this table (:func:`happen`, :func:`allows`), and the
+model of the leaders in ``model/leaders.pml`` has the same rows.
 
 Theory of operation
 -------------------
@@ -21,14 +21,15 @@ COMMITTED
 ENDED
     It knows the outcome, and hands it out on its node.
 
-Where every verb can be left (``can_leave`` is 1), the first round of a collective prepares for all
-of its rounds, and no round commits. Where MPI moves data between the buffers of callers
-(``can_leave`` is 0: over MPI, every rank alone on its node), each round prepares, and commits
-before data move. So if a rank is lost before that, leaders miss it in a wait that can end.
+If every verb can be left (``can_leave`` is 1), the first round of a collective prepares for all of
+its rounds, and no round commits. If MPI moves data between the buffers of callers (``can_leave`` is
+0: over MPI, with every rank alone on its node), each round prepares, and commits before data move.
+So if a rank is lost before data move, leaders miss that rank in a wait that can end.
 
-A *loss* is another leader that takes no further part, as far as this leader knows: the other has
-reported, or said goodbye (``messages.py``), or its link has ended. A loss is *fresh* if the other
-has not completed the verb in which this leader waits. Other losses have no effect on this verb.
+A *loss* is another leader that takes no further part, as far as this leader knows: the lost leader
+has reported, or said goodbye (``messages.py``), or its link has ended. A loss is *fresh* if the
+lost leader has not completed the verb in which this leader waits. Other losses have no effect on
+this verb.
 
 In every wait alike, a leader answers liveness queries, notes answers, keeps losses that are not
 fresh, and has a line name late ranks. What else may happen depends on the state::
@@ -50,19 +51,20 @@ fresh, and has a line name late ranks. What else may happen depends on the state
 
 Why every wait ends, and none too early
 ---------------------------------------
-*Always notify*: a leader whose verb ends in anything but success reports to all. No leader enters
-alone a verb that it cannot leave: if one is COMMITTED, all have begun the commit exchange. Then
-none gave up in the prepare exchange, no loss is fresh, and all become COMMITTED. If one leader gave
-up in the prepare exchange, the commit exchange completes nowhere, and its report releases all
-leaders that are PREPARED. A leader whose loss is not fresh has completed the verb. So every other
-leader completes the verb too, even if the lost leader has ended meanwhile.
+*Always notify*: if a verb of a leader ends in anything but success, that leader reports to all. No
+leader enters alone a verb that it cannot leave: if one leader is COMMITTED, all leaders have begun
+the commit exchange. Then no leader gave up in the prepare exchange, no loss is fresh, and all
+leaders become COMMITTED. If one leader gave up in the prepare exchange, the commit exchange
+completes nowhere, and the report of that leader releases all leaders that are PREPARED. A lost
+leader that is not a fresh loss has completed the verb. So every other leader completes the verb
+too, even if the lost leader has ended meanwhile.
 
-Time limits: while ENTERED or MOVING, a leader waits for ``timeout_ns`` from when a byte last moved,
-and then for answers. While PREPARED or COMMITTED it has no limit, and hears no signal. Followers
-have ``timeout_ns`` to fetch an outcome. If a follower does not, its leader names the follower,
-reports, and hands that failure out. A follower sees when its leader dies or gives up. The leader's
-pulse beats as long as the leader waits or bytes move. If the pulse stops for ``timeout_ns``, the
-followers name the leader LATE (``collective/waiting/pulse.py``).
+Time limits: while ENTERED or MOVING, a leader waits for ``timeout_ns`` since the last byte moved,
+and then for answers. While PREPARED or COMMITTED it has no limit, and hears no signal. A follower
+has ``timeout_ns`` to fetch an outcome. If it does not, its leader names the follower, reports, and
+hands that failure out. A follower sees when its leader dies or gives up. The leader's pulse beats
+as long as the leader waits or bytes move. If the pulse stops for ``timeout_ns``, the followers name
+the leader LATE (``collective/waiting/pulse.py``).
 
 The model of a table that is executed is ``_state.py`` of h11.
 """
@@ -79,20 +81,20 @@ EVENTS = (
     AGREED_BEFORE,  # every verb can be left, and this is not the first round of its collective
     NO_DATA,  # all headers are here, and equal; no data are to move
     LEAVABLE_DATA,  # all headers are here; data follow, or calls if headers differ
-    FINAL_DATA,  # the same, but no leader can leave once data move
+    FINAL_DATA,  # as LEAVABLE_DATA, but no leader can leave when data move
     ALL_COMMIT,  # all commits are here
     SIGNAL,  # a signal handler has raised, or forked
     FRESH_LOSS,  # a leader is lost that has not completed this verb
     OVERDUE,  # the timeout is over
     SILENCE,  # a leader that this one waits for has not answered in time
-    NO_REPORT,  # all have answered, and nothing moves, nor has anybody told why
+    NO_REPORT,  # all leaders have answered, nothing moves, and no report has arrived
     FAILURE,  # MPI has failed
     OUTCOME,  # the round ends on this node
 ) = range(13)
 
 
 class Row(NamedTuple):
-    """In these states, an event leads to the next state; None: it stays the same."""
+    """In each of these states, an event leads to the next state; None: the state stays the same."""
 
     name: str
     states: tuple[int, ...]
@@ -140,7 +142,7 @@ def allows(comm, event):
 
 @routine
 def happen(comm, event):
-    """Go to the state to which an event leads; return False if no row has it in this state."""
+    """Go to the state to which an event leads; return False if this state has no row for it."""
     state = NEXT[comm.nodes.state, event]
     if state == NOTHING:
         return False

@@ -1,8 +1,9 @@
 """The record of a communicator over several nodes, and functions that read it.
 
-The first rank of node k, its leader, speaks for node k. In a *lane* (``lanes.py``) another rank of
-the node does. A communicator is *flat* if every rank is alone on its node. The memory in which
-shared-memory collectives keep their slots is the *staging buffer* here::
+The first rank of node k, its leader, speaks for node k. In each further *lane* (``lanes.py``)
+another rank of node k leads the node. A communicator is *flat* if every rank is alone on its node.
+Collectives on one node keep their slots in collective buffers; with several nodes the same memory
+is the *staging buffer*, which has these parts::
 
     for each lane: STAGING, with a failure record for each node index | even half | odd half
 """
@@ -27,7 +28,7 @@ from cobre_kernels.machine.record import (
 HEADER_ROOM_BYTES = 32
 HEADER_LINE_BYTES = 64
 STRIPE_LINE_BYTES = 64
-LEAST_PIECE_BYTES = 128 * 1024  # of a long payload, which a chain passes on at once
+LEAST_PIECE_BYTES = 128 * 1024  # the least of a long payload that a chain passes on in one piece
 
 # Bits of a leader's marks.
 DIFFERS = 1
@@ -157,13 +158,13 @@ NODES = Record(
 
 
 def staging_bytes(size):
-    """Return the bytes of a lane's shared words, where there are so many ranks."""
+    """Return the bytes of a lane's shared words in a communicator of ``size`` ranks."""
     used = STAGING.offsets["failures"] + size * FAILURE.size_bytes
     return -(-used // LINE_BYTES) * LINE_BYTES
 
 
 def least_half_bytes(size, nodes, widest, lanes):
-    """Return the bytes that a half must have: a line for each stripe of a large allreduce."""
+    """Return the least bytes of a half: one line for each stripe of a large allreduce."""
     return STRIPE_LINE_BYTES * lanes * (nodes * widest + size + nodes)
 
 
@@ -181,7 +182,7 @@ def leads(comm):
 
 @routine
 def has_lane(comm):
-    """Tell whether this rank leads its node in a lane, of this collective or of another."""
+    """Tell whether this rank leads its node in a lane, even if this collective does not use it."""
     return comm.node.rank < comm.nodes.lanes
 
 
@@ -260,7 +261,7 @@ def set_recv(nodes, node, size_bytes, displacement):
 
 @routine
 def set_blocks_by_rank(nodes, bytes_per_rank):
-    """Set the blocks of all nodes in node order, for ranks that all give as many bytes."""
+    """Set the blocks of all nodes in node order, if every rank gives ``bytes_per_rank`` bytes."""
     for node in range(nodes.nodes):
         size_bytes = ranks_of(nodes, node) * bytes_per_rank
         set_block(nodes, node, size_bytes, nodes.node_starts[node] * bytes_per_rank)

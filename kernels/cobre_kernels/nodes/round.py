@@ -1,13 +1,13 @@
 """One round of a collective over several nodes.
 
-A collective is a sequence of rounds (:func:`in_rounds`). No rank leaves the first one before all
+A collective is a sequence of rounds (:func:`in_rounds`). No rank leaves the first round before all
 ranks of all nodes have entered it. The steps of a round::
 
-    enter      a step of shared memory: the ranks of the node are here and call the same, and in
-               the first round they see who writes an output that several have (outputs.py)
+    enter      a step of shared memory: all ranks of the node have entered, and they see whether
+               they call the same; in the first round also who writes a shared output (outputs.py)
     prepare    leaders exchange headers, and small payloads: each learns what all nodes call
-    commit     a second exchange, if data is to move and cannot be left
-    data       a verb of the transport (verbs.py), from and to where the data belongs; the other
+    commit     a second exchange, if data are to move by a verb that leaders cannot leave
+    data       a verb of the transport (verbs.py), from and to where the data belong; the other
                ranks meanwhile copy out what the round before has brought to the other half
     hand out   a step of shared memory: the outcome, and what the staging buffer holds
 
@@ -57,8 +57,8 @@ class Opening(NamedTuple):
 class Chunk(NamedTuple):
     """A chunk of a payload, which one round moves; then the ranks of a node find it in ``buffer``.
 
-    ``has_blocks``: each node brings a block, and leaders know where it lies in the buffer. Small
-    blocks travel eagerly.
+    ``has_blocks`` is 1 if each node brings a block of the chunk, and leaders know where each block
+    lies in the buffer. Small blocks travel eagerly.
     """
 
     begin: int
@@ -69,19 +69,20 @@ class Chunk(NamedTuple):
 
 @routine
 def agree(comm):
-    """Go through a round without data, which is all of its collective."""
+    """Go through the only round of a collective that moves no data."""
     return hand_out(comm, run(comm.nodes.enter_round_kernel, comm, Opening(True, False, 0, 0)))
 
 
 @routine
 def in_rounds(comm, call, size_bytes, put, move, take):
-    """Move a payload to all ranks, chunk by chunk, in a round each.
+    """Move a payload to all ranks, chunk by chunk, each chunk in a round.
 
-    ``put(comm, call, begin)`` brings this rank's part of the chunk that begins there to where
-    leaders find it, and returns the :class:`Chunk`. Leaders ``move(comm, call, chunk)`` between
-    nodes, unless the chunk travels eagerly. A rank that writes its output copies the chunk there
-    by ``take(comm, call, chunk)``, while leaders move the next one. If leaders can move the whole
-    payload from output to output, they do so in the first round, and no rank takes anything.
+    ``put(comm, call, begin)`` brings this rank's part of the chunk at ``begin`` to the place where
+    leaders find it, and returns the :class:`Chunk`. Leaders move the chunk between nodes by
+    ``move(comm, call, chunk)``, unless the chunk travels eagerly. A rank that writes its output
+    copies the chunk to the output by ``take(comm, call, chunk)``, while leaders move the next
+    chunk. If leaders can move the whole payload from output to output, they move it in the first
+    round, and no rank takes anything.
     """
     nodes, begin, before = comm.nodes, 0, Chunk(0, 0, 0, 0)
     while True:
@@ -104,9 +105,10 @@ def in_rounds(comm, call, size_bytes, put, move, take):
 
 @routine
 def enter_round(comm, chunk, is_first):
-    """Enter a round; return what the leaders agreed, and whether the chunk has travelled eagerly.
+    """Enter a round; return its outcome so far, and whether the chunk has travelled eagerly.
 
-    If leaders agreed, they move a chunk that has not travelled. :func:`hand_out` always follows.
+    If the outcome is OK, the caller lets leaders move a chunk that has not travelled yet. In any
+    case the caller then ends the round by :func:`hand_out`.
     """
     nodes = comm.nodes
     payload, payload_bytes = 0, 0
@@ -145,7 +147,7 @@ def gather(comm, call, chunk):
 
 @routine
 def _are_eager(nodes, is_first):
-    """Tell whether all blocks are small enough for the headers, if there are headers."""
+    """Tell whether all blocks travel behind headers: there are headers, and blocks are small."""
     has_headers = is_first or nodes.can_leave == 0
     return nodes.lanes_now == 1 and has_headers and longest_block(nodes) <= nodes.eager_bytes
 
@@ -154,7 +156,7 @@ def _are_eager(nodes, is_first):
 def enter_round_kernel(comm, call):
     """Wait for the ranks of this node; leaders then agree with each other."""
     outcome = meet_node(comm)
-    if outcome in (OK, DISAGREE):  # the headers tell the other leaders of either
+    if outcome in (OK, DISAGREE):  # the header says which of the two it is
         happen(comm, NODE_IS_IN)
         if leads(comm):
             outcome = _agree(comm, call, outcome)
@@ -165,7 +167,7 @@ def enter_round_kernel(comm, call):
 
 @routine
 def meet_node(comm):
-    """Go through a step of shared memory: all ranks of the node are here, and call the same."""
+    """Go through a step of shared memory, in which the ranks of the node compare their calls."""
     nodes = comm.nodes
     if nodes.output_mark != 0:
         show_location(comm)
@@ -178,7 +180,7 @@ def meet_node(comm):
 
 @routine
 def _agree(comm, call, outcome):
-    """Exchange headers with the other leaders; commit where a wait for data could not end."""
+    """Exchange headers with the other leaders; commit if a verb follows that cannot be left."""
     nodes, header = comm.nodes, comm.nodes.header
     if nodes.can_leave != 0 and call.is_first == 0:
         happen(comm, AGREED_BEFORE)
@@ -200,8 +202,8 @@ def _agree(comm, call, outcome):
         note_last_node(comm)
     same = _headers_are_equal(comm)
     nodes.is_whole = same and _all_take_whole(nodes)
-    # A verb that is left must not touch an output any more. So a verb from output to output can be
-    # left only if the transport itself moves the bytes, and sees them.
+    # After a leader has left a verb, the verb must not touch an output. So leaders can leave a verb
+    # from output to output only if the transport itself moves the bytes, and sees them move.
     can_leave = nodes.can_leave != 0 and (nodes.is_whole == 0 or nodes.sees_bytes != 0)
     if call.moves_data == 0 and same:
         happen(comm, NO_DATA)

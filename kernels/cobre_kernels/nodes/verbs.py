@@ -1,12 +1,13 @@
 """The verbs: what a transport does for the leaders of nodes.
 
-A transport is a folder with these kernels, which it lists in its ``Verbs``
-(``backends/nodes/memory.py``); the Nodes record holds their addresses. The first five move data.
-All leaders call these, and no other rank does. ``exchange`` finds out whether the calls of leaders
-agree, and the other four begin only if they do.
+A transport is a folder with the kernels of this table. The transport lists them in its ``Verbs``
+(``backends/nodes/memory.py``), and the Nodes record holds their addresses. The first five move
+data: all leaders call them, and no other rank does. ``exchange`` finds out whether the calls of
+leaders agree, and the other four begin only if the calls agree. One ``allgatherv`` is an exception:
+it lets leaders learn all calls if the calls differ (``failing.py``).
 
 A verb returns OK, or how it has failed: LOST_PEER, TIMED_OUT, INTERRUPTED, IS_FORKED, MPI_FAILED.
-Where ranks are missing, ``waiting.py`` has written into ``comm.failures`` which ones, and why.
+If ranks are missing, ``waiting.py`` has written into ``comm.failures`` which ranks, and why.
 
 ==============  ======================  =========================================================
 verb            call                    what it does
@@ -48,21 +49,23 @@ A verb of data is a loop of the transport::
             outcome = pause(comm, looks)
     return end_verb(comm, outcome)
 
-``pause`` is that of ``collective/waiting/patience.py``, the others are those of ``waiting.py``. A
-transport that sees no bytes has no ``note_progress``. Bytes that are not due end the verb with
-GARBLED: by ``lose``, and then ``failure_of_verb``.
+``pause`` is a function of ``collective/waiting/patience.py``; ``begin_verb``, ``note_progress`` and
+``end_verb`` are functions of ``waiting.py``. A transport that sees no bytes move does not call
+``note_progress``. If bytes arrive that are not due, the transport calls ``lose`` with the reason
+GARBLED, and the verb ends as ``failure_of_verb`` says.
 
-Above the transports, one protocol decides which ranks are lost, how long a leader waits, what it
-asks and answers. Where ``nodes.can_leave`` is 1, a leader can leave every verb. Where it is 0, it
-can leave ``exchange`` alone: leaders then commit first (``protocol.py``). What a verb that has
-ended early leaves behind may touch only memory that lives as long as the process.
+Above the transports, one protocol decides which ranks are lost, how long a leader waits, what the
+leader asks and answers. If ``nodes.can_leave`` is 1, a leader can leave every verb. If it is 0, a
+leader can leave only ``exchange``, so leaders commit before any other verb (``protocol.py``). A
+verb that has ended early may leave work behind, such as a request of MPI; that work may touch only
+memory that lives as long as the process.
 """
 
 from typing import NamedTuple
 
 
 class Exchange(NamedTuple):
-    """Exchange so many bytes of each header, with a payload behind it."""
+    """Exchange the first ``size_bytes`` bytes of headers, with a payload behind each header."""
 
     size_bytes: int
     payload: int
@@ -85,7 +88,7 @@ class Cast(NamedTuple):
 
 
 class Scatter(NamedTuple):
-    """Give each leader its part of ``send``, and get a part of ``recv`` from each: two buffers."""
+    """Give each leader its part of the buffer ``send``, and get a part of ``recv`` from each."""
 
     send: int
     recv: int
@@ -95,8 +98,8 @@ class Chain(NamedTuple):
     """Fold contributions of all ranks, where the order of nodes is the order of ranks.
 
     The contributions of this node's ``ranks`` ranks lie ``stride`` bytes apart in rank order, and
-    have ``length`` bytes each. ``result`` gets the fold on every leader. For two ranks alone on
-    their nodes, it may be the memory of the contribution itself.
+    have ``length`` bytes each. ``result`` gets the fold on every leader. If there are only two
+    ranks, on nodes of their own, ``result`` may be the memory of the rank's contribution.
     """
 
     contributions: int

@@ -3,10 +3,11 @@
 ``collective/waiting/patience.py`` has the policy, ``protocol.py`` the events that may end a wait in
 each state, ``messages.py`` the messages of leaders meanwhile.
 
-When the timeout is over, a leader queries the others. If a leader that it waits for does not
-answer, that leader is late. If all answer, they themselves wait for a late rank, of another node or
-behind a leader that is nearer to it on the ring. A leader near the late rank names it in a report,
-so this leader waits a little longer for the report.
+When the timeout is over, a leader queries the other leaders. If a leader that this leader waits for
+does not answer, that leader is late. If all of them answer, they wait for leaders too, and the late
+rank is behind another leader, such as one that is nearer to the late rank on the ring. A leader
+that waits for the late rank itself names that rank in a report, so this leader waits a little
+longer for the report.
 """
 
 from cobre_kernels.collective.comm import COMM, GAVE_UP, LATE, LEADERS, PRESENT, UNREACHABLE
@@ -45,13 +46,13 @@ from cobre_kernels.nodes.protocol import (
 )
 from cobre_kernels.nodes.records import leader_of, ranks_of
 
-ANSWER_NS = 500_000_000  # for the answers to a liveness query, and for the report of a late rank
-REPORT_NS = 2_000_000_000  # and for the report of a leader that is nearer to the late one
+ANSWER_NS = 500_000_000  # how long a leader waits for the answers to a liveness query
+REPORT_NS = 2_000_000_000  # for the report of a leader that is nearer to the late rank
 
 
 @routine
 def begin_verb(comm):
-    """Begin a verb; return OK, or how it has failed, because a leader that it needs is lost."""
+    """Begin a verb; return OK, or how the verb has failed, because a leader is lost already."""
     nodes = comm.nodes
     nodes.begun += 1
     begin_wait(comm, LEADERS)
@@ -61,7 +62,7 @@ def begin_verb(comm):
 
 @routine
 def note_progress(comm):
-    """Bytes have moved: waiting begins anew. Only a transport that sees them can tell."""
+    """Let the wait begin anew, because bytes have moved; for a transport that sees bytes move."""
     beat(comm)
     end_wait(comm, OK)
     begin_anew(comm)
@@ -83,7 +84,7 @@ def end_verb(comm, outcome):
 
 @routine
 def failure_of_verb(comm):
-    """Return OK, or how the verb under way has failed, by the losses and reports that are known."""
+    """Return how the verb under way has failed by the known losses and reports, or OK."""
     nodes = comm.nodes
     if nodes.losses == 0 or not allows(comm, FRESH_LOSS):
         return OK
@@ -95,7 +96,7 @@ def failure_of_verb(comm):
 
 @routine
 def _name_lost_leaders(comm):
-    """Name the lost leaders that have not completed this verb; return LOST_PEER, or OK for none."""
+    """Name the lost leaders that have not completed this verb; return LOST_PEER, or OK if none."""
     nodes = comm.nodes
     clear_failures(comm)
     outcome = OK
@@ -129,21 +130,21 @@ def look_around_kernel(comm, call):
 
 @routine
 def _is_silent(comm, node, queried_ns):
-    """Tell whether this leader waits for another one that has not answered its query."""
+    """Tell whether this leader waits for the leader of a node that has not answered its query."""
     leader = comm.nodes.leaders[node]
     return leader.is_awaited != 0 and leader.heard_ns < queried_ns
 
 
 @routine
 def _query_leaders(comm):
-    """Send every other leader a liveness query; return when."""
+    """Send every other leader a liveness query; return the time of the query."""
     send(comm, EVERYBODY, QUERY, 0, 0)
     return comm.wait.clock_ns
 
 
 @routine
 def _tell_of_late(comm):
-    """Query the others; when they have had time to answer, have a line name the silent ones."""
+    """Query the other leaders; after the time for answers, have a line name the silent leaders."""
     nodes, wait = comm.nodes, comm.wait
     if wait.asked_ns == 0:
         wait.asked_ns = _query_leaders(comm)
@@ -162,10 +163,10 @@ def _tell_of_late(comm):
 
 @routine
 def _mark_node(comm, node):
-    """Mark in ``comm.late`` how long the leader of a node is waited for; below 0: it or its ranks.
+    """Mark in ``comm.late`` how long this leader has waited for the leader of a node.
 
     A leader that waits for a rank of its own node neither moves bytes nor answers. So the late rank
-    may be any of that node.
+    may be any rank of that node: then the number is below 0.
     """
     shown_ns = waited_ns(comm)
     is_alone = ranks_of(comm.nodes, node) == 1
@@ -174,7 +175,7 @@ def _mark_node(comm, node):
 
 @routine
 def _failure_by_timeout(comm):
-    """Query the other leaders, later name the late ones; return OK while answers may arrive."""
+    """Query the other leaders, later name the late leaders; return OK while answers may arrive."""
     nodes, wait = comm.nodes, comm.wait
     if wait.queried_ns == 0:
         wait.queried_ns = _query_leaders(comm)
@@ -196,9 +197,10 @@ def _failure_by_timeout(comm):
 
 @routine
 def _failure_without_report(comm):
-    """Wait anew if bytes may move unseen; else name the awaited nodes, which cannot be reached.
+    """End the wait, because all leaders have answered the query, but no report has arrived.
 
-    All leaders have answered the query, but no report has arrived.
+    If bytes may move unseen, the wait begins anew instead. Else the ranks of the awaited nodes are
+    named: they cannot be reached.
     """
     nodes, wait = comm.nodes, comm.wait
     if nodes.sees_bytes == 0 and nodes.state == MOVING:

@@ -1,7 +1,8 @@
 """From names to numbers: which block of Philox a number is, and what its bits become.
 
-Number i of a key (low, high) is made of the block whose counter is i and high, 64 bits each, under
-the key low. Each distribution changes low by its own constant, so that no two have the same blocks.
+A key of ours is two words, low and high. Its number i is made of one block of Philox: the counter
+of the block is i and high, 64 bits each, and the key of Philox is low. Each distribution changes
+low by a constant of its own, so that no two distributions use the same blocks.
 """
 
 from typing import NamedTuple
@@ -25,7 +26,7 @@ from cobre_kernels.random.philox import (
 from cobre_kernels.random.quantile import quantile
 
 LARGEST = 2**63 - 1
-NORMAL = 0x243F6A8885A308D3  # the first bits of pi, and those that follow
+NORMAL = 0x243F6A8885A308D3  # the first 64 bits of the fraction of pi; INTEGERS has the next 64
 INTEGERS = 0x13198A2E03707344
 
 
@@ -46,9 +47,10 @@ def draw_uniform(low, high, i):
 
 @routine
 def draw_normal(low, high, i):
-    """Return the quantile of an odd multiple of 2**-53, of which there are 2**52 in (0, 1).
+    """Return the normal quantile of an odd multiple of 2**-53; there are 2**52 of these in (0, 1).
 
-    The quantile depends on how a thread rounds; no number on the way to it is subnormal.
+    The result would depend on the rounding mode of the thread, so mode 0 is set meanwhile. No
+    number in the computation is subnormal.
     """
     a, b, _, _ = block_of(low ^ NORMAL, high, i)
     p = float(b << 21 | (a >> 11) | 1) * 2.0**-53
@@ -83,7 +85,7 @@ def draw_integer(low, high, i, bound):
 
 @routine
 def _multiply(high, low, bound):
-    """Return both halves of a product: two words of 32 bits as one, and a positive int64."""
+    """Return both halves of the product of (high, low), two words of 32 bits, and an int64 > 0."""
     bound_high, bound_low = high_half(bound), bound & LOW_32
     first = low * bound_low
     second = high * bound_low + high_half(first)
@@ -109,7 +111,7 @@ class Names(NamedTuple):
 
 
 class Draw(NamedTuple):
-    """A key, an array of int64 that says which of its numbers, and a bound for integers."""
+    """A key, an array of int64 with the indices of the wanted numbers, and a bound for integers."""
 
     low: int
     high: int

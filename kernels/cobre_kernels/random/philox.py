@@ -1,8 +1,9 @@
 """Philox4x32-10: 128 bits of counter become 128 random bits, by ten rounds with a key of 64 bits.
 
 J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, "Parallel random numbers: as easy as 1, 2, 3",
-SC'11, doi:10.1145/2063384.2063405. Words of 32 bits lie in int64, and what exceeds 32 bits is cut
-off. So products may wrap in compiled code, and Python's integers give the same words.
+SC'11, doi:10.1145/2063384.2063405. Each word of 32 bits lies in an int64, and both halves of a
+product are cut to 32 bits. So compiled code, in which a product may wrap, and Python's integers
+give the same words.
 """
 
 from cobre_kernels.machine.compiled import routine
@@ -10,7 +11,7 @@ from cobre_kernels.machine.compiled import routine
 ROUNDS = 10
 LOW_32 = 0xFFFFFFFF
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
-BUMPS = (0x9E3779B9, 0xBB67AE85)  # what the key's halves grow by: golden ratio, sqrt(3) - 1
+BUMPS = (0x9E3779B9, 0xBB67AE85)  # added to the key in each round: golden ratio, sqrt(3) - 1
 
 
 @routine
@@ -42,8 +43,9 @@ def encrypt(a, b, c, d, key_0, key_1):
 def fold_names(names):
     """Return the two int64 into which a sequence of int64 names is folded.
 
-    The state is encrypted with one name after the other as the key, from the number of names on.
-    Every name is a bijection, so that states which differ stay different under the same names.
+    The state begins as the number of names, and is encrypted with each name in turn as the key. The
+    encryption with a name is a bijection. So two states that differ still differ after the same
+    names.
     """
     state = begin_fold(len(names))
     for name in names:
@@ -53,7 +55,7 @@ def fold_names(names):
 
 @routine
 def begin_fold(count):
-    """Return the state before the first of so many names."""
+    """Return the state before the first of ``count`` names."""
     return (count, 0, 0, 0)
 
 

@@ -1,9 +1,9 @@
-"""The quantile function of the normal distribution, in operations that IEEE 754 rounds alone.
+"""The quantile function of the normal distribution, made only of operations that IEEE 754 rounds.
 
 M. J. Wichura, "Algorithm AS 241: The percentage points of the normal distribution", Applied
-Statistics 37 (1988), doi:10.2307/2347330, routine PPND16: relative error about 1e-16. The C
-libraries differ in the last bit of a logarithm, so the one here is made of sums, products and
-quotients too: the algorithm of fdlibm's ``e_log.c`` (Sun Microsystems, 1993), below 1 ulp.
+Statistics 37 (1988), doi:10.2307/2347330, routine PPND16: relative error about 1e-16. C libraries
+differ in the last bit of a logarithm, so the logarithm here is made of sums, products and quotients
+too, by the algorithm of fdlibm's ``e_log.c`` (Sun Microsystems, 1993): error below 1 ulp.
 """
 
 from cobre_kernels.machine.compiled import routine
@@ -45,7 +45,7 @@ TAIL_DENOMINATOR = (
 )  # fmt: skip
 
 HALF_ROOT = 0.70710678118654752440
-LN_2_HIGH = 6.93147180369123816490e-1  # its last bits are zero, so that a product with it is exact
+LN_2_HIGH = 6.93147180369123816490e-1  # its last bits are zero, so a product with k is exact
 LN_2_LOW = 1.90821492927058770002e-10
 EVEN = (1.531383769920937332e-1, 2.222219843214978396e-1, 3.999999999940941908e-1)
 ODD = (1.479819860511658591e-1, 1.818357216161805012e-1, 2.857142874366239149e-1)
@@ -84,7 +84,7 @@ def logarithm(x):
 
 @routine
 def quantile(p):
-    """Return the number that a standard normal variate is below with probability p, 0 < p < 1.
+    """Return x so that a standard normal variate is below x with probability p, 0 < p < 1.
 
     ``quantile(1 - p)`` is ``-quantile(p)`` exactly, where ``1 - p`` is exact.
     """

@@ -1,9 +1,9 @@
 """Allgatherv: every rank's chunk goes through its slot, one step a chunk, two chunks in flight.
 
-A byte is copied twice: into the slot by its owner, out of it by each reader. Chunks are small
-enough to be read from the owner's cache. If the next rank has arrived already, its chunk and this
-rank's own are copied in turn. Where ``recv`` is one memory for all ranks, a byte is copied once,
-to its block (``region.py``).
+A byte is copied into the slot by its owner, and out of the slot by each reader. Chunks are small
+enough to be read from the owner's cache. If the next rank has arrived already, this rank copies the
+chunk of the next rank and its own chunk in turn. If ``recv`` is one memory for all ranks, a byte is
+copied once, by its owner, to its block (``region.py``).
 """
 
 from cobre_kernels.collective.calls import Allgatherv, called
@@ -25,12 +25,12 @@ from cobre_kernels.shm.slot import PROBE_EVERY, fill, fill_slot, slot_of
 from cobre_kernels.shm.step import await_rank, has_come, next_generation, publish, synchronise
 from cobre_kernels.shm.wait import cell_of, has_arrived
 
-BY_TURNS_BYTES = 2**20  # of recv: with more, a second-level cache has no room for both
+BY_TURNS_BYTES = 2**20  # of recv: if it has more, a second-level cache has no room for two chunks
 
 
 @kernel(COMM, Allgatherv)
 def allgatherv_body(comm, call):
-    """Copy to one ``recv`` of all ranks, or move all blocks through slots."""
+    """Copy blocks to the one ``recv`` that all ranks share, or move blocks through slots."""
     send_bytes = bytes_of(call, comm.rank)
     output = OutputMemory(call.recv, reach_bytes(comm, call), call.send, send_bytes)
     return receive(comm, call, output, _into_region, _by_slots)
@@ -38,7 +38,7 @@ def allgatherv_body(comm, call):
 
 @routine
 def _into_region(comm, call):
-    """Copy this rank's block to its place in the region, once all ranks are here."""
+    """Copy this rank's block to its place in the region, after all ranks have entered."""
     outcome = meet_in_region(comm)
     if outcome != OK or no_rank_writes(comm, call):
         return outcome
@@ -51,9 +51,9 @@ def _into_region(comm, call):
 
 @routine
 def _by_slots(comm, call, outputs):
-    """Move chunk after chunk of all blocks; up to INLINE_BYTES travel in the cells.
+    """Move all blocks, chunk after chunk; blocks of up to INLINE_BYTES travel in the cells.
 
-    Ranks that have an output in common write the same bytes, each byte once.
+    Ranks that have an output in common write the same bytes, and each rank writes a byte once.
     """
     largest = largest_block_bytes(comm.size, call)
     is_inline = largest <= INLINE_BYTES
@@ -70,7 +70,7 @@ def _by_slots(comm, call, outputs):
 
 @routine
 def _chunk(comm, call, begin, is_inline, streams):
-    """Move bytes from ``begin`` on, a chunk at most, of every block that reaches so far."""
+    """Move the chunk at ``begin`` of every block that is longer than ``begin``."""
     generation, shown = next_generation(comm), called(comm)
     chunk, rank = comm.node.chunk_bytes, comm.rank
     own_bytes = max(min(bytes_of(call, rank) - begin, chunk), 0)

@@ -1,12 +1,12 @@
 """Allreduce: rank-ordered fold of the ranks' slots.
 
 Three ways lead to the same bits. Up to INLINE_BYTES, the contributions travel in the cells. With
-few ranks, or up to FOLD_ALL_BYTES, every rank folds every slot itself, one step a chunk. Above,
-each rank folds its own stripe of a chunk, and the others copy the result in the following step. So
-a rank reads about two chunks per chunk of payload instead of one for each rank.
+few ranks, or up to FOLD_ALL_BYTES, every rank folds every slot itself, one step a chunk. Else each
+rank folds its own stripe of a chunk, and the other ranks copy the result in the following step. So
+for a chunk of the payload a rank reads about two chunks, and not a chunk of each rank.
 
-Where ``recv`` is one memory for all ranks, each rank folds its stripes into it, and no rank copies
-results (``region.py``). While a rank folds into ``recv``, no other rank may.
+If ``recv`` is one memory for all ranks, each rank folds its stripes into ``recv``, and no rank
+copies results (``region.py``). No two ranks may fold into the same bytes of ``recv``.
 """
 
 from cobre_kernels.collective.calls import Allreduce, called, contribution_bytes
@@ -31,14 +31,14 @@ from cobre_kernels.shm.slot import fill_slot, slot_of, stripe_of
 from cobre_kernels.shm.step import next_generation, synchronise
 from cobre_kernels.shm.wait import cell_of
 
-FOLD_ALL_BYTES = 16384  # above, and with more than FOLD_ALL_RANKS ranks, stripes cost less
+FOLD_ALL_BYTES = 16384  # for more bytes and more than FOLD_ALL_RANKS ranks, stripes cost less
 FOLD_ALL_RANKS = 3
 TURN_BYTES = 1024  # less than prefetchers run ahead
 
 
 @kernel(COMM, Allreduce)
 def allreduce_body(comm, call):
-    """Fold into one ``recv`` of all ranks, or into that of each."""
+    """Fold into the one ``recv`` that all ranks share, or into the ``recv`` of each rank."""
     size_bytes = contribution_bytes(call)
     # What is sent in place is overwritten while others would read it.
     send = call.send if call.send != call.recv else NOWHERE
@@ -48,10 +48,11 @@ def allreduce_body(comm, call):
 
 @routine
 def _by_slots(comm, call, outputs):
-    """Choose one of the ways.
+    """Choose one of the three ways.
 
-    By stripes a rank writes only results to ``recv``, so some ranks may have it in common. Of two
-    ranks each has an output of its own here, because every region is listed.
+    By stripes a rank writes only results to ``recv``, so several ranks may have ``recv`` in common.
+    If there are two ranks, each has an output of its own here: if both had the same bytes of a
+    region, both would find the region in their tables, and :func:`_into_region` would run.
     """
     size_bytes = contribution_bytes(call)
     if outputs == MEETING and comm.size > 2:
@@ -70,7 +71,7 @@ def _inline(comm, call):
     move(own, call.send, size_bytes)
     outcome = synchronise(comm, called(comm))
     if outcome == OK:
-        # Peers read the cell, so this rank reads send, unless in place, where send is overwritten.
+        # This rank reads its send, because peers read its cell. In place send is overwritten.
         own = own if call.send == call.recv else call.send
         move(call.recv, _payload(comm, 0, generation, own), size_bytes)
         for rank in range(1, comm.size):
@@ -100,7 +101,7 @@ def _every_rank_folds(comm, call):
 
 @routine
 def _stripes(comm, call):
-    """Step k brings chunk k in, folds this rank's stripe of it, and takes chunk k - 1 out."""
+    """Go through steps: step k brings chunk k in, folds a stripe of it, takes chunk k - 1 out."""
     chunk, size_bytes = comm.node.chunk_bytes, contribution_bytes(call)
     begin = 0
     while begin < size_bytes + chunk:
@@ -120,18 +121,19 @@ def _stripes(comm, call):
 
 @routine
 def _contribute(comm, source, length):
-    """Bring this rank's chunk in, and wait for the chunks of the others."""
+    """Put this rank's chunk into its slot, and wait for the chunks of the other ranks."""
     fill_slot(comm, next_generation(comm), source, length)
     return synchronise(comm, called(comm))
 
 
 @routine
 def _own_chunk(comm, call, begin, length):
-    """Return the address of this rank's chunk; in place it is overwritten before it is folded.
+    """Return an address from which this rank can fold its own chunk.
 
-    Of three ranks or more, the chunk also stands in the rank's slot. Of two ranks, one may fill the
-    other's slot as soon as it is done with this step, so each copies its chunk to its stripe, which
-    two ranks do not use otherwise. A single rank has no other chunk to fold.
+    If ``send`` is ``recv``, the chunk there is overwritten before it is folded. With three ranks or
+    more, the chunk is also in the rank's slot. With two ranks, a rank may fill the slot of the
+    other as soon as it is done with this step. So each of the two copies its chunk to its stripe,
+    which two ranks do not use otherwise. A single rank has no other chunk to fold.
     """
     if call.send != call.recv or comm.size == 1:
         return call.send + begin
@@ -152,8 +154,9 @@ def _chunk_of(comm, rank, own):
 def _fold_slots(comm, call, own, target, span):
     """Fold the bytes of all chunks in a span, in rank order, into ``target``.
 
-    Large chunks are folded block by block, at three distant places in turn. While the core folds
-    a block, its prefetchers fetch the next blocks of the two other places from other ranks' caches.
+    Large chunks are folded block by block, at three distant places in turn. While the core folds a
+    block of one place, its prefetchers fetch the next blocks of the two other places from other
+    ranks' caches.
     """
     begin, length = span[0], span[1] - span[0]
     third = length // (3 * TURN_BYTES) * TURN_BYTES if length >= FAR_BYTES else 0
@@ -175,7 +178,7 @@ def _fold_block(comm, call, own, target, begin, length):
 
 @routine
 def _stripe(comm, rank, length):
-    """Return where a rank's stripe of a chunk begins and ends: whole lines, the last shorter."""
+    """Return where a rank's stripe of a chunk begins and ends; all but the last are whole lines."""
     lines = -(-length // LINE_BYTES)
     stripe = -(-lines // comm.size) * LINE_BYTES
     return min(rank * stripe, length), min((rank + 1) * stripe, length)
@@ -191,7 +194,7 @@ def _take_out(comm, generation, target, length):
 
 @routine
 def _into_region(comm, call):
-    """Fold stripes into the one ``recv`` of all ranks, from their ``send`` or from their slots."""
+    """Fold stripes into the one ``recv`` that all ranks share, from each ``send`` or from slots."""
     chunk, size_bytes = comm.node.chunk_bytes, contribution_bytes(call)
     if comm.location.send_region == NO_REGION:
         fill_slot(comm, next_generation(comm), call.send, min(chunk, size_bytes))
@@ -218,7 +221,7 @@ def _into_region(comm, call):
 
 @routine
 def _fold_sends(comm, call):
-    """Fold this rank's stripe of the data that all ranks send from one region into ``recv``."""
+    """Fold this rank's stripe into ``recv``, from data that all ranks send from the same region."""
     begin, end = _stripe(comm, comm.rank, contribution_bytes(call))
     region = call.send - comm.location.send_offset
     while begin < end:

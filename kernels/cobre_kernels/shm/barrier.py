@@ -1,6 +1,6 @@
-"""Barrier: one step. Also the fence of a region and every agreement without data.
+"""Barrier: one step. The fence of a region and every agreement without data are one step too.
 
-Each rank writes one cache line and reads one of every other rank.
+In the step each rank writes one cache line, and reads one cache line of every other rank.
 """
 
 from cobre_kernels.collective.calls import Barrier, called

@@ -1,9 +1,10 @@
 """Broadcast: the root's chunk goes through slots, one step a chunk, two chunks in flight.
 
-Among many ranks a slot is small, so the root fills those of other ranks too (``slot.fill_slots``).
+With many ranks each slot is small, so the root also fills slots of other ranks
+(``slot.fill_slots``).
 
-Where ``buf`` is one memory for all ranks, the root's bytes are there already (``region.py``). A
-large private ``buf`` is read from the root's memory (``reading.py``).
+If ``buf`` is one memory for all ranks, the root's bytes are in it already (``region.py``). If
+``buf`` is large and private, the other ranks read it from the root's memory (``reading.py``).
 """
 
 from cobre_kernels.collective.calls import Broadcast, called
@@ -29,20 +30,20 @@ from cobre_kernels.shm.wait import cell_of
 
 @kernel(COMM, Broadcast)
 def broadcast_body(comm, call):
-    """Find the root's bytes in one ``buf`` of all ranks, or move them."""
+    """Find the root's bytes in the one ``buf`` that all ranks share, or move the bytes."""
     output = OutputMemory(call.buffer, call.size_bytes, call.buffer, call.size_bytes)
     return receive(comm, call, output, _into_region, _by_slots)
 
 
 @routine
 def _into_region(comm, call):
-    """Go through a step: the root's bytes are there already."""
+    """Go through a step; the root's bytes are in the ``buf`` of all ranks already."""
     return meet_in_region(comm)
 
 
 @routine
 def _by_slots(comm, call, outputs):
-    """Read the root's buffer where it is, or move it through slots."""
+    """Read the root's buffer in the root's memory, or move the buffer through slots."""
     if outputs == PRIVATE and may_read(comm, call.size_bytes):
         return _read_from_root(comm, call)
     return _move_chunks(comm, call)
@@ -50,7 +51,10 @@ def _by_slots(comm, call, outputs):
 
 @routine
 def _read_from_root(comm, call):
-    """Read the root's buffer in place; USE_SLOTS if a rank cannot, or has a buffer in a region."""
+    """Read the buffer in the root's memory.
+
+    Return USE_SLOTS if a rank cannot read there, or has its own buffer in a region.
+    """
     generation, shown = next_generation(comm), called(comm)
     could = 1
     if comm.rank == call.root:
@@ -68,7 +72,7 @@ def _read_from_root(comm, call):
 
 @routine
 def _move_chunks(comm, call):
-    """Move chunk after chunk; up to INLINE_BYTES travel in the root's cell."""
+    """Move chunk after chunk; a broadcast of up to INLINE_BYTES travels in the root's cell."""
     done = 0
     while True:
         length = min(call.size_bytes - done, comm.node.cast_bytes)

@@ -8,18 +8,19 @@
     (line aligned)    two rolls per rank, each of one bit per rank
     (page aligned)    one collective buffer per rank, of ``buffer_bytes`` bytes
 
-A *generation* numbers the steps of a communicator: 1, 2, 3, ... In a *step*, a rank fills the cell
-and the slot of this generation's parity, publishes ``arrived``, and waits until all ranks have
-published theirs. A rank is at most one generation ahead of another, so it cannot write for
-generation g + 2 while another still reads generation g. So two parities are enough, and one wait
-per step.
+A *generation* is the number of a step of a communicator: 1, 2, 3, ... In a *step*, a rank fills its
+cell and its slot for the parity of the generation, publishes ``arrived``, and waits until all other
+ranks have published ``arrived`` too. So a rank is at most one generation ahead of another rank, and
+cannot write for generation g + 2 while another rank still reads generation g. Therefore two cells
+and two slots a rank are enough, with one wait per step.
 
 A *chunk* is the part of a payload that one step moves. A *slot* is the part of a rank's collective
-buffer that holds its chunk, and a *stripe* the part of a chunk that one rank folds. A buffer is::
+buffer that holds the rank's chunk. A *stripe* is the part of a chunk that one rank folds. The
+buffer of a rank is::
 
     slot of even generations | slot of odd | result stripe of even | result stripe of odd
 
-Two ranks use the first slot of each buffer, in turn (``slot.py``).
+If there are two ranks, they use only the first slot of each buffer, in turn (``slot.py``).
 
 Words that different ranks write are 128 bytes apart.
 """
@@ -76,8 +77,8 @@ CONTROL = Record(
     blocks=own_rows(RANK_BLOCK, "one for each rank", begins_line=True),
 )
 
-ROW_BYTES = 512  # of what one rank gives in a roll call
-AWAY = -1  # in a seat's turn: this rank answers no call any more
+ROW_BYTES = 512  # of the row that one rank gives in a roll call
+AWAY = -1  # in the word ``turn`` of a seat: this rank answers no roll call any more
 
 SEAT = Record(
     "Seat",
@@ -95,7 +96,8 @@ COUNCIL = Record(
     seats=own_rows(SEAT, "one for each rank", begins_line=True),
 )
 
-# A decision is the number of the call, a bit that says whether time was over, and the rank.
+# A decision has the number of the roll call, a bit that says whether time was over, and the rank
+# that has decided.
 DECISION_BITS = 16
 TIME_OVER = 1 << DECISION_BITS - 1
 
@@ -116,9 +118,9 @@ def roll_bytes(size):
 
 
 def roll_offset(size, rank, call):
-    """Return the offset of the roll that a rank proposes in a call, in a segment of ``size``."""
+    """Return the offset of the roll that a rank proposes in a roll call, with ``size`` ranks."""
     first = council_offset(size) + COUNCIL.offsets["seats"] + size * SEAT.size_bytes
-    room = -(-2 * roll_bytes(size) // LINE_BYTES) * LINE_BYTES  # what two ranks write lies apart
+    room = -(-2 * roll_bytes(size) // LINE_BYTES) * LINE_BYTES  # no line is written by two ranks
     return first + rank * room + (call & 1) * roll_bytes(size)
 
 
@@ -129,5 +131,5 @@ def buffers_offset(size):
 
 
 def chunk_bytes(buffer_bytes):
-    """Return the bytes of a slot: two slots and two stripes of half that size fill a buffer."""
+    """Return the bytes of a slot; two slots and two result stripes of half a slot fill a buffer."""
     return buffer_bytes // 3 // LINE_BYTES * LINE_BYTES

@@ -1,10 +1,10 @@
-"""Gatherv: every rank's chunk goes through its slot, and the root alone copies it out.
+"""Gatherv: every rank's chunk goes through the rank's slot, and the root alone copies it out.
 
-In the first step a rank's cell says how many elements it sends, so every rank learns how many steps
-there are. Blocks of up to INLINE_BYTES travel in the cells; the root's cell has a hash of its
-counts. If the root receives in a region, its signature says so, and a last step ends the
-collective. Without that step another rank, which sees that memory too, could return and write to
-it while the root still copies.
+In the first step the cell of each rank says how many elements the rank sends, so every rank learns
+how many steps there are. Blocks of up to INLINE_BYTES travel in the cells; the root's cell has a
+hash of its counts. If the root receives in a region, the root's signature has the mark IN_REGION,
+and a last step ends the collective. Without that step another rank could return, and write to the
+region, which it sees too, while the root still copies.
 """
 
 from cobre_kernels.collective.calls import Gatherv, ShownWords, called, contribution_bytes
@@ -63,9 +63,9 @@ def gatherv_body(comm, call):
 
 @routine
 def _step(comm, call, generation, begin, mark):
-    """Publish this rank's block from ``begin`` on, a chunk at most, and await all ranks.
+    """Publish the chunk at ``begin`` of this rank's block, and await all ranks.
 
-    A mark is added to the signature that the rank shows.
+    ``mark`` is added to the signature that the rank shows.
     """
     shown = ShownWords(comm.signature | mark, comm.compared, comm.count)
     send_bytes = contribution_bytes(call)

@@ -1,9 +1,10 @@
 """A large private array is read where it is, by process_vm_readv(2): one copy instead of two.
 
-The sender shows its array in the first step, and each reader copies it. Then all ranks show in a
-last step whether they could, so that no sender returns before. Not every system permits the call
-(Yama, seccomp, containers), and none may permit it for ever. So if one rank could not, all know it,
-begin anew through slots, and do not try again. The first large collective is the probe.
+The sender shows the place of its array in the first step, and each reader copies the array. In a
+last step all ranks show whether they could read, so no sender returns before its array is read. Not
+every system permits process_vm_readv (Yama, seccomp, containers), and a system may forbid it at any
+time. If one rank could not read, all ranks learn that in the last step, begin anew through slots,
+and do not try to read again on this communicator. So the first large collective is the test.
 """
 
 from cobre_kernels.collective.calls import called
@@ -16,7 +17,7 @@ from cobre_kernels.machine.copy import move
 from cobre_kernels.shm.step import next_generation, synchronise
 from cobre_kernels.shm.wait import cell_of
 
-READ_BYTES = 2 * 2**20  # the call looks up every page: below, slots are as fast (copies.md)
+READ_BYTES = 2 * 2**20  # the call looks up every page, so for less, slots are as fast (copies.md)
 MOST_BYTES = 2**30  # of a call, which moves less than 2 GiB
 SENDER_BYTES = SENDER.size_bytes
 TOKEN = READING.offsets["token"]
@@ -24,7 +25,7 @@ TOKEN = READING.offsets["token"]
 
 @routine
 def may_read(comm, size_bytes):
-    """Tell whether so many private bytes are read where they are; all ranks give one answer."""
+    """Tell whether so many private bytes are read where they are; the same on all ranks."""
     return libc.CAN_READ_PROCESSES and size_bytes >= READ_BYTES and not comm.node.reading.is_refused
 
 
@@ -40,7 +41,7 @@ def show_array(comm, generation, address):
 
 @routine
 def read_array(comm, rank, generation, target, size_bytes):
-    """Copy the array that a rank shows in this step; return 1, or 0 if that cannot be."""
+    """Copy the array that a rank shows in this step; return 1, or 0 if it cannot be read."""
     reading = comm.node.reading
     sender, here, there = reading.sender, reading.here, reading.there
     move(sender.address, cell_of(comm, rank, generation).payload, SENDER_BYTES)

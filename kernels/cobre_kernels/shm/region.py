@@ -1,18 +1,20 @@
-"""Outputs in a region: ranks that receive into the same bytes of it need one copy, not one each.
+"""Outputs in a region: ranks that receive into the same bytes of a region need one copy in all.
 
-A body has two routines, one for such outputs and one for all others, and :func:`receive` decides
-which of them runs. A rank that finds its output in a region enters the first step with IN_REGION in
-its signature, and the location in place of a payload. If all ranks show the same location, each
-writes its part there, and a last step ends the collective. So a rank writes only when all have
-entered, and none returns before all have written. If one rank shows another location, all see that.
-Then they begin anew in the next step, and their data go through slots (USE_SLOTS). A rank whose
-output lies elsewhere has a signature without IN_REGION, so it sees that signatures differ, and
-compares no locations. If two ranks may still receive into the same bytes, a last step ends the
-collective here too. Else a rank that has returned could write to its output while another one
-copies.
+A body has two routines: one for outputs that are the same bytes of a region, and one for all other
+outputs. :func:`receive` decides which of the two runs. A rank that finds its output in a region
+enters the first step with IN_REGION in its signature, and with the location of the output in place
+of a payload. If all ranks show the same location, each rank writes its part there, and a last step
+ends the collective. So a rank writes only after all ranks have entered, and no rank returns before
+all have written.
 
-Short outputs show their location too. Else a rank could write to memory of its peers before they
-have entered, and change data that they still read.
+If one rank shows another location, all ranks see that, begin anew in the next step, and move their
+data through slots (USE_SLOTS). A rank with an output outside regions has a signature without
+IN_REGION. So that rank only sees that signatures differ, and compares no locations. If two ranks
+may receive into the same bytes all the same, a last step ends the collective here too. Else a rank
+that has returned could write to its output while another rank copies to the same bytes.
+
+Ranks with a short output show its location too. Else a rank could write to memory of its peers
+before they have entered, and change data that they still read.
 """
 
 from cobre_kernels.collective.calls import ShownWords, called
@@ -30,18 +32,19 @@ LOCATION_BYTES = LOCATION.size_bytes
 MIXED = -1
 
 # Where the ranks of a node have their outputs.
-PRIVATE = 0  # or in a region, if this rank alone has not seen that yet
-APART = 1  # some are in regions, and no two have bytes in common
-MEETING = 2  # two may have bytes in common
+PRIVATE = 0  # outside regions, as far as this rank knows before the first step
+APART = 1  # some outputs are in regions, and no two outputs have bytes in common
+MEETING = 2  # two outputs may have bytes in common
 
 
 @routine
 def receive(comm, call, output, into_region, by_slots):
-    """Run one of the two routines of a body, the same one on all ranks, up to the last step.
+    """Run one of the two routines of a body, in the end the same one on all ranks.
 
-    ``into_region(comm, call)`` begins by :func:`meet_in_region`, and returns USE_SLOTS if that
-    does. ``by_slots(comm, call, outputs)`` is told where the outputs of all ranks lie. Its first
-    step may end with USE_SLOTS too, if the output of another rank is in a region.
+    ``into_region(comm, call)`` begins by :func:`meet_in_region`, and returns USE_SLOTS if
+    :func:`meet_in_region` does. ``by_slots(comm, call, outputs)`` gets PRIVATE, APART or MEETING.
+    Its first step may end with USE_SLOTS too, if the output of another rank is in a region; then it
+    runs again.
     """
     if may_be_shared(comm, output.address, output.size_bytes):
         note_location(comm, output)
@@ -78,9 +81,9 @@ def show_location(comm):
 
 @routine
 def location_of(comm, rank):
-    """Return the location that a rank shows in the step that all are in.
+    """Return the location that a rank shows in the step that all ranks are in.
 
-    The next call overwrites the record.
+    The location lies in a record that the next call of this function overwrites.
     """
     shown = comm.node.shown_location
     move(shown.address, cell_of(comm, rank, comm.node.generation).payload, LOCATION_BYTES)
@@ -89,14 +92,14 @@ def location_of(comm, rank):
 
 @routine
 def shows_location(comm, rank):
-    """Tell whether a rank's output may be in a region, by the step that all are in."""
-    # Relaxed: the flag that this rank has awaited was stored after the signature.
+    """Tell whether a rank's output may be in a region, by its signature in the present step."""
+    # Relaxed: this rank has loaded the flag (acquire), which was stored after the signature.
     return load_relaxed(cell_of(comm, rank, comm.node.generation).signature) & IN_REGION != 0
 
 
 @routine
 def has_same_output(comm, rank):
-    """Tell whether a rank, or this rank itself, has shown the location of this rank's output."""
+    """Tell whether a rank, which may be this one, shows the location of this rank's output."""
     own = comm.location
     if not shows_location(comm, rank):
         return False
@@ -106,10 +109,11 @@ def has_same_output(comm, rank):
 
 @routine
 def compare_outputs(comm, size_bytes):
-    """Return MEETING if two ranks may receive into the same bytes, by the step that all are in.
+    """Return MEETING if two ranks may receive into the same bytes, else APART.
 
-    Return APART if the outputs ascend in the order of ranks. Any other order counts as MEETING,
-    because to compare each output with each may cost more than a step.
+    The outputs that ranks show in the present step are APART if they ascend in the order of ranks.
+    Any other order counts as MEETING, because to compare each output with each other output may
+    cost more than a step.
     """
     region, end = NO_REGION, 0
     for rank in range(comm.node.size):

@@ -1,27 +1,27 @@
 """Slots and stripes; slots are filled by streaming where the ranks' caches are far apart.
 
 When a rank overwrites a line of its slot, the processor first removes the copies of that line from
-the readers' caches. Among cores that share their last-level cache that is quick: a slot is filled
-at 25 bytes per nanosecond here. If they do not (another core complex, another socket, a virtual
-machine whose cores are placed so), every line waits for a probe: 2.5 bytes per nanosecond. Then
-non-temporal stores, which nobody waits for, are four to ten times faster, and the readers stream
-from memory.
+the readers' caches. Among cores that share their last-level cache the removal is quick: a slot is
+filled at 25 bytes per nanosecond. Where cores do not share it (another core complex, another
+socket, a virtual machine with cores in such places), every line waits for a probe: 2.5 bytes per
+nanosecond. Then non-temporal stores, which nobody waits for, are four to ten times faster, and the
+readers stream from memory.
 
-The distance of caches can change while a job runs, so each rank measures it all the time. It times
-its larger fills, and some of its smaller ones. After a slow one it streams for a while, and then
-tries the ordinary way again; each slow trial doubles the while. Streaming changes no byte of any
-result, so ranks need not agree on it.
+The distance of caches can change while a job runs, so each rank measures it all the time. A rank
+times its larger fills, and some of its smaller fills. After a slow fill the rank streams some
+fills, and then tries the ordinary way again; each slow trial doubles the number of fills that are
+streamed. Streaming changes no byte of any result, so ranks need not agree on it.
 """
 
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.copy import copy_far, copy_out, is_large, move, store_fence
 
-TIMED_FILL_BYTES = 16384  # long beside two readings of the clock: each is timed
-STREAMED_BYTES = 2048  # below, both ways cost the same
-PROBE_EVERY = 32  # one of so many generations times a fill between these two, while they are quick
+TIMED_FILL_BYTES = 16384  # a fill of so many bytes is always timed: two clock readings cost little
+STREAMED_BYTES = 2048  # a shorter fill costs the same in both ways
+PROBE_EVERY = 32  # steps: while fills are quick, one between these two lengths is timed in so many
 SLOW_BYTES_PER_NS = 6  # ordinary fills reach 25, or 9 from memory, or 3; streamed ones about 20
-FIRST_SPAN = 4  # fills; one slow fill may only mean that this rank was set aside meanwhile
+FIRST_SPAN = 4  # fills; a fill may be slow only because this rank did not run meanwhile
 LONGEST_SPAN = 256
 
 
@@ -29,9 +29,10 @@ LONGEST_SPAN = 256
 def slot_of(comm, rank, generation):
     """Return the address of a rank's slot for a generation.
 
-    Two ranks exchange their slots in every step: each fills the one that it has just read, whose
-    lines its cache holds. So a line crosses to the other cache once a step, and not twice. No rank
-    fills a slot before it is read, because the only rank that reads it fills it next.
+    Two ranks exchange their slots in every step: each fills the slot that it has just read, because
+    its cache holds the lines of that slot. So a line crosses to the other cache once a step, and
+    not twice. No rank fills a slot that is still to be read, because the only reader of a slot is
+    the rank that fills the slot next.
     """
     node = comm.node
     if node.size == 2:
@@ -60,10 +61,10 @@ def fill_slot(comm, generation, source, count):
 
 @routine
 def fill_slots(comm, generation, source, count):
-    """Copy up to ``cast_bytes`` into this rank's slot, and on into those of the next ranks.
+    """Copy up to ``cast_bytes`` into this rank's slot and, if there is more, those of next ranks.
 
     All slots of this parity are free, because all ranks have read what was in them last. In a
-    broadcast no rank but the root fills one.
+    broadcast no rank but the root fills a slot.
     """
     node, rank = comm.node, comm.node.rank
     if node.size == 1:
@@ -103,7 +104,7 @@ def fill(fills, target, source, count, probes):
     elif fills.span > FIRST_SPAN or probes:
         began = libc.monotonic_ns()
         move(target, source, count)
-        store_fence()  # so few stores would wait in the core, out of the clock's sight
+        store_fence()  # without it so few stores could wait in the core, and not be timed
         _learn(fills, (libc.monotonic_ns() - began) * SLOW_BYTES_PER_NS > count)
     else:
         move(target, source, count)
@@ -111,10 +112,10 @@ def fill(fills, target, source, count, probes):
 
 @routine
 def _learn(fills, is_slow):
-    """Choose how many fills to stream, by an ordinary fill that was timed."""
+    """Choose how many fills to stream next, by whether a timed ordinary fill was slow."""
     if not is_slow:
         fills.span = FIRST_SPAN
-    else:  # or the rank was only set aside meanwhile: then a few streamed fills cost little
+    else:  # if it was slow only because the rank did not run, a few streamed fills cost little
         span = max(fills.span, FIRST_SPAN)
         fills.to_stream = span
         fills.span = min(2 * span, LONGEST_SPAN)

@@ -1,9 +1,10 @@
 """One step of a shared-memory collective: a rank publishes its call, and awaits the others.
 
-Every collective is a sequence of steps (``control.py``). The flag of a rank that has arrived lies
-beside its call, so ranks compare calls on the cache line that has to move anyway.
+Every collective is a sequence of steps (``control.py``). In a rank's cell, the flag ``arrived`` and
+the words of the call lie on one cache line. So ranks compare calls on a line that has to move
+anyway.
 
-Ranks have the numbers here that they have on their node (``comm.node``).
+In this file a rank is given by its number on its node (``comm.node``).
 """
 
 from typing import NamedTuple
@@ -29,7 +30,7 @@ from cobre_kernels.shm.wait import cell_of, wait_for
 
 
 class NodeStep(NamedTuple):
-    """A step of a node among several; the first three words are what a rank shows in it."""
+    """A step on a node among several nodes; a rank shows the first three words in the step."""
 
     signature: int
     compared: int
@@ -45,16 +46,16 @@ def next_generation(comm):
 
 @routine
 def publish(comm, generation, shown):
-    """Enter the step: the other ranks can now read all that this rank wrote for it."""
+    """Enter the step, so that other ranks can read all that this rank has written for the step."""
     node = comm.node
     node.generation = generation
     cell = cell_of(comm, node.rank, generation)
     store_relaxed(cell.signature, shown.signature)
     store_relaxed(cell.compared, shown.compared)
     store_relaxed(cell.count, shown.count)
-    # Sequentially consistent, because of the load of sleepers below (wait._sleep). As a release it
-    # pairs with the load-acquire in await_rank and wait.has_arrived: it publishes the three words
-    # above, the payload and the slot.
+    # Sequentially consistent, because of the load of sleepers below (wait._sleep). This store is a
+    # release too, which pairs with the load-acquire in await_rank and wait.has_arrived: it
+    # publishes the three words above, the payload and the slot.
     store_seq_cst(cell.arrived, generation)
     if load_seq_cst(node.control.blocks[node.rank].sleepers) != 0:
         libc.futex_wake_all(cell.arrived)
@@ -66,7 +67,7 @@ def publish(comm, generation, shown):
 def await_rank(comm, rank, generation, shown):
     """Wait until ``rank`` is in the step; return an answer, or how the wait failed.
 
-    An answer is OK, DISAGREE, or USE_SLOTS if just one of the two has an output in a region.
+    An answer is OK, DISAGREE, or USE_SLOTS if only one of the two ranks has an output in a region.
     """
     cell = cell_of(comm, rank, generation)
     # Acquire: pairs with the store in publish.
@@ -91,9 +92,10 @@ def has_come(outcome):
 
 @routine
 def await_all(comm, generation, shown):
-    """Wait for every other rank, beginning with the next one, so that no cell is a hot spot.
+    """Wait for every other rank, the next one first, so that not all begin at the same cell.
 
-    Ranks that disagree are awaited all the same: each rank must learn that they disagree.
+    If a rank disagrees, this rank still awaits all others, because each rank must learn of the
+    disagreement.
     """
     rank, size = comm.node.rank, comm.node.size
     worst = OK
@@ -111,7 +113,7 @@ def await_all(comm, generation, shown):
 
 @routine
 def synchronise(comm, shown):
-    """Go through a whole step: show the others what is in this rank's cell and slot, await all."""
+    """Go through a whole step: publish this rank's cell and slot, and await all other ranks."""
     generation = next_generation(comm)
     publish(comm, generation, shown)
     return await_all(comm, generation, shown)
@@ -126,7 +128,7 @@ def node_step_kernel(comm, call):
 
 @kernel(COMM, BodyStatus)
 def abandon_body(comm, call):
-    """Keep the call of every rank, and tell the others that this rank has failed."""
+    """Keep the call of every rank, and tell the other ranks that this rank has failed."""
     record_calls(comm)
     announce(comm, HAS_FAILED)
     return OK
@@ -134,7 +136,7 @@ def abandon_body(comm, call):
 
 @kernel(COMM)
 def announce_closed_kernel(comm):
-    """Tell the others that this rank has closed its communicator."""
+    """Tell the other ranks that this rank has closed its communicator."""
     announce(comm, HAS_CLOSED)
     return OK
 
@@ -155,7 +157,7 @@ def record_calls(comm):
 
 @routine
 def announce(comm, condition):
-    """Tell the others that this rank will enter no further step, and wake the ranks that wait."""
+    """Tell the other ranks that this rank will enter no further step; wake those that sleep."""
     # Pairs with the load-acquire in wait._why_missing.
     store_release(comm.node.control.blocks[comm.node.rank].condition, condition)
     for parity in range(2):

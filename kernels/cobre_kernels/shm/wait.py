@@ -1,8 +1,8 @@
 """How a rank waits for another one in shared memory.
 
-A wait ends in success, in a status beside failure records that name the missing ranks, or by a
-signal handler that raised or forked. ``collective/waiting/patience.py`` has the policy; here are
-the look, the sleep by futex, and how a rank finds out which ranks are missing.
+A wait ends in success, with a status and failure records that name the missing ranks, or by a
+signal handler that has raised or forked. ``collective/waiting/patience.py`` has the policy. This
+file has the look at a flag, the sleep by futex, and how a rank finds out which ranks are missing.
 """
 
 from cobre_kernels.collective.comm import COMM, DIED, GAVE_UP, LATE, LEFT, PRESENT, RANKS
@@ -34,9 +34,9 @@ from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.shm.control import HAS_CLOSED, HAS_FAILED, MEMBER
 
-FEW_LOOKS = 8  # so short a wait counts as the transfer of a cache line, not as waiting for a rank
+FEW_LOOKS = 8  # a wait of so few looks counts as transfer of a cache line, not as waiting
 SPINS_PER_CLOCK = 64  # looks between two readings of the clock while spinning
-LINES_BITS = 6  # for the lines of a wait, below its step in ``late_told``: each is twice as late
+LINES_BITS = 6  # of ``late_told``, below the step: for the number of a line on late ranks
 
 
 @routine
@@ -47,7 +47,7 @@ def cell_of(comm, rank, generation):
 
 @routine
 def has_arrived(comm, rank, generation):
-    """Tell whether a rank has entered the step (acquire: its cell and slot can then be read)."""
+    """Tell whether a rank has entered the step (acquire: then its cell and slot can be read)."""
     return load_acquire(cell_of(comm, rank, generation).arrived) == generation
 
 
@@ -94,7 +94,7 @@ def block_kernel(comm, call):
 
 @routine
 def _sleep(comm, rank, generation, timeout_ns):
-    """Sleep on a rank's ``arrived``.
+    """Sleep until a rank's ``arrived`` may have changed.
 
     The increment of ``sleepers`` and the load of ``arrived`` here, and the store of ``arrived``
     and the load of ``sleepers`` in ``shm/step.publish``, are sequentially consistent: at least one
@@ -138,7 +138,7 @@ def look_around_kernel(comm, call):
 
 @routine
 def _tell_of_late(comm, generation):
-    """Have a line name the late ranks, unless another rank of the node does."""
+    """Have a line name the late ranks, unless another rank of the node has done so."""
     node, line = comm.node, generation << LINES_BITS | comm.wait.lines
     if _claim(comm, load_relaxed(node.control.late_told), line):
         mark_nobody(comm)
@@ -151,10 +151,10 @@ def _tell_of_late(comm, generation):
 
 @routine
 def _claim(comm, told, line):
-    """Claim a line, where ``told`` was the last one; tell whether the node had not claimed it.
+    """Claim a line on late ranks; tell whether this rank has got it.
 
-    The exchange pairs with the load in _tell_of_late, and orders nothing else: of ranks that claim
-    one line, one finds that it was the first.
+    ``told`` is the last line that this rank has seen claimed. The exchange pairs with the load in
+    _tell_of_late, and orders nothing else: of ranks that claim the same line, at most one gets it.
     """
     while told < line:
         found = compare_exchange(comm.node.control.late_told, told, line)
@@ -172,9 +172,9 @@ def _why_missing(comm, rank, generation):
     if condition != MEMBER:
         reason = _reason_of(condition)
     elif not libc.lock_is_held(comm.node.liveness_fd, rank, comm.scratch):
-        # The rank stored its condition before it gave up the lock, so it can be read now at last.
+        # The rank stored its condition before it lost the lock, so this load finds the last value.
         reason = _reason_of(load_acquire(comm.node.control.blocks[rank].condition))
-    # It may have arrived just before it ended; then it is not missing.
+    # The rank may have arrived just before it ended; then it is not missing.
     if reason != PRESENT and has_arrived(comm, rank, generation):
         return PRESENT
     return reason

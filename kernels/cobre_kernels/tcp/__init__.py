@@ -7,10 +7,11 @@ ring (``ring.py``) and of the chain (``chain.py``). Each receiver knows every le
 first byte arrives, so every byte is received into its final address. ``frame.py`` has the bytes on
 the wire.
 
-A dead process ends its streams. A leader whose control link ends is therefore lost, unless it has
-told why. If a data link ends, or carries another frame than the one due, its leader is lost too.
-Before that, its control link has a little time to tell more. On the same machine another process
-may hold the sockets of a dead leader. So a descriptor of the leader's process shows its end there.
-Outside a verb a leader reads nothing: messages wait in the sockets until it blocks in a verb, or
-for SWEEP_EVERY verbs at most.
+When a process dies, its streams end. So if the control link to a leader ends, and the leader has
+not told why, the leader is lost. If a data link ends, or carries another frame than the frame that
+is due, its leader is lost too; but first the control link has a little time to tell more. On the
+same machine another process may hold the sockets of a dead leader, so that the streams do not end.
+There a descriptor of the leader's process shows that the process has ended. Outside a verb a leader
+reads nothing. Messages wait in the sockets until the leader blocks in a verb, or for SWEEP_EVERY
+verbs at most.
 """

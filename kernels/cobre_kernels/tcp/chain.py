@@ -1,16 +1,16 @@
 """The verb chain: a large reduction in rank order over nodes whose ranks follow each other.
 
 Leader 0 folds the contributions of its ranks chunk by chunk, and sends each chunk to leader 1.
-Leader 1 folds the contributions of its own ranks into the chunk, and sends the chunk on. So the
-last leader has the fold of all in rank order. From there results go around the ring. Chunks follow
-each other without a pause, so all links are busy at the same time. A link carries each byte at
-most twice, however many ranks a node has.
+Leader 1 folds the contributions of its own ranks into the chunk, and sends the chunk to leader 2,
+and so on. So the last leader has the fold of all contributions in rank order. From the last leader,
+results go around the ring. Chunks follow each other without a pause, so all links are busy at the
+same time. A link carries each byte at most twice, however many ranks a node has.
 
-Two ranks that are alone on their nodes are no chain: each sends its whole contribution to the
-other, and both fold, rank 0's first.
+Two ranks that are alone on their nodes form no chain: each sends its whole contribution to the
+other, and both fold the two, rank 0's contribution first.
 
-A ring reduce-scatter would carry a little less. But it would begin the fold of each stripe at
-another rank, and so give other bits than all other ways.
+A ring reduce-scatter would move a little less. But it would begin the fold of each stripe at
+another rank, and so give other bits than all other ways of an allreduce.
 """
 
 from cobre_kernels.collective.comm import COMM
@@ -37,7 +37,7 @@ from cobre_kernels.tcp.progress.sockets import (
 from cobre_kernels.tcp.progress.waiting import begin_links
 from cobre_kernels.tcp.tags import PARTIAL, RESULT
 
-CHUNKS_WANTED = 4  # of one payload: the nodes work at the same time, with few system calls
+CHUNKS_WANTED = 4  # of a payload: enough that nodes work at the same time, with few system calls
 
 
 @kernel(COMM, Chain)
@@ -55,7 +55,7 @@ def chain_kernel(comm, call):
 
 @routine
 def _start(comm, call):
-    """Set what moves: partial folds up to the last node, and results from there around the ring.
+    """Set what moves: partial folds to the last node, and results from the last node on.
 
     Return OK, or how the verb has failed before it begins.
     """
@@ -73,7 +73,7 @@ def _start(comm, call):
 
 @routine
 def chunk_bytes(length):
-    """Return the bytes of a chunk of so long a payload."""
+    """Return the bytes of a chunk, for a payload of ``length`` bytes."""
     wanted = -(-length // CHUNKS_WANTED // LINE_BYTES) * LINE_BYTES
     return min(max(wanted, LEAST_PIECE_BYTES), CHUNK_BYTES)
 
@@ -113,7 +113,7 @@ def _fold_own(comm, call, chunk, first):
 
 @routine
 def _send(comm, call):
-    """Continue with the frame that goes out, or begin the next one; return how that went."""
+    """Continue to send the frame under way, or begin the next frame; return how that went."""
     cursor = comm.links.outgoing
     comm.links.wants_out = 0
     if cursor.frame_left == 0:
@@ -132,7 +132,10 @@ def _send(comm, call):
 
 @routine
 def _choose(comm, call):
-    """Begin the next frame, a result first; MORE if none is ready, NO_MORE if all are sent."""
+    """Begin the next frame, preferably a result.
+
+    Return MOVED if a frame has begun, MORE if no frame is ready, NO_MORE if all are sent.
+    """
     links, cursor, incoming = comm.links, comm.links.outgoing, comm.links.incoming
     partials, results = cursor.partials, cursor.results
     is_source = comm.nodes.own_node == 0 or is_pair(comm)
@@ -153,7 +156,7 @@ def _choose(comm, call):
 
 @routine
 def _partial(comm, call, chunk):
-    """Return the address of a chunk's fold over this node's ranks alone."""
+    """Return the address of the fold of a chunk over this node's ranks only."""
     if call.ranks == 1:
         return call.contributions + chunk * comm.links.chunk_bytes
     _fold_own(comm, call, chunk, 1)
@@ -162,7 +165,7 @@ def _partial(comm, call, chunk):
 
 @routine
 def _receive(comm, call):
-    """Continue with the frame that arrives; fold it when it is complete; return how that went."""
+    """Continue to receive a frame; fold its chunk when it is complete; return how that went."""
     links, cursor = comm.links, comm.links.incoming
     links.wants_in = 0
     if cursor.partials == cursor.partials_total and cursor.results >= cursor.results_total:
@@ -188,7 +191,7 @@ def _receive(comm, call):
 
 @routine
 def _begin_frame(comm, call):
-    """Read the prefix of the next frame; return MOVED once its address is known."""
+    """Read the prefix of the next frame; return MOVED when the cursor is set to its chunk."""
     cursor = comm.links.incoming
     outcome = receive_prefix(comm)
     if outcome != NO_MORE:
@@ -208,7 +211,10 @@ def _begin_frame(comm, call):
 
 @routine
 def _has_room(comm):
-    """Tell whether a staged chunk is free for the next partial fold: sent on, or in the result."""
+    """Tell whether the staging memory has a free chunk for the next partial fold.
+
+    A chunk becomes free when it has been sent on, or when its fold is in the result.
+    """
     incoming = comm.links.incoming
     sends_on = incoming.results_total > 0
     used = comm.links.outgoing.partials if sends_on else incoming.results
@@ -217,7 +223,7 @@ def _has_room(comm):
 
 @routine
 def _finish_frame(comm, call):
-    """Count a chunk that has arrived; fold this node's contributions into a partial fold."""
+    """Count a chunk that has arrived; if it is a partial fold, fold this node's chunks into it."""
     cursor = comm.links.incoming
     if cursor.is_result:
         cursor.results += 1
@@ -235,9 +241,9 @@ def _finish_frame(comm, call):
 
 @routine
 def _fold_pair(comm, call):
-    """As one of two ranks, fold the chunks that have arrived, once this rank's own have been sent.
+    """As one of two ranks, fold the chunks that have arrived, as far as this rank's own are sent.
 
-    ``result`` may be the memory from which this rank sends.
+    A chunk that is not sent yet must stay, because ``result`` may be the memory it is sent from.
     """
     links, cursor = comm.links, comm.links.incoming
     ready = min(cursor.partials, links.outgoing.partials)

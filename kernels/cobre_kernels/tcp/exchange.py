@@ -1,8 +1,9 @@
 """The verbs exchange and alltoallv: each leader sends to every other one, on all links at once.
 
-A leader compares each header with its own. Where they differ, it discards the payload behind the
-header, so that it can read the next frame of the link. One loop moves bytes on all links that are
-ready, so the slowest link sets the time, and not the sum of all.
+A leader compares each header that arrives with its own header. If the two differ, the leader
+discards the payload behind the header, so that it can read the next frame of the link. One loop
+moves bytes on all links that are ready. So a verb takes the time of the slowest link, and not the
+sum of the times of all links.
 """
 
 from cobre_kernels.collective import comm as states
@@ -40,7 +41,7 @@ from cobre_kernels.tcp.tags import EXCHANGE, STRIPE
 
 @kernel(COMM, Exchange)
 def exchange_kernel(comm, call):
-    """Send header and payload to every other leader, and receive theirs, all at the same time."""
+    """Send a header and payload to every other leader, and receive one of each, all at once."""
     nodes, own = comm.nodes, comm.nodes.own_node
     outcome = begin_links(comm)
     if outcome != OK:
@@ -55,7 +56,7 @@ def exchange_kernel(comm, call):
 
 @kernel(COMM, Scatter)
 def alltoallv_kernel(comm, call):
-    """Send each leader its part behind a header, and receive theirs, all at the same time."""
+    """Send each leader its part behind a header, and receive a part of each, all at once."""
     nodes, own = comm.nodes, comm.nodes.own_node
     outcome = begin_links(comm)
     if outcome != OK:
@@ -96,7 +97,7 @@ def transfer_kernel(comm):
     outcome, activity = OK, MORE
     while outcome == OK and activity & MORE:
         activity = NO_MORE
-        for step in range(comm.nodes.nodes):  # from the next one on: not all begin with the same
+        for step in range(comm.nodes.nodes):  # leaders begin at different nodes: their own
             node = (comm.nodes.own_node + step) % comm.nodes.nodes
             moved = _send(comm, node)
             if moved >= 0:
@@ -134,7 +135,7 @@ def _send(comm, node):
 
 @routine
 def _receive(comm, node):
-    """Receive what is here of a leader's message; compare its header once that is complete."""
+    """Receive what is here of a leader's message; compare the header when it is complete."""
     peer = comm.links.peers[node]
     filled, wanted = peer.filled, peer.wanted
     if filled == wanted:
@@ -175,8 +176,8 @@ def _take_header(comm, node):
 def _discard_payload(comm, peer):
     """Let the payload of another call go where no rank reads it; tell if its length is possible.
 
-    If the payload is shorter than expected, bytes of the next frame may have arrived with it. They
-    are kept for the next receipt.
+    If the payload is shorter than expected, bytes of the next frame may have arrived behind it.
+    These bytes are kept, and the next receipt begins with them.
     """
     payload_bytes = payload_bytes_of(peer.inbox)
     if not 0 <= payload_bytes <= comm.links.eager_bytes:

@@ -1,11 +1,12 @@
 """Frames on the wire, and how their first words are made and read in the network's byte order.
 
-Every frame begins with a prefix of 5 bytes: u32 length of the rest, u8 tag. There are three kinds:
+Every frame begins with a prefix of 5 bytes: u32 length of the rest, u8 tag. There are three kinds
+of frames:
 
-- a header, then payload if there is any;
-- a control message (nodes/messages.py): CONTROL_MESSAGE without its first CONTROL_OFFSET bytes, so
-  that it is aligned in memory, and then its words;
-- bulk data: prefix and payload. Its receiver knows every length already.
+- a header, which includes the prefix, and then payload if there is any;
+- a control message (nodes/messages.py), which also includes the prefix: CONTROL_MESSAGE without its
+  first CONTROL_OFFSET bytes, which align its words in memory and are not sent, and then the words;
+- bulk data: prefix and payload. The receiver knows every length before it arrives.
 """
 
 from cobre_kernels.machine.atomics import peek, poke, swap_bytes
@@ -76,7 +77,7 @@ def payload_bytes_of(header):
 
 @routine
 def control_first(kind, words_bytes):
-    """Return the first word of a control message, behind which words of so many bytes follow."""
+    """Return the first word of a control message that ends in ``words_bytes`` bytes of words."""
     following = _length_on_wire(CONTROL_BYTES - LENGTH_BYTES + words_bytes)
     return following << 24 | (FIRST_CONTROL + kind) << 56
 
@@ -89,13 +90,13 @@ def control_kind(message):
 
 @routine
 def is_control(message, kind, words_bytes):
-    """Tell whether a control message is of this kind and length; 3 bytes of it are not sent."""
+    """Tell whether a control message is of this kind and length, without the 3 unsent bytes."""
     return message.first >> 24 << 24 == control_first(kind, words_bytes)
 
 
 @routine
 def write_prefix(cursor, tag, payload_bytes):
-    """Write the prefix of a frame of bulk data, and set the cursor to its begin."""
+    """Write the prefix of a frame of bulk data, and set the cursor to the start of the frame."""
     poke(cursor.prefix, _length_on_wire(payload_bytes + 1) | tag << 32)
     cursor.prefix_left = PREFIX_BYTES
     cursor.frame_left = payload_bytes

@@ -17,8 +17,8 @@ from cobre_kernels.tcp.frame import CONTROL_MESSAGE, FRAME_HEADER
 NOBODY = -1
 NO_LINK = -1  # in place of a descriptor
 
-STAGING_CHUNKS = 4  # of a reduction along the chain; they fit a cache
-CHUNK_BYTES = 256 * 1024  # of each at most; a multiple of every element's size
+STAGING_CHUNKS = 4  # chunks of the chain in private memory; together they fit a cache
+CHUNK_BYTES = 256 * 1024  # the most bytes of such a chunk; a multiple of every element's size
 
 PEER = Record(
     "Peer",

@@ -1,15 +1,16 @@
 """The verbs allgatherv and broadcast: every block goes once around the ring of leaders.
 
-Leader k sends its own block to k + 1, then the blocks of k - 1, k - 2, ... as they arrive, byte by
-byte, without waiting for the end of a block. So every link carries each block at most once, and all
-links are busy at the same time. A payload that lies on one node alone (a broadcast) becomes a
-pipelined chain. The leaders have agreed on all lengths before.
+Leader k sends its own block to leader k + 1, and then the blocks of leaders k - 1, k - 2, ... as
+their bytes arrive, without waiting for the end of a block. So every link carries each block at most
+once, and all links are busy at the same time. If the payload lies on one node alone (a broadcast),
+the ring becomes a pipelined chain. The leaders have agreed on all lengths before.
 
-Where there are several lanes, short blocks go straight to every leader (:func:`goes_straight`): as
-many bytes, and one hop for all. Lanes are for fast cables. A slow one, or its switch, may not have
-room for what all send at once, and a lost packet costs more than all hops. Blocks that go straight
-travel behind headers that are compared. So the calls that leaders exchange when headers differ go
-around the ring.
+If there are several lanes, short blocks go straight to every leader (:func:`goes_straight`): the
+number of bytes is the same, and every block takes one hop. With one lane, all blocks go around the
+ring: lanes are for fast cables, and a slow cable, or its switch, may have no room for what all
+leaders send at once; a lost packet costs more than all hops. Blocks that go straight travel behind
+headers that leaders compare. So when headers differ, the calls that leaders exchange go around the
+ring instead.
 
 Sources: the ring allgather of Chan, Heimlich, Purkayastha, van de Geijn, "Collective
 communication: theory, practice, and experience", 2007, section 4.3, cut through instead of stored
@@ -38,8 +39,8 @@ from cobre_kernels.tcp.progress.waiting import begin_links
 from cobre_kernels.tcp.tags import BLOCK
 
 FRAME_BYTES = 2**30  # payload of a frame; a longer one is split
-STRAIGHT_BYTES = 64 * 1024  # of a block; sixteen nodes send a megabyte to each at once
-SYSCALL_BYTES = 512 * 1024  # so that sending and receiving take turns
+STRAIGHT_BYTES = 64 * 1024  # of a block; so sixteen nodes send a megabyte to a node at once
+SYSCALL_BYTES = 512 * 1024  # the most that a system call moves, so that both directions take turns
 
 
 @kernel(COMM, Gather)
@@ -56,7 +57,7 @@ def allgatherv_kernel(comm, call):
 
 @routine
 def goes_straight(nodes, lanes, block_bytes):
-    """Tell whether the blocks of so many nodes go straight, by the longest of a lane."""
+    """Tell whether the blocks of so many nodes go straight, by the longest block of a lane."""
     return nodes > 2 and lanes > 1 and block_bytes <= STRAIGHT_BYTES
 
 
@@ -126,7 +127,7 @@ def _next_byte(comm, cursor):
 
 @routine
 def _most_bytes(comm, cursor):
-    """Return how many bytes one system call may move: of one block, of one frame."""
+    """Return how many bytes one system call may move: never of two blocks or two frames."""
     of_block = comm.links.blocks[cursor.block].size_bytes - cursor.offset
     return min(of_block, cursor.frame_left, SYSCALL_BYTES)
 
@@ -141,7 +142,7 @@ def _count(cursor, moved):
 
 @routine
 def _send(comm, available):
-    """Send what there is, up to ``available`` bytes of payload in all; return how it went."""
+    """Send what is here: ``available`` bytes, those already sent included; return how it went."""
     cursor = comm.links.outgoing
     comm.links.wants_out = 0
     left = cursor.total - cursor.done
@@ -159,7 +160,7 @@ def _send(comm, available):
 
 @routine
 def _receive(comm):
-    """Receive the bytes that are there; return how it went."""
+    """Receive the bytes that have arrived; return how it went."""
     links, cursor = comm.links, comm.links.incoming
     left = cursor.total - cursor.done
     links.wants_in = 0 if left == 0 else 1

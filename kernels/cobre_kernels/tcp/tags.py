@@ -2,8 +2,9 @@
 
 A frame has a u32 length of the bytes that follow, a u8 tag, and a payload. Integers are big-endian.
 A tag keeps its number in every version, so that two versions can still read each other's HANDSHAKE
-and CHALLENGE, and find out that they differ. PROTOCOL_VERSION is the version of these two alone:
-what follows is the same if the sources are, and a HANDSHAKE tells their hash.
+and CHALLENGE, and find out that they differ. PROTOCOL_VERSION is the version of HANDSHAKE and
+CHALLENGE alone. Later frames need no version: a HANDSHAKE tells the hash of the sources, and ranks
+of the same sources have the same frames.
 ``backends/tcp/rendezvous/protocol.py`` tells how the ranks of a job meet,
 ``docs/design/tcp-protocol.md`` what leaders send each other afterwards.
 """
@@ -20,7 +21,7 @@ RESULT = 0x05  # a chunk of a result
 # Start-up.
 HANDSHAKE = 0x08
 ACK = 0x09
-CHALLENGE = 0x0B  # the accepting end's first word: magic, version, whether all is loopback, nonce
+CHALLENGE = 0x0B  # first frame of the end that accepts: magic, version, if all is loopback, nonce
 REFUSED = 0x0C  # why a proven peer is not accepted
 PEERS = 0x0D  # where the leaders listen
 PART = 0x0E  # the part of a worker, in an exchange of all ranks
@@ -28,19 +29,19 @@ PARTS = 0x0F  # the parts of all ranks
 JOB = 0x13  # what all workers must know of the job
 
 # Between survivors (backends/tcp/council.py).
-ANSWER = 0x14  # to a call: a row, or the roll that is held
-ROLL = 0x15  # to hold
+ANSWER = 0x14  # to a roll call: a row, or the roll that the survivor holds
+ROLL = 0x15  # the roll that the survivor is to hold
 HELD = 0x16
 DECIDED = 0x17
 
 # On control links, while the job runs. 0x0A, and 0x10 to 0x12 were of earlier versions.
-FIRST_CONTROL = 0x20  # and the kind of the message (nodes/messages.py)
+FIRST_CONTROL = 0x20  # added to the kind of the message (nodes/messages.py)
 
 LENGTH_BYTES = 4
 TAG_BYTES = 1
 PREFIX_BYTES = LENGTH_BYTES + TAG_BYTES
 
 # Purposes of a link, told in its handshake.
-CONTROL = 0  # between rank 0 and every other, and between every two leaders
+CONTROL = 0  # between rank 0 and every other rank, and between every two leaders
 DATA = 1  # between every two leaders
-COUNCIL = 2  # of a survivor to the one that decides
+COUNCIL = 2  # between a survivor and the survivor that decides

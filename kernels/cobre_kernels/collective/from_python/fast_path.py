@@ -1,11 +1,11 @@
 """The fast path from Python to an entry: one method in compiled code per collective.
 
-CPython calls it by the convention for methods in C (``METH_NOARGS``, ``METH_FASTCALL``), and
-passes the communicator, the address of the arguments, their number, and the names of keywords. So
-no tuple is made, no attribute looked up, no number boxed. The method reads the few fields that it
-needs of a NumPy array (``objects.py``) and runs the entry. Unusual arguments, and every status
-other than OK, it leaves to a Python function, which serves the call or raises. One compilation
-serves every dtype and every number of dimensions.
+CPython calls the method by the convention for methods in C (``METH_NOARGS``, ``METH_FASTCALL``),
+and passes the communicator, the address of the arguments, their number, and the names of keywords.
+So no tuple is made, no attribute looked up, no number boxed. The method reads the few fields that
+it needs of a NumPy array (``objects.py``) and runs the entry. If arguments are unusual, or if the
+entry returns another status than OK, the method calls a Python function, which serves the call or
+raises. One compilation serves every dtype and every number of dimensions.
 """
 
 from typing import NamedTuple
@@ -73,8 +73,8 @@ class Nothing(NamedTuple):
 class Passed(NamedTuple):
     """What CPython passes after the object (``METH_FASTCALL | METH_KEYWORDS``).
 
-    That is the address of the arguments, the number of those without a keyword, and the address of
-    a tuple of keywords, or 0.
+    The fields are the address of the arguments, the number of arguments without a keyword, and the
+    address of a tuple of keywords, or 0.
     """
 
     arguments: int
@@ -83,7 +83,7 @@ class Passed(NamedTuple):
 
 
 class LeftCall(NamedTuple):
-    """A call that the fast path leaves: its outcome, and the arguments of CPython, by address."""
+    """A call that the fast path leaves to the slow path: its outcome, and what CPython passed."""
 
     operation: int
     outcome: int
@@ -184,7 +184,7 @@ def _is_table(python, array):
 
 @routine
 def _total(parameters, most, count, names):
-    """Return the number of arguments, or -1 if keywords come in another order than parameters."""
+    """Return the number of arguments; -1 if keywords are not the next parameters, in order."""
     if names == 0:
         return count
     named = libc.tuple_size(names)
@@ -199,7 +199,7 @@ def _total(parameters, most, count, names):
 
 @routine
 def _integer(value, expected_type):
-    """Return an integer of exactly this type; -1 if of another type, too large or negative."""
+    """Return the value of an integer; -1 if it has another type, is negative or is too large."""
     if value.type != expected_type:
         return -1
     number = libc.integer_of(value.address)
@@ -211,7 +211,7 @@ def _integer(value, expected_type):
 
 @routine
 def _result(comm, left):
-    """Return None, or the result of the slow path; 0 where that raised."""
+    """Return None, or the result of the slow path; 0 if the slow path has raised."""
     if left.outcome != OK:
         return run(comm.python.slow_kernel, comm, left)
     libc.count_up(comm.python.none)

@@ -1,8 +1,9 @@
 """Objects of CPython and NumPy, as the fast path reads them.
 
-These are fields that every supported version lays out alike: the head of an object, its first slot,
-``PyArrayObject_fields`` and ``PyArray_Descr`` of NumPy 2's ABI. :func:`layout_is_known` compares
-with what Python and NumPy say themselves. All else is asked of CPython's stable ABI (``libc.py``).
+The fast path reads only fields that every supported version lays out alike: the head of an object,
+its first slot, ``PyArrayObject_fields`` and ``PyArray_Descr`` of NumPy 2's ABI.
+:func:`layout_is_known` compares these fields with what Python and NumPy say themselves. For all
+else the fast path calls functions of CPython's stable ABI (``libc.py``).
 """
 
 import functools
@@ -72,7 +73,7 @@ PYTHON = Record(
 def plain_dtype(python, array, needed_flags):
     """Return the code of an ndarray's dtype; -1 for any other object, or without these flags.
 
-    A dtype of another byte order, or without a code, is -1 too.
+    The result is -1 too if the dtype has another byte order than this machine, or no code.
     """
     if array.type != python.array_type or array.flags & needed_flags != needed_flags:
         return -1

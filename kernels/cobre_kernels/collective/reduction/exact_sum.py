@@ -1,18 +1,18 @@
 """The exact sum of float64 values: an integer so wide that nothing is ever rounded off.
 
 Every finite float64 is an integer times 2**-1074. The *digits* hold the sum of such integers in
-base 2**32: digit k counts for 2**(32 k - 1074), and is signed while values are added, so that
-carries can wait. Sums of different ranks are added digit by digit with integer arithmetic, whose
-order does not matter; only the total is rounded, once, to nearest, ties to even. Infinities and
+base 2**32: digit k counts for 2**(32 k - 1074). A digit is a signed word of 64 bits, so carries can
+wait while values are added. The digits of different ranks are added by integer arithmetic, in which
+the order does not matter. Only the total is rounded, once, to nearest, ties to even. Infinities and
 NaNs are counted beside the digits.
 
-Few values go straight to their two digits. For many, each value first goes to the *bucket* of its
-sign and exponent, which takes no shift and no carry; 2**31 values fit before a bucket could
-overflow. Then the buckets go to the digits.
+If there are few values, each goes straight to its two digits. If there are many, each first goes to
+the *bucket* of its sign and exponent, which takes no shift and no carry; 2**31 values fit before a
+bucket could overflow. Then the buckets go to the digits.
 
 This is R. M. Neal's scheme of a small and a large superaccumulator ("Fast exact summation using
-small and large superaccumulators", arXiv:1505.05571, 2015), with 64-bit digits that hold 32 bits
-as there, and with two-word buckets instead of his one-word ones that have to be counted.
+small and large superaccumulators", arXiv:1505.05571, 2015). As in his scheme, 64-bit digits hold 32
+bits. His buckets have one word, so the values in each have to be counted; here buckets have two.
 """
 
 import numpy as np
@@ -41,16 +41,16 @@ HIDDEN = 1 << 52
 SPECIAL = 0x7FF  # the exponent of infinities and NaNs
 INFINITY = 0x7FF0000000000000
 NOT_A_NUMBER = 0x7FF8000000000000
-LARGEST_SHIFT = 2045  # of a finite result: its lowest bit is worth 2**(2045 - 1074)
+LARGEST_SHIFT = 2045  # of a finite result: the lowest bit of its mantissa is 2**(2045 - 1074)
 
 ADDS_BEFORE_CARRY = 2046  # each adds less than 2**52 to a digit of less than 2**32
 BUCKETS = 4096  # of two words each, indexed by the 12 bits of sign and exponent
 ADDS_BEFORE_EMPTYING = 1 << 30  # each adds less than 2**32 to a word of 63 bits
-MANY = 8192  # of so many values the buckets save more time than filling and emptying them costs
+MANY = 8192  # values from which on buckets save more time than it takes to fill and empty them
 SPAN = 4096  # float32 values that are widened at a time
 
-SUBNORMAL_BELOW = 1 << 23  # of its bits, the sign left out
-SMALLEST = 2.0**-149  # of the positive float32
+SUBNORMAL_BELOW = 1 << 23  # a float32 is subnormal if its bits without the sign are less
+SMALLEST = 2.0**-149  # the smallest positive float32
 ALL_BUT_SIGN_32 = (1 << 31) - 1
 
 _load_float32, _store_float64 = element_access(np.float32)[0], element_access(np.float64)[1]
@@ -59,7 +59,7 @@ _load_int32 = element_access(np.int32)[0]
 
 @routine
 def _carry(digits):
-    """Bring every digit but the last into [0, 2**32); the last one has the sign of the whole."""
+    """Bring every digit but the last into [0, 2**32); the last digit has the sign of the sum."""
     for k in range(DIGITS - 1):
         carry = digits[k] >> 32
         digits[k] -= carry << 32
@@ -68,7 +68,7 @@ def _carry(digits):
 
 @routine
 def _add_one(digits, word):
-    """Add the float64 with these bits to its two digits, or count it."""
+    """Add the float64 with these bits to its two digits; if it is not finite, count it."""
     exponent = (word >> 52) & SPECIAL
     mantissa = word & MANTISSA
     if exponent == SPECIAL:
@@ -101,9 +101,11 @@ def _add_few(digits, values, count):
 
 @routine
 def _fill(buckets, digits, values, count):
-    """Add values to the buckets of their sign and exponent: low 32 bits, and the 21 above.
+    """Add values to the buckets of their sign and exponent.
 
-    Subnormal numbers, which have no hidden bit, and what is not finite go to the digits at once.
+    The first word of a bucket gets the low 32 bits of a mantissa, the second word the 21 bits above
+    them. Subnormal numbers, which have no hidden bit, go to the digits at once, and so do
+    infinities and NaNs, which are counted there.
     """
     words = table_at(values)
     for i in range(count):
@@ -119,7 +121,7 @@ def _fill(buckets, digits, values, count):
 
 @routine
 def _empty(buckets, digits):
-    """Add each word of the buckets to its three digits, and zero it."""
+    """Add each word of the buckets to three digits, and set the word to zero."""
     _carry(digits)
     for number in range(2 * BUCKETS):
         value = buckets[number]
@@ -149,8 +151,8 @@ def _add_many(digits, buckets, values, count):
 def _widened(values, i):
     """Return a float32 as a float64, in any floating-point mode.
 
-    In some modes the processor would take a subnormal number for zero. So its bits, an integer, are
-    converted, and the product is exact.
+    In some modes the processor would take a subnormal number for zero. So for a subnormal number
+    the integer in its bits becomes a float64, and the product of that with SMALLEST is exact.
     """
     bits = np.int64(_load_int32(values, i))
     magnitude = bits & ALL_BUT_SIGN_32
@@ -161,7 +163,7 @@ def _widened(values, i):
 
 @routine
 def _add_widened(digits, buckets, wide, values, count):
-    """Add float32 values, SPAN of them at a time; every one of them is a float64 too."""
+    """Add float32 values, SPAN of them at a time; a float64 holds every float32 exactly."""
     in_buckets = 0
     for begin in range(0, count, SPAN):
         some = min(count - begin, SPAN)
@@ -181,7 +183,7 @@ def _add_widened(digits, buckets, wide, values, count):
 def _add(call):
     """Add the values of the call to its digits, which are zero; return OK or NO_MEMORY.
 
-    Buckets, and room for float32 values that become float64, are memory of this call alone.
+    The buckets, and the room for float32 values as float64, are allocated and freed here.
     """
     digits = table_at(call.digits)
     is_wide = call.dtype != dtypes.FLOAT32
@@ -202,7 +204,10 @@ def _add(call):
 
 @routine
 def _rounded(digits):
-    """Bits of the float64 nearest to the magnitude that carried digits hold; ties to even."""
+    """Return the bits of the float64 nearest to the sum in digits after a carry; ties to even.
+
+    The sum is not negative.
+    """
     top = DIGITS - 1
     while top >= 0 and digits[top] == 0:
         top -= 1
@@ -212,7 +217,7 @@ def _rounded(digits):
     while digits[top] >> (highest - 32 * top) > 1:
         highest += 1
     shift = highest - 52  # so many bits are rounded off
-    if shift <= 0:  # subnormal, or of the smallest exponent: the integer is the pattern itself
+    if shift <= 0:  # subnormal, or of the smallest exponent: the integer's bits are the float64's
         return digits[0] | digits[1] << 32
     if shift > LARGEST_SHIFT:
         return INFINITY
@@ -227,13 +232,13 @@ def _rounded(digits):
             is_tie = is_tie and digits[j] == 0
         if not is_tie or mantissa & 1:
             mantissa += 1
-    # The hidden bit adds 1 to the exponent; a mantissa that was rounded up to 2**53 one more.
+    # The hidden bit adds 1 to the exponent; a mantissa that was rounded up to 2**53 adds 2.
     return (shift << 52) + mantissa
 
 
 @routine
 def _round(digits):
-    """Replace the first of the digits by the bits of the float64 nearest to their sum.
+    """Replace the first digit by the bits of the float64 nearest to the sum in the digits.
 
     A sum of zero is +0.0. Any NaN, or infinities of both signs, give NaN.
     """
@@ -257,7 +262,7 @@ def _round(digits):
 def exact_sum_entry(comm, call):
     """Add this rank's values, merge the digits of all ranks by an allreduce, round once.
 
-    The first of the digits becomes the bits of the result.
+    The bits of the result take the place of the first digit.
     """
     if call.count < 0:
         run(comm.refuse, comm, Refusal(EXACT_SUM, -call.count, 0))

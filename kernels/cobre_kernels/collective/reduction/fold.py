@@ -16,7 +16,7 @@ from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.elements import element_access
 from cobre_kernels.machine.kernel import kernel, run
 
-FOLD_BLOCK_BYTES = 8192  # of what is folded at a time, so that it stays in the first-level cache
+FOLD_BLOCK_BYTES = 8192  # folded at a time, so that the block stays in the first-level cache
 
 SUM = 0
 MIN = 1
@@ -27,16 +27,18 @@ LOR = 5
 BAND = 6
 BOR = 7
 
-# What a loop takes as one element: a number of its own type; a word, which is an integer with the
-# same result signed and unsigned; or an octet, where no bit depends on how large its element is.
+# What a loop takes as one element. NUMBERS: an element of its own type. WORDS: integers are taken
+# as unsigned, because signed ones would give the same bits. OCTETS: single bytes, because each bit
+# of the result depends on the same bit of the elements alone.
 NUMBERS, WORDS, OCTETS = "numbers", "words", "octets"
 
 
 class Operation(NamedTuple):
-    """What an operation makes of two elements, and which it takes.
+    """What an operation makes of two elements, and which elements it takes.
 
-    ``kinds`` are NumPy's letters of the kinds: b bool, i integers, f floats, c complex numbers. A
-    ``combine`` that gives 0 or 1 gives so on one rank too, by folding an element with itself.
+    ``kinds`` are NumPy's letters of the kinds: b bool, i integers, f floats, c complex numbers. If
+    ``combine`` gives 0 or 1 (``gives_truth``), a single rank folds each element with itself, so
+    that its result is 0 or 1 too.
     """
 
     combine: Callable
@@ -51,12 +53,12 @@ def _add(a, b):
 
 
 def _smaller(a, b):
-    """As ``numpy.minimum``: of two equal ones (+0.0 and -0.0), and of two NaNs, the earlier."""
+    """Do as ``numpy.minimum``: of equal numbers (+0.0 and -0.0), or two NaNs, take the earlier."""
     return a if a <= b or a != a else b
 
 
 def _greater(a, b):
-    """As ``numpy.maximum``: of two equal ones (+0.0 and -0.0), and of two NaNs, the earlier."""
+    """Do as ``numpy.maximum``: of equal numbers (+0.0 and -0.0), or two NaNs, take the earlier."""
     return a if a >= b or a != a else b
 
 
@@ -66,12 +68,12 @@ def _multiply(a, b):
 
 
 def _both(a, b):
-    """Take all but zero for true."""
+    """Return 1 if both are true, else 0; every element other than zero is true."""
     return 1 if (a != 0) & (b != 0) else 0
 
 
 def _any(a, b):
-    """Take all but zero for true."""
+    """Return 1 if at least one is true, else 0; every element other than zero is true."""
     return 1 if (a != 0) | (b != 0) else 0
 
 
@@ -118,7 +120,7 @@ def takes(op, dtype):
 
 @routine
 def gives_truth(op):
-    """Tell whether there is such an operation, and it has results of 0 and 1."""
+    """Tell whether there is such an operation, and whether its results are 0 and 1."""
     return 0 <= op < COUNT and (_TRUTHS >> op) & 1 != 0
 
 
@@ -135,7 +137,7 @@ class Fold(NamedTuple):
 def _loop(op, elements):
     """Return the routine that folds elements of a type."""
     load, store = element_access(elements)
-    itemsize = elements.itemsize  # a constant: its division is a shift
+    itemsize = elements.itemsize  # a constant, so that the division by it is a shift
     combine = routine(OPERATIONS[op].combine, inline="always")
 
     @routine
@@ -152,7 +154,7 @@ def _elements(op, dtype):
     if OPERATIONS[op].elements == OCTETS:
         kind, size = "u", 1
     elif kind == "c":
-        kind, size = "f", size // 2  # a sum of parts
+        kind, size = "f", size // 2  # real and imaginary parts are added alone
     elif kind == "b" or (kind == "i" and OPERATIONS[op].elements == WORDS):
         kind = "u"
     return np.dtype(f"{kind}{size}")
@@ -169,10 +171,11 @@ def _dtype(call):
 
 
 def _chosen(read, cases):
-    """Return the routine that runs, of these cases, the one for the code of a call.
+    """Return the routine that runs the case for the code of a call.
 
-    ``read`` reads the code of a call. ``cases`` has routines by their codes, as bits of a word. The
-    last case has no test: :func:`takes` has refused all other codes.
+    ``read`` reads the code of a call. ``cases`` has the routine of each case, by a word in which a
+    bit is set for each code of the case. The last case has no test, because :func:`takes` has
+    refused every code that is in no case.
     """
     *others, (_, chosen) = cases.items()
     for codes, case in reversed(others):
@@ -192,7 +195,7 @@ def _first_or(read, codes, case, rest):
 
 
 def _fold_by(op):
-    """Return the routine that folds by an operation the elements of any dtype that it takes."""
+    """Return the routine that folds by one operation, for every dtype that the operation takes."""
     codes = {}
     for code, dtype in _FOLDED.items():
         if dtype.kind.replace("u", "i") in OPERATIONS[op].kinds:
@@ -208,8 +211,8 @@ _fold = _chosen(_op, {1 << op: _fold_by(op) for op in OPERATIONS})
 def fold_kernel(comm, call):
     """Fold as the call says; return 0.
 
-    Assumes an operation that :func:`takes` the dtype, aligned addresses, and ranges that are the
-    same or disjoint.
+    The caller has made sure that the operation takes the dtype (:func:`takes`), that addresses are
+    aligned, and that the two ranges of bytes are the same or disjoint.
     """
     _fold(call)
     return 0

@@ -1,1 +1,1 @@
-"""The notes of a rank on its calls: the journal, which others read, and the trace."""
+"""The notes of a rank on its calls: the journal, which other processes read, and the trace."""

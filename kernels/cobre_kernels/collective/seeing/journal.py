@@ -3,26 +3,27 @@
 Only the rank itself writes its journal. The journal lies in shared memory: the other ranks, and
 ``cobre-comm status``, read it while it is written, and also after the rank was killed.
 
-Order of the stores when a call begins: ``called``, then the words of its row, the row's ``number``
-last. All are releases, and all loads in :func:`copy_journal_kernel` are acquires. A row is
-whole if its number is the one that is due there, and ``called``, loaded afterwards, is less than a
-whole ring ahead: then no word of a later call can have been read. The words that a rank adds
-when it leaves a call may be missing in a copy. Statistics are single words; a copy of two of them
-may be one call apart.
+Order of the stores when a call begins: ``called``, then the words of the call's row, and last the
+``number`` of the row. All these stores are releases, and all loads in :func:`copy_journal_kernel`
+are acquires. A row is whole if it has the number of the call that belongs there, and if ``called``,
+loaded after the row, is ahead of that number by less than a whole ring of rows: then no word of a
+later call can have been read. The words that a rank adds when it leaves a call may be missing in a
+copy. Each statistic is a single word; in a copy, one statistic may be a call ahead of another.
 
-Waiting. A rank counts as waited for where a wait in the first step of a call took longer than a few
-looks. The last rank that is waited for has arrived last. Later steps of the call only move data.
+Waiting. A rank counts as waited for if another rank has waited for it in the first step of a call,
+for longer than a few looks. The last rank that is waited for has arrived last. Later steps of the
+call only move data.
 
 Exceptions. A rank that ends by an exception notes the words of the exception before it says that it
-closes. Leaders hand such words on, and note those of other nodes in their own journal, where their
-followers read.
+closes. Leaders send such words to each other. A leader notes the words that arrive in its own
+journal, where its followers read them.
 
 The library's own collectives, inside ``split`` for example, count in the row LIBRARY.
 
-Phases. From the first name of a phase on, a call also counts in the phase under way
-(``collective/phases.py``). While a phase is under way, the ticks at its entry are taken off its
-word ``ticks``, which is therefore below zero. A reader adds the ticks of now to a word below zero,
-and needs no other word for that.
+Phases. Once a phase has a name, every call also counts in the phase under way
+(``collective/phases.py``). When a rank enters a phase, the ticks of that moment are subtracted from
+the word ``ticks`` of the phase. So the word of the phase under way is below zero, and a reader adds
+the ticks of now to a word below zero, without a look at any other word.
 
 Times are ticks (``machine/ticks.py``); ``born_ticks`` and ``born_ns`` are one moment.
 """
@@ -48,21 +49,21 @@ from cobre_kernels.machine.ticks import ticks
 
 JOURNAL_MAGIC = 0x344E524A45524243  # "CBREJRN4", little-endian
 CALLS = 64  # a power of two
-SHORT_BYTES = 64  # of a call that is noted after its first step has begun
-OPERATION_ROWS = max(OPERATIONS) + 1  # by its number
+SHORT_BYTES = 64  # a call of at most so many bytes is noted after its first step has begun
+OPERATION_ROWS = max(OPERATIONS) + 1  # the row of an operation is its number
 LIBRARY = 0  # no number of an operation: the row of the library's own collectives
 OUTSIDE = 0  # the phase of a rank that is in none
-PHASES = 30  # that have names, numbered from 1 on
+PHASES = 30  # the most phases with names; they are numbered from 1 on
 IN_LIBRARY = PHASES + 1  # the phase of a rank in a method that calls the library's own collectives
 PHASE_ROWS = PHASES + 2
 NAME_WORDS = 6
 NAME_BYTES = NAME_WORDS * WORD_BYTES
 JOB_WORDS = 8
-RAISED_ROWS = 4  # exceptions whose words a rank keeps: its own, and those that it has learnt
+RAISED_ROWS = 4  # exceptions of which a rank keeps the words: its own, and those of other ranks
 RAISED_WORDS = 31
 RAISED_BYTES = RAISED_WORDS * WORD_BYTES
 NOBODY = -1
-ANOTHER_NODE = -2  # some rank of another node, which one is not known
+ANOTHER_NODE = -2  # a rank of another node; it is not known which rank
 
 NOTED_CALL = Record(
     "NotedCall",
@@ -166,7 +167,7 @@ class Raised(NamedTuple):
 
 
 class Copy(NamedTuple):
-    """Where a copy of a journal goes, and two words: the ticks and the monotonic clock now."""
+    """Addresses of the copy of a journal, and of two words for the ticks and the clock of now."""
 
     target: int
     now: int
@@ -185,7 +186,7 @@ def open_journal_kernel(journal, call):
     store_release(journal.awaited, NOBODY)
     store_release(journal.born_ticks, ticks())
     store_release(journal.born_ns, libc.monotonic_ns())
-    # Pairs with the load in copy_journal_kernel, which comes first there.
+    # Pairs with the load of this word in copy_journal_kernel, which is the first load there.
     store_release(journal.magic, JOURNAL_MAGIC)
     return 0
 
@@ -198,9 +199,10 @@ def noted_call(journal, number):
 
 @routine
 def note_call(comm, size_bytes):
-    """Note a call that begins; a short one over shared memory once its rank has entered a step.
+    """Note a call that begins; a short call over shared memory is noted by ``shm/step.py`` later.
 
-    The other ranks wait for that step, so they do not wait for the note as well.
+    There the rank first enters the step for which other ranks wait, and then notes the call. So the
+    other ranks do not wait for the note.
     """
     comm.first_step = comm.node.generation + 1
     comm.came = 0
@@ -229,7 +231,10 @@ def note_entered(comm):
 
 @routine
 def note_left(comm):
-    """Note that a call has its result, and count it. The releases pair with copy_journal_kernel."""
+    """Note that a call has its result, and count the call.
+
+    The releases pair with the loads in copy_journal_kernel.
+    """
     journal = comm.journal
     noted = noted_call(journal, load_relaxed(journal.called))
     left = ticks()
@@ -266,7 +271,10 @@ def _row_of(signature):
 
 @routine
 def add(address, amount):
-    """Add to a word that no other rank writes. The release pairs with copy_journal_kernel."""
+    """Add to a word that no other rank writes.
+
+    The release pairs with the load in copy_journal_kernel.
+    """
     store_release(address, load_relaxed(address) + amount)
 
 
@@ -287,7 +295,7 @@ def _count_wait(comm, operation, row, waited):
 
 @routine
 def note_arrival(comm, rank):
-    """Note, in the first step of a call, that a rank has arrived which this rank has awaited."""
+    """Note that an awaited rank has arrived, if this is the first step of a call."""
     if comm.node.generation == comm.first_step:
         comm.came = ticks()
         comm.last = rank
@@ -307,7 +315,10 @@ def note_slow_wait(comm, rank):
 
 @routine
 def note_no_wait(comm):
-    """Show that the rank has arrived. The release pairs with the load in copy_journal_kernel."""
+    """Show that this rank waits for no other rank any more.
+
+    The release pairs with the load in copy_journal_kernel.
+    """
     store_release(comm.journal.awaited, NOBODY)
 
 
@@ -315,7 +326,7 @@ def note_no_wait(comm):
 def note_end(comm, status):
     """Show how the communicator ended. The release pairs with the load in copy_journal_kernel.
 
-    The time of a call that has failed counts as waiting in its phase, and so not as computing.
+    The time of a failed call counts as waiting in the phase under way, and not as computing.
     """
     journal = comm.journal
     called = load_relaxed(journal.called)
@@ -332,7 +343,7 @@ def note_end(comm, status):
 def note_raised(journal, rank, words):
     """Note the words of a rank's exception, unless they are noted already, or no row is free.
 
-    The releases pair with the loads in copy_journal_kernel, and in :func:`learn_raised`.
+    The releases pair with the loads in copy_journal_kernel and in :func:`learn_raised`.
     """
     for row in range(RAISED_ROWS):
         raised = journal.raised[row]
@@ -351,19 +362,22 @@ def note_raised(journal, rank, words):
 def learn_raised(comm, rank):
     """Note the exception by which another rank has ended, if its journal can be read here.
 
-    The load pairs with the last store in :func:`note_raised`, of that rank.
+    The load pairs with the last store in :func:`note_raised`, which the other rank has made.
     """
     theirs = comm.journals[rank]
     if theirs == 0 or rank == comm.rank:
         return
-    raised = theirs + RAISED_OFFSET  # its own exception is before all that it learns
+    raised = theirs + RAISED_OFFSET  # the first row: that rank notes its own exception first
     if load_acquire(raised) == rank + 1:
         note_raised(comm.journal, rank, raised + WORDS_OFFSET)
 
 
 @routine
 def take_raised(journal, row, target):
-    """Copy the words in a row of this rank's own journal; return the rank they are of, if any."""
+    """Copy the words in a row of this rank's own journal; return the rank that has raised.
+
+    For a free row, return NOBODY.
+    """
     raised = journal.raised[row]
     for index in range(RAISED_WORDS):
         poke(target + index * WORD_BYTES, load_relaxed(raised.words[index].value))

@@ -1,14 +1,15 @@
 """The numbers that a program reports while it runs, such as its bounds: the last ones, by name.
 
-They lie in shared memory, which a process makes with its first report. That process alone
-writes; ``cobre-comm status`` reads, at any time. Order of the stores of a report: ``begun``,
-then the values in its row, the row's ``number`` last. All are releases, and all loads are
-acquires. A row is whole if its number is the one that is due there, and ``begun``, loaded
-afterwards, is less than a whole ring ahead: then no word of a later report can have been read.
-``named`` is stored after the name that it counts.
+The numbers lie in shared memory, which a process makes with its first report. That process alone
+writes; ``cobre-comm status`` reads, at any time. Order of the stores of a report: ``begun``, then
+the values in the row of the report, and last the ``number`` of the row. All stores are releases,
+and all loads are acquires. A row is whole if it has the number of the report that belongs there,
+and if ``begun``, loaded after the row, is ahead of that number by less than a whole ring of rows:
+then no word of a later report can have been read. ``named`` is stored after the name that it
+counts.
 
-``cobre_comm/journal/progress.py`` writes and reads, a word at a time by ``machine/access.py``: a
-report is rare, so it needs no kernel of its own.
+``cobre_comm/journal/progress.py`` writes and reads these records word by word, through
+``machine/access.py``. Reports are rare, so they need no kernel of their own.
 """
 
 from cobre_kernels.collective.seeing.journal import LETTERS, NAME_WORDS

@@ -1,11 +1,11 @@
 """The trace: every call of a rank as a row of a file, if a trace was asked for.
 
-A rank adds a row when a call has its result, and when it leaves a phase, also inside an ``@njit``
-loop. A phase that gets a name adds a row too, with its letters. Rows gather in private
-memory, and a full buffer goes to the file by write(2). Each buffer ends with a row that holds one
-moment on both clocks, ticks and the monotonic clock: between two such rows ticks turn into times.
-After a write that fails the file gets nothing more, so that no row follows one that is cut; the
-calls that it lacks are counted.
+A rank adds a row when a call has its result, and when the rank leaves a phase, also inside an
+``@njit`` loop. When a phase gets a name, the rank adds a row with the letters of the name. Rows
+gather in private memory, and a full buffer goes to the file by write(2). Each buffer ends with a
+row that holds the ticks and the monotonic clock of one moment. A reader turns ticks into times by
+two such rows. After a write that fails, the file gets nothing more, so that no row follows a row
+that is cut; the calls that the file lacks are counted.
 """
 
 from typing import NamedTuple
@@ -57,14 +57,14 @@ TRACE = Record(
 
 
 class LeftPhase(NamedTuple):
-    """A phase that a rank leaves, by its number, and the ticks of that."""
+    """The number of a phase that a rank leaves, and the ticks when it leaves."""
 
     phase: int
     ticks: int
 
 
 class Named(NamedTuple):
-    """The number of a phase; and NAME_WORDS words of letters at an address, its name."""
+    """The number of a phase, and the address of its name: NAME_WORDS words of letters."""
 
     phase: int
     words: int
@@ -91,7 +91,7 @@ def trace_call_kernel(comm):
 
 @kernel(TRACE, LeftPhase)
 def trace_phase_kernel(trace, call):
-    """Add the phase that the rank leaves, and note when the next one begins."""
+    """Add the phase that the rank leaves, and note when the next phase begins."""
     if call.phase != OUTSIDE:
         row = trace.rows[trace.used]
         row.number = PHASE_LEFT
@@ -117,7 +117,7 @@ def trace_name_kernel(trace, call):
 
 @routine
 def _keep_row(trace):
-    """Keep the row that has been filled; write all of them, if no more fit."""
+    """Keep the row that has been filled; if the memory has no room for more, write all rows."""
     trace.used += 1
     if trace.used == trace.capacity:
         _write_out(trace)
@@ -132,7 +132,7 @@ def write_trace_kernel(trace):
 
 @routine
 def _write_out(trace):
-    """Write all rows, and a moment behind them; count the calls that cannot be written."""
+    """Write all rows, and behind them a row with a moment; count the rows that are not written."""
     _note_moment(trace.rows[trace.used])
     address = trace.rows[0].address
     written = 0
@@ -149,7 +149,7 @@ def _write_out(trace):
 
 @routine
 def _note_moment(row):
-    """Note one moment on both clocks: of LOOKS pairs of readings, the one that was over soonest."""
+    """Note one moment on both clocks: of LOOKS pairs of readings, the pair that took least time."""
     row.number = MOMENT
     shortest = -1
     for _ in range(LOOKS):

@@ -1,19 +1,19 @@
 """The one waiting policy: what a rank does between two looks, on every transport.
 
-A wait is a loop of its transport. It looks for a flag, bytes or a request, and calls :func:`pause`
-after each look in vain::
+A wait is a loop of its transport. The loop looks for a flag, bytes or a request, and calls
+:func:`pause` after each look that has found nothing::
 
     begin_wait(comm, RANKS)
     while outcome == OK and not has_come():
         outcome = pause(comm, LOOKS)
     end_wait(comm, outcome)
 
-A wait spins for a while, then yields the core for a while, and then blocks. How long it does each
-depends on its *way* (``comm.ways``): a rank waits among the ranks of its node, and a leader also
-among other leaders. When a wait first blocks, or has lasted for a tick, it is a *long* wait. Then
-other ranks can see whom the rank awaits, the timeout begins, and the rank gives the GIL away. In a
-long wait the rank *looks around* every tick: it runs Python's signal handlers, and finds out which
-ranks are missing. A way has two kernels for long waits, by address:
+A wait spins for a while, then yields the core for a while, and then blocks. How long it spins and
+yields depends on its *way* (``comm.ways``): a rank waits among the ranks of its node, and a leader
+also among other leaders. When a wait first blocks, or has lasted for a tick, it becomes a *long*
+wait. From then on other ranks can see whom the rank awaits, the timeout counts, and the rank does
+not hold the GIL. In a long wait the rank *looks around* every tick: it runs Python's signal
+handlers, and finds out which ranks are missing. A way has two kernels for long waits, by address:
 
 ======================  ========================================================================
 ``block_kernel``        sleeps until a look may succeed, but no longer than it is told. It calls
@@ -22,10 +22,11 @@ ranks are missing. A way has two kernels for long waits, by address:
                         a line on late ranks is due, marks them. Returns OK, or how the wait ends
 ======================  ========================================================================
 
-The timeout leaves out the time in which this rank itself did not run, because then nobody was late
-to it: its job, container or machine was suspended. A long wait reads the clock at least every
-TICK_NS. If more than STALL_NS pass between two readings, they count as one tick. So a rank that a
-busy machine starves waits longer, but not for ever: each look takes a tick from its patience.
+The timeout leaves out the time in which this rank itself did not run, because its job, container or
+machine was suspended: the other ranks were not late then. A long wait reads the clock at least
+every TICK_NS. If more than STALL_NS pass between two readings, that time counts as one tick. So a
+rank that a busy machine seldom lets run waits longer, but not for ever, because each look counts as
+a tick.
 
 Long before the timeout, a line of the log names the late ranks: when a wait has lasted
 ``comm.late_ns``, and again after twice that, four times, and so on. Python writes the line
@@ -56,7 +57,7 @@ ANSWER_POLL_NS = 20_000_000  # how long it blocks while it awaits answers to a l
 STALL_NS = 500_000_000  # ten ticks: a busy machine lets a rank that wakes up run sooner
 FIRST_NAP_NS = 20_000  # a wait that cannot be woken sleeps this long, then twice that, ...
 LONGEST_NAP_NS = 1_000_000
-LONG_AGO_NS = 1  # for a clock that shows when a wait last looked around; 0 is "not in this wait"
+LONG_AGO_NS = 1  # in ``looked_ns``: it is time to poll; 0 would say that this wait has not polled
 
 
 class Patience(NamedTuple):
@@ -66,7 +67,7 @@ class Patience(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What a waiting rank does in this poll, beside finding lost ranks."""
+    """What a waiting rank does besides finding lost ranks, when it polls."""
 
     is_overdue: int  # 1: the timeout is over, so the rank looks for late ranks
     is_line_due: int  # 1: the rank marks the late ranks, for a line on them
@@ -85,7 +86,7 @@ def begin_wait(comm, among):
 
 @routine
 def begin_anew(comm):
-    """Let a wait spin again and its timeout start anew: when it begins, or bytes have moved."""
+    """Let a wait spin again and start its timeout anew, at its start or when bytes have moved."""
     wait = comm.wait
     wait.began_ns = 0
     wait.queried_ns = 0
@@ -110,7 +111,7 @@ def spin_again(comm):
 
 @routine
 def end_wait(comm, outcome):
-    """End a wait, short or long; others see that it is over if it has ended well."""
+    """End a wait; if it was long and has ended well, show other ranks that it is over."""
     wait = comm.wait
     if wait.is_long != 0:
         wait.is_long = 0
@@ -121,9 +122,9 @@ def end_wait(comm, outcome):
 
 @routine
 def pause(comm, looks):
-    """Let time pass after a look in vain; return OK to look again, or how the wait ends.
+    """Let time pass after a failed look; return OK to look again, or how the wait ends.
 
-    While a wait spins it reads the clock after so many looks.
+    While a wait spins, it reads the clock once in ``looks`` looks.
     """
     wait = comm.wait
     wait.looks += 1
@@ -168,7 +169,7 @@ def pause_kernel(comm):
 
 @routine
 def _next_act(comm, spent_ns):
-    """Return the act of a wait that has lasted so long: SPIN, YIELD or BLOCK."""
+    """Return the act of a wait since which ``spent_ns`` have passed: SPIN, YIELD or BLOCK."""
     way = _way(comm)
     if spent_ns < way.spin_ns:
         return SPIN
@@ -178,7 +179,7 @@ def _next_act(comm, spent_ns):
 
 @routine
 def _become_long(comm):
-    """Let others see this wait, let its timeout count, and hold no GIL from now on."""
+    """Let other ranks see this wait, let its timeout count, and hold no GIL from now on."""
     wait = comm.wait
     if wait.began_ns == 0:
         wait.began_ns = wait.clock_ns
@@ -191,9 +192,9 @@ def _become_long(comm):
 
 @routine
 def _read_clock(comm):
-    """Note the time; a gap in which this rank did not run counts as one tick.
+    """Note the time, and return it; a gap in which this rank did not run counts as one tick.
 
-    The other leaders may not have run either, so they are queried anew after a gap.
+    In the gap other leaders may not have run either, so this rank queries them anew after a gap.
     """
     wait = comm.wait
     now = libc.monotonic_ns()
@@ -208,7 +209,7 @@ def _read_clock(comm):
 
 @routine
 def waited_ns(comm):
-    """Return how long this wait has lasted, as its timeout counts."""
+    """Return how long this wait has lasted, without the time that its timeout leaves out."""
     return comm.wait.clock_ns - comm.wait.began_ns
 
 
@@ -257,13 +258,14 @@ def mark_nobody(comm):
 def write_late_line(comm):
     """Have a line report the ranks that are marked in ``comm.late``.
 
-    A thread of its own writes the line, so a slow log holds up no wait. No Python code runs in the
-    waiting thread: it would run signal handlers, and some waits must not end early.
+    A separate thread writes the line, so a slow log holds up no wait. The waiting thread itself
+    runs no code of Python, because signal handlers would run in that code, and some waits must not
+    end early.
     """
     ensured = libc.gil_ensure()
     started = libc.call_object(comm.write_late_line, 0)
     if started == 0:
-        libc.clear_exception()  # no thread is to be had; the next line may find one
+        libc.clear_exception()  # no thread could be started; for the next line there may be one
     else:
         libc.count_down(started)
     libc.gil_release(ensured)
@@ -291,9 +293,10 @@ def nap(comm, longest_ns):
 def _run_handlers(comm):
     """Run Python's signal handlers; keep the exception that one raises, until the kernel returns.
 
-    Return OK to continue the wait. Only here Python code runs inside a kernel, so a child that a
-    handler forks continues here: it must leave, and touch nothing that it shares with the ranks.
-    The interrupted wait is noted under the GIL: a handler may wait, and be interrupted too.
+    Return OK to continue the wait. Only here Python code runs inside a kernel. So a child that a
+    handler forks continues here, and must leave without touching what it shares with the ranks. The
+    wait in which the handlers run is noted under the GIL, and the wait noted before is put back
+    afterwards: a handler may itself begin a wait, in which handlers run too.
     """
     ensured = libc.gil_ensure()
     before = comm.stop.interrupted

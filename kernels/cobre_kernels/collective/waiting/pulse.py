@@ -1,9 +1,9 @@
 """The pulse of a leader: it shows the ranks of a node that their leader continues.
 
 The leader of a node continues to wait for other nodes while bytes move, and so does each rank that
-leads in a lane. The pulse of such a rank beats whenever bytes move, and every tick while the rank
-waits. If other ranks wait for that rank, their timeout counts from the last beat. So a stopped
-leader is late, and a slow network is not.
+leads the node in a lane. The pulse of such a rank beats whenever bytes move, and every tick while
+the rank waits. The timeout of other ranks of the node that wait for it counts from the last beat.
+So a leader that has stopped is late, and a leader behind a slow network is not.
 """
 
 from cobre_kernels.collective.comm import LEADERS, RANKS
@@ -20,14 +20,14 @@ PULSE = Record(
 
 @routine
 def beat(comm):
-    """As a leader that waits for other leaders, show the ranks of this node that it continues."""
+    """Show the ranks of this node that this rank continues, if it waits for other leaders."""
     if comm.wait.among == LEADERS:
         store_relaxed(comm.pulse.beats, load_relaxed(comm.pulse.beats) + 1)
 
 
 @routine
 def heed_pulse(comm):
-    """Let the timeout count from now if the rank waited for leads its node, and its pulse beats."""
+    """Let the timeout count from now if the awaited rank leads its node and its pulse beats."""
     rank = comm.wait.node_rank
     if comm.wait.among != RANKS or rank >= comm.pulses_count:
         return

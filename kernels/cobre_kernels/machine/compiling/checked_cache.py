@@ -1,13 +1,15 @@
-"""Code that numba loads from its cache must be for the types that it looks for.
+"""Code that numba loads from its cache must be code for the types that numba looks for.
 
-numba keeps the code of each signature of a function in a numbered file, and an index of numbers.
-Ranks save at once, because they compile at once. Two ranks that save different signatures may take
-the same number, and then the index of one leads to the code of the other. numba would run that
-code: for an array of int64, the code for float64. So the types are compared at each load.
+numba keeps the code of each signature of a function in a numbered file, and the numbers in an
+index. Ranks compile at the same time, and so they save at the same time. Two ranks that save
+different signatures may take the same number, and then the index of one rank leads to the code of
+the other. numba would run that code: for an array of int64, the code for float64. So the types are
+compared at each load.
 
-If a function was called with a jitted function, its index contains that argument, and numba
-compiles the argument while it reads the index. For types of another version this is an error; the
-index then counts as empty. ``cobre_comm/jit/types.py`` gives a type its version.
+If a function was called with a jitted function as an argument, its index contains that argument,
+and numba compiles the argument while it reads the index. If the argument has types of another
+version of ours, numba raises an error; the index then counts as empty. ``cobre_comm/jit/types.py``
+gives a type its version.
 """
 
 import functools
@@ -19,9 +21,9 @@ from cobre_kernels.machine.compiling.numba_internals import IndexDataCacheFile, 
 
 @functools.cache
 def check_loads():
-    """From now on, let code for other types than the ones looked for count as missing.
+    """From now on, let code for other types than the types looked for count as missing.
 
-    numba then compiles, and puts the right code into that file.
+    numba then compiles the function, and puts the right code into the numbered file.
     """
     load = IndexDataCacheFile.load
 
@@ -33,7 +35,7 @@ def check_loads():
     read = IndexDataCacheFile._load_index
 
     def read_checked(self):
-        """Return the entries of an index, or none if it has code of another version."""
+        """Return the entries of an index, or no entries if it has types of another version."""
         try:
             return read(self)
         except NumbaError:
@@ -43,10 +45,10 @@ def check_loads():
 
 
 def _is_for(found, wanted):
-    """Tell whether the parts of a compiled function are of this signature, if they include one.
+    """Tell whether a compiled function is of this signature, or has no signature among its parts.
 
-    Some types equal only themselves. Two pickles of such a type give two types, which are compared
-    by their names.
+    Some types equal only themselves. Such a type is another one after it was pickled, so types are
+    compared by their names too.
     """
     parts = [part for part in found if isinstance(part, Signature)] if type(found) is tuple else []
     if not parts:

@@ -1,8 +1,9 @@
 """How numba knows what kernels are made of, and the LLVM text of kernels.
 
-To numba a constant argument has a type of its own (``Literal[int](0)``), and a callee is compiled
-anew for every pattern of constants. That was a third of all compilation here, for code that LLVM
-inlines and folds in any case. So a routine takes a constant as an argument like any other.
+For numba a constant argument has a type of its own (``Literal[int](0)``), and numba compiles a
+callee anew for every pattern of constants. Here that took a third of the time of all compilation,
+although LLVM inlines the callee and folds constants in any case. So a routine takes a constant as
+it takes any other argument.
 """
 
 import functools
@@ -27,8 +28,9 @@ from cobre_kernels.machine.compiling.record_types import RecordType
 
 RAISES = "a_kernel_that_can_raise"
 
-# Each kernel and each routine has these options, not those of its caller. Kernels raise nothing.
-# Operations that are fused or reordered would be rounded otherwise. Nobody calls numba's wrappers.
+# Each kernel and each routine has these options, not the options of its caller. error_model:
+# kernels raise nothing. fastmath: operations that are fused or reordered would give other bits. The
+# wrappers of numba are left out, because nobody calls them.
 ARITHMETIC = {"error_model": "numpy", "fastmath": False}
 OPTIONS = {**ARITHMETIC, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
@@ -50,7 +52,7 @@ def dispatcher_of(routine):
     def with_address():
         return njit(**{**ARITHMETIC, **routine.options})(dispatcher.py_func)
 
-    # As a value, such as the one that an `if` chooses, it is a function with machine code.
+    # A routine that is used as a value, such as one that an `if` chooses, needs machine code.
     dispatcher.get_compile_result = lambda sig: with_address().get_compile_result(sig)
     return dispatcher
 
@@ -71,8 +73,9 @@ def let_reduce_take_routines():
 def type_of_routine(routine):
     """Return the type of a routine.
 
-    numba's name of the type has an address, which differs from build to build. A routine that gets
-    this routine as an argument would have the address in the name of its machine code.
+    The type gets a name of ours, because numba's name has an address in it, which differs from
+    build to build. If another routine took this routine as an argument, the address would be in the
+    name of its machine code.
     """
     kind = routine.dispatcher._numba_type_
     kind.name = f"{routine.__module__}.{routine.dispatcher.py_func.__qualname__}"
@@ -80,13 +83,13 @@ def type_of_routine(routine):
 
 
 def type_of_instruction(instruction):
-    """Return the type of an instruction: that of an intrinsic."""
+    """Return the type of an instruction, which is an intrinsic for numba."""
     write = instructions.WRITERS[instruction.__name__]
 
     def typing(typingctx, *arguments):
         return write(instruction.detail, *arguments)
 
-    # numba asks for the parameters; MPI's functions differ in how many they have.
+    # numba asks for the parameters of ``typing``; MPI's functions have different numbers of them.
     names = list(inspect.signature(instruction.python).parameters)
     if "arguments" in names:
         names[1:] = [f"argument_{number}" for number in range(len(instruction.detail) - 1)]
@@ -105,9 +108,9 @@ def type_of_c_function(function):
 class Texts:
     """The LLVM text of kernels and of all that they call.
 
-    numba turns each function into machine code of its own, for its callers in Python. A kernel is
-    linked and optimised once, as a whole, so that code, half of the work, would be thrown away.
-    While this object is in use, a library of numba remains text.
+    numba turns each function into machine code of its own, for callers in Python. A kernel is
+    linked and optimised once, as a whole, so the machine code of each function would be thrown
+    away, and it is half of the work. While this object is in use, a library of numba remains text.
     """
 
     def __init__(self):

@@ -1,7 +1,7 @@
 """The instructions of LLVM that stand for functions of Python in compiled code.
 
-Each function of this file writes the instructions of the :class:`~.compiled.Instruction` of the
-same name. Only what compiles imports this file.
+Each function of this file writes the instructions of the :class:`~.compiled.Instruction` that has
+its name. Only files that compile import this file.
 """
 
 import ctypes
@@ -21,7 +21,7 @@ ARM = ("aarch64", "arm64")
 ARM_COUNTER = "cntvct_el0"
 FLAG = "cobre_stop_flag"
 
-WRITERS = {}  # by the name of the instruction: from its detail and argument types to a typing
+WRITERS = {}  # by the name of an instruction: makes its typing of its detail and argument types
 
 
 def _written(function):
@@ -30,7 +30,7 @@ def _written(function):
 
 
 def _plain(result, *arguments):
-    """Make the typing of an instruction that depends on nothing: result and arguments are fixed."""
+    """Make the typing of an instruction with a fixed type of its result and of its arguments."""
 
     def decorate(codegen):
         WRITERS[codegen.__name__] = lambda detail, *_: (result(*arguments), codegen)
@@ -135,8 +135,9 @@ def _call_void(builder, name, argument_types, arguments):
 def copy_bytes(context, builder, signature, args):
     byte = I8.as_pointer()
     function_type = ir.FunctionType(ir.VoidType(), [byte, byte, I64, I1])
-    # Not memcpy: glibc has two. A shared library that names no version of glibc, so that it serves
-    # other libraries of C too, gets the older one, which takes up to 8 percent longer.
+    # Not memcpy, of which glibc has two versions. Our shared library names no version of glibc, so
+    # that it serves other libraries of C too. So it would get the older memcpy, which takes up to 8
+    # percent longer.
     function = builder.module.declare_intrinsic("llvm.memmove", (byte, byte, I64), function_type)
     pointers = [_pointer(builder, a, I8) for a in args[:2]]
     builder.call(function, [*pointers, args[2], ir.Constant(I1, 0)])
@@ -146,8 +147,8 @@ def copy_bytes(context, builder, signature, args):
 def _copy_loop(context, builder, addresses, blocks, alignment, is_streaming=False):
     """Write a loop over blocks of four 64-byte vectors, for pairs of destination and source.
 
-    The stores are volatile, or non-temporal, because LLVM would turn a plain loop back into the
-    ``memcpy`` that it is there to avoid (``copy.py``).
+    The stores are volatile, or non-temporal, because LLVM would turn a loop of plain stores into a
+    call of ``memcpy``, which this loop replaces (``copy.py``).
     """
     vector = ir.VectorType(I64, 8)
 
@@ -309,7 +310,7 @@ def set_float_mode(context, builder, signature, args):
 
 @_plain(types.float64, types.float64, _WORD)
 def in_float_mode(context, builder, signature, args):
-    """Take the number through memory: LLVM keeps volatile accesses in order with the change."""
+    """Take the number through memory: LLVM moves no volatile access past the change of mode."""
     place = cgutils.alloca_once(builder, ir.DoubleType())
     builder.store(args[0], place).volatile = True
     _set_mode(builder, args[1])
@@ -323,7 +324,8 @@ def in_float_mode(context, builder, signature, args):
 
 def _clock(number):
     def codegen(context, builder, signature, args):
-        # Once per function, in its first block: in a loop it would grow the stack.
+        # The timespec is allocated in the first block of the function: in a loop, each pass would
+        # take more of the stack.
         timespec = cgutils.alloca_once(builder, ir.ArrayType(I64, 2))
         zero, one = ir.Constant(I32, 0), ir.Constant(I32, 1)
         seconds = builder.gep(timespec, [zero, zero])
@@ -366,7 +368,7 @@ def fcntl(context, builder, signature, args):
 
 @_written
 def call_c(kinds, *_):
-    """Call the function of C at an address, whose arguments and result are of these kinds."""
+    """Call the function of C at an address; ``kinds`` are those of its result and arguments."""
     result, *arguments = (C_KINDS[kind] for kind in kinds)
 
     def codegen(context, builder, signature, args):
@@ -382,7 +384,7 @@ def call_c(kinds, *_):
 
 @_written
 def run(detail, address, record, call):
-    """Call a kernel as C would, with each word of the call."""
+    """Call a kernel as C would, with the words of the call as arguments."""
 
     def codegen(context, builder, signature, args):
         words = [args[1]]

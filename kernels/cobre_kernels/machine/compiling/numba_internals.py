@@ -1,14 +1,14 @@
 """numba's private interfaces: the names that we use, why, and with which versions of numba.
 
-numba promises ``numba``, ``numba.types`` and ``numba.extending``. All other names that we need of
-it stand here, and other files import them from here; ``make check`` holds that. If this numba is
-outside the versions that were tried, or lacks a name of the table, importing this file raises an
-error.
+numba promises that ``numba``, ``numba.types`` and ``numba.extending`` remain. All other names of
+numba that we need stand here, and other files import them from here; ``make check`` tests that. If
+this numba is outside the bounds of the versions that were tried, or lacks a name of the table, the
+import of this file raises an error.
 
 To support another numba: widen :data:`BEYOND`, run ``pytest tests/jit tests/kernels`` and
-``cobre-comm check`` with it, and add it to :data:`TRIED`. Two names cannot be looked for here, so
-tests try them: ``_numba_type_`` (the type of an object), ``__numba_parfor_gufunc`` (the body of a
-``prange``).
+``cobre-comm check`` with that numba, and add its version to :data:`TRIED`. Two names cannot be
+looked for here, so tests try them: ``_numba_type_`` (the type of an object) and
+``__numba_parfor_gufunc`` (the body of a ``prange``).
 """
 
 import numba
@@ -18,7 +18,7 @@ OLDEST, BEYOND = (0, 61), (0, 69)  # as in pyproject.toml
 
 
 def refusal(problem):
-    """Return the error about a numba that does not fit; it tells how to get another one."""
+    """Return the error about a numba that does not fit; the text says how to get another numba."""
     oldest, beyond = (".".join(map(str, version)) for version in (OLDEST, BEYOND))
     return ImportError(
         f"numba {numba.__version__} does not fit this version of cobre_comm: {problem}. cobre_comm "
@@ -57,8 +57,8 @@ try:
 except ImportError as error:
     raise refusal(error) from error
 
-# Each class or module, the names that we use of it, and why. A method that we override has its
-# parameters.
+# Each class or module, the names that we use of it, and why. If we replace a method, its parameters
+# follow its name.
 USED = (
     (
         JITCodeLibrary,
@@ -170,7 +170,7 @@ def missing():
 
 
 def _has(owner, each):
-    """Tell whether a name is there, with its parameters, or as a field that a constructor sets."""
+    """Tell whether an owner has a name, with these parameters, or sets it in a constructor."""
     name, _, parameters = each.rstrip(")").partition("(")
     found = getattr(owner, name, None)
     if parameters:

@@ -1,12 +1,13 @@
 """A name of its own for each compiled function that closes over something.
 
-numba makes the symbol of a function of its module, its qualified name, the types of its arguments,
-and a count of the functions that the process has compiled. If one factory makes two closures, and
-each is compiled with the same types in a process of its own, both may have one symbol. A process
-that loads the callers of both from numba's cache then links the closure that came first into both,
-silently. So the name of a closure has a hash of what it closes over.
+numba makes the symbol of a function from the function's module, its qualified name, the types of
+its arguments, and a count of the functions that the process has compiled. If one factory makes two
+closures, and each is compiled for the same types in a process of its own, both may have the same
+symbol. A process that then loads the callers of both from numba's cache links the closure that it
+has loaded first into both callers, without an error. So here the name of a closure has a hash of
+what it closes over.
 
-numba does the same to closures of a user: docs/guarantees.md, "Not promised".
+A user's own closures can still be mixed up by numba: docs/guarantees.md, "Not promised".
 """
 
 import hashlib
@@ -27,7 +28,7 @@ def own_named(function):
 
 
 def copy_of(function):
-    """Return a function that does the same, and may have another name."""
+    """Return a copy of a function, to which another name can be given."""
     copy = types.FunctionType(
         function.__code__, function.__globals__, function.__name__, function.__defaults__,
         function.__closure__,
@@ -62,5 +63,5 @@ def _told(value):
 def _cell(cell):
     try:
         return _told(cell.cell_contents)
-    except ValueError:  # it is empty yet
+    except ValueError:  # the cell is still empty
         return str(uuid.uuid4())

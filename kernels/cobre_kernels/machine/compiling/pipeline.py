@@ -1,9 +1,9 @@
 """How routines are compiled: by numba's pipeline, except that no machine code comes out.
 
-numba turns every function into machine code of its own and optimises it, before the functions that
-call it do the same with their copies. A routine has no address: here it remains LLVM's text until
-a kernel, or a user's function, links it. That is two thirds of the compilation of the example,
-which is made of routines.
+numba optimises every function and turns it into machine code of its own, and does the same again
+with the copy of the function in each caller. A routine needs no machine code of its own, because
+it has no address. So here a routine remains LLVM's text until a kernel, or a user's function, links
+it. That saves two thirds of the compilation of the example, which is made of routines.
 """
 
 from llvmlite import binding
@@ -19,12 +19,12 @@ from cobre_kernels.machine.compiling.numba_internals import (
     register_pass,
 )
 
-UNRESOLVED = ".numba.unresolved$"  # before the symbol of a function that calls itself by others
+UNRESOLVED = ".numba.unresolved$"  # begins the symbol of a function in a recursion through several
 _symbols = set()  # of the routines that this process has compiled
 
 
 class RoutineLibrary(JITCodeLibrary):
-    """The module of a routine; it is never turned into machine code."""
+    """The LLVM module of a routine, which by itself is never turned into machine code."""
 
     def finalize(self):
         """Leave the module as it is until another function links it."""
@@ -43,7 +43,7 @@ class RoutineLibrary(JITCodeLibrary):
         return self._shared_module
 
     def _refuse_recursion(self):
-        """Refuse a recursion through several functions, which meet by the address of the first."""
+        """Refuse a recursion through several functions, because it needs the address of one."""
         has_address = self._codegen._engine.is_symbol_defined
         for variable in self._final_module.global_variables:
             symbol = variable.name.removeprefix(UNRESOLVED)
@@ -66,7 +66,7 @@ class RoutineLibrary(JITCodeLibrary):
     def _link_routines(self):
         """Link every library below this one, once, and after all that call it.
 
-        LLVM takes only the functions of a module that linked code calls already.
+        From a module LLVM links only functions that the code linked so far calls.
         """
         order, seen = [], set()
 
@@ -93,7 +93,7 @@ class RoutineLowering(NativeLowering):
     _name = "routine_lowering"
 
     def run_pass(self, state):
-        """Register the routine, for callers, without machine code."""
+        """Register the routine for its callers, without machine code."""
         if state.library is None:
             name = state.func_id.func_qualname
             state.library = RoutineLibrary(state.targetctx.codegen(), name)
@@ -117,8 +117,8 @@ class RoutineLowering(NativeLowering):
 def _give_environment(codegen, lowered):
     """Give the code of callers the Python objects of a routine, such as those that it prints.
 
-    Code finds the objects by the address in a global. That global has a module of its own here: the
-    module of the routine becomes machine code only with a caller.
+    Code finds the objects by the address in a global variable. Here that variable is in a module of
+    its own, because the module of the routine becomes machine code only as part of a caller.
     """
     name = lowered.fndesc.env_name
     codegen._add_module(binding.parse_assembly(f'@"{name}" = common global i64 0'))

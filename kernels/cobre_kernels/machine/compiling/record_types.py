@@ -25,7 +25,7 @@ from cobre_kernels.machine.version import source_hash
 
 
 class _AddressType(types.Type):
-    """The numba type of an address that only our own code makes; its name carries our version."""
+    """The numba type of an address that only our code makes; the type's name has our version."""
 
     def __init__(self, what):
         super().__init__(name=f"Cobre{what}({source_hash()})")

@@ -1,11 +1,11 @@
 """The shared library of the kernels: what it has besides the kernels, and its linker.
 
-A process maps the library from its file, without llvmlite. Nothing in it becomes executable that
-was writable, and debuggers find its functions by their names.
+A process maps the library from its file, without llvmlite. No writable memory of the library
+becomes executable, and debuggers find the library's functions by their names.
 
 The library asks the processor itself whether it has the instructions of the library's level. Under
-an emulator, under Valgrind, or where a hypervisor hides features, that is less than Linux knows of
-the machine below.
+an emulator, under Valgrind, or where a hypervisor hides features, the processor tells a process of
+fewer instructions than Linux does.
 
 Sources: Intel, "Architectures Software Developer's Manual", volume 2A, CPUID and XGETBV; AMD,
 "Architecture Programmer's Manual", volume 3, appendix E; the x86-64 psABI, "Micro-architecture
@@ -21,7 +21,8 @@ import sys
 from cobre_kernels.machine.code import CURRENT_STATE, CURRENT_STATE_NAMES, RUNS_HERE, SOURCES
 from cobre_kernels.machine.target import LEVELS
 
-# The bits of flags in a register of a leaf of CPUID. Registers: by place in what CPUID returns.
+# By leaf of CPUID and register: the bit of each flag. A register is the number of its place in what
+# CPUID returns.
 _EBX, _ECX = 1, 2
 _BITS = {
     (1, _ECX): {"fma": 12, "movbe": 22, "f16c": 29},
@@ -32,7 +33,7 @@ _BITS = {
     (0x80000001, _ECX): {"abm": 5},
 }  # fmt: skip
 _HAS_XGETBV = 1 << 27 | 1 << 28  # of leaf 1, ECX: OSXSAVE and AVX; such a processor has leaf 7
-_YMM, _ZMM = 0b110, 0b11100110  # of XCR0: the registers that the system keeps for each thread
+_YMM, _ZMM = 0b110, 0b11100110  # bits of XCR0: registers that the system keeps for each thread
 
 
 def texts_of(level, sources):
@@ -42,7 +43,7 @@ def texts_of(level, sources):
 
 
 def _runs_here(level):
-    """Return the function that tells whether code of a level runs here, for every processor."""
+    """Return a function, which runs on every processor, that tells whether code of a level does."""
     needed = next((flags[level] for flags in LEVELS.values() if level in flags), ())
     if not needed:
         return f"define i32 @{RUNS_HERE}() {{\n  ret i32 1\n}}\n"
@@ -75,7 +76,7 @@ attributes #0 = {{ "target-cpu"="x86-64" }}
 
 
 def _has(name, place, mask):
-    """Return the text of whether a register of a leaf of CPUID has all bits of a mask."""
+    """Return LLVM's text that finds whether a register of a CPUID leaf has all bits of a mask."""
     (leaf, register), four = place, "{ i32, i32, i32, i32 }"
     asked = "={ax},={bx},={cx},={dx},{ax},{cx}"
     return (
@@ -89,7 +90,7 @@ def _compared(name, mask):
 
 
 def _current_state():
-    """Return the function that calls the one of CPython 3.13, or the older name that 3.12 has."""
+    """Return a function that calls CPython's by the name of 3.13, or by the older name of 3.12."""
     from llvmlite import ir
 
     module, word = ir.Module(), ir.IntType(64)
@@ -105,8 +106,8 @@ def _current_state():
 def linker():
     """Return the command of the linker, or None.
 
-    lld of the package ``ziglang``, which the build of a wheel requires, is the same everywhere, so
-    that the same sources give the same bytes.
+    The build of a wheel requires the package ``ziglang``. Its lld is the same on every machine, so
+    the same sources give the same bytes.
     """
     if sys.platform != "linux":
         return None

@@ -84,7 +84,7 @@ def take_end_of_process(comm, node):
 
 @routine
 def is_awaited(comm, node):
-    """Tell whether this leader itself waits for a leader; others may have completed the verb."""
+    """Tell whether this leader still waits for the leader of a node, in the verb under way."""
     if node == comm.links.awaited_in or node == comm.links.awaited_out:
         return True
     peer = comm.links.peers[node]
@@ -93,10 +93,10 @@ def is_awaited(comm, node):
 
 @routine
 def failure_of_link(comm, node, reason):
-    """Return how the verb has failed because a data link ended, or carried another frame.
+    """Return how the verb has failed because a data link ended, or carried a wrong frame.
 
-    The control link tells more, after a little while: whether the leader has left, or how its verb
-    has failed.
+    After a little while the control link may tell more: that the leader at the other end has left,
+    or how the verb of that leader has failed.
     """
     await_control(comm, node, EXPLANATION_MS)
     outcome = failure_of_verb(comm)
@@ -108,7 +108,7 @@ def failure_of_link(comm, node, reason):
 
 @routine
 def await_control(comm, node, patience_ms):
-    """Read a leader's control link; wait a little until it has told how the leader ended."""
+    """Read a leader's control link; wait a little for the message that tells how it ended."""
     peer, leader = comm.links.peers[node], comm.nodes.leaders[node]
     now = libc.monotonic_ns()
     until = now + patience_ms * NS_PER_MS
@@ -151,7 +151,7 @@ def _reason_of(result):
 
 @routine
 def end_control(comm, node, reason):
-    """Use a control link no more; note why its leader is lost, unless the leader told why."""
+    """Use a control link no more; note its leader as lost for a reason, unless it has told why."""
     comm.links.peers[node].control_fd = NO_LINK
     note_end(comm, node, reason)
 

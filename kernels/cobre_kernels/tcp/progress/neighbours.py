@@ -1,7 +1,7 @@
 """Progress steps on the ring: frames of bulk data to the next leader, and from the previous one.
 
-Ring and chain differ in the order of their frames. They share how a frame moves, and how a progress
-step ends.
+Ring and chain differ in the order of their frames. What they share is here: how a frame moves, and
+how a progress step ends.
 """
 
 from typing import NamedTuple
@@ -76,7 +76,7 @@ def send_frame(comm, payload, count):
 
 @routine
 def receive_prefix(comm):
-    """Receive the first bytes of a frame; return NO_MORE once they are all here."""
+    """Receive the prefix of a frame; return NO_MORE when all of its bytes are here."""
     cursor = comm.links.incoming
     left = cursor.prefix_left
     if left == 0:

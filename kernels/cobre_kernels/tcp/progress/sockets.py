@@ -4,7 +4,8 @@ from cobre_kernels.machine import libc
 from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.copy import move
 
-# Results of a progress step on one link. MORE: there is more to move. MOVED may be added.
+# Results of a progress step on one link. MORE: bytes are still to move. MOVED: bytes have moved;
+# it is a bit, which is added to the other two.
 NO_MORE, MORE, MOVED = 0, 1, 2
 ENDED, GARBLED = -1, -2  # the link is of no more use
 
@@ -50,7 +51,10 @@ def receive_two(comm, fd, first, first_bytes, second, second_bytes):
 
 @routine
 def receive_data(peer, begin, count):
-    """Receive bulk data, first what arrived behind a message; return how many bytes, or -errno."""
+    """Receive bulk data, beginning with kept bytes; return how many bytes, or -errno.
+
+    Bytes are kept if they arrived behind a message that was shorter than expected.
+    """
     if peer.surplus_bytes == 0:
         return libc.receive(peer.data_fd, begin, count)
     count = min(count, peer.surplus_bytes)
@@ -70,7 +74,7 @@ def becomes_ready(comm, fd, events, patience_ms):
 
 @routine
 def send_all(comm, fd, begin, count, patience_ms):
-    """Send all bytes, or give up; a link that has carried a part of a frame is of no more use."""
+    """Send all bytes, or give up; after a part of a frame the link is of no more use."""
     while count > 0:
         sent = send_two(comm, fd, begin, count, 0, 0)
         if sent < 0:

@@ -1,8 +1,9 @@
-"""How a leader waits at its sockets, between two progress steps in vain.
+"""How a leader waits at its sockets, between two progress steps that move nothing.
 
-The leader blocks in poll(2) on the links that it waits for and on all control links. So a death, a
-failure or a goodbye anywhere wakes the leader, which then polls. The timeout counts from the last
-byte that moved: a slow link is not a late rank. ``collective/waiting/patience.py`` has the policy.
+The leader blocks in poll(2) on the data links that it waits for, and on all control links. So the
+death, the failure report or the goodbye of any leader wakes this leader, which then reads messages.
+The timeout counts from the last byte that moved, because a slow link is not a late rank.
+``collective/waiting/patience.py`` has the policy.
 """
 
 from cobre_kernels.collective.comm import COMM
@@ -18,7 +19,7 @@ from cobre_kernels.tcp.links import NO_LINK, NOBODY
 from cobre_kernels.tcp.progress.control import is_awaited
 from cobre_kernels.tcp.progress.sockets import NS_PER_MS
 
-SWEEP_EVERY = 256  # verbs; what leaders may tell meanwhile fits any socket's buffer
+SWEEP_EVERY = 256  # verbs; the messages that leaders send in so many fit the buffer of any socket
 
 
 @routine
@@ -53,7 +54,7 @@ def _first_awaited(comm):
 
 @kernel(COMM, Patience)
 def block_kernel(comm, call):
-    """Sleep until something can move, or a control message arrives, which the next look reads."""
+    """Sleep until bytes can move, or until a control message arrives, which the next poll reads."""
     data, count = _list_descriptors(comm)
     patience_ms = -(-call.longest_ns // NS_PER_MS)
     ready = libc.poll(comm.links.polls[0].address, count, patience_ms)

@@ -43,7 +43,7 @@ def _check(result, doing):
 def entered(paths):
     """Put this thread, and the processes it starts, into namespaces for a while.
 
-    The paths are those of the namespaces, by some of ``KINDS``.
+    ``paths`` has the path of each of these namespaces, by its kind, which is one of ``KINDS``.
     """
     own = pathlib.Path("/proc/thread-self/ns")
     folder = pathlib.Path.cwd()
@@ -63,7 +63,7 @@ def _enter(files, folder):
     for kind in KINDS:
         if kind in files:
             _check(_libc.setns(files[kind].fileno(), KINDS[kind]), f"enter {files[kind].name}")
-    os.chdir(folder)  # the root is where a thread finds itself in other mounts
+    os.chdir(folder)  # a thread that enters other mounts is in their root
 
 
 class Room:

@@ -40,7 +40,7 @@ def compile_faults(names, timeout_s):
     def compile_some(some):
         python("-m", "planted.warm", *some, env=environment(), within_s=timeout_s)
 
-    first, *others = names or [NO_FAULT]  # the first one brings what all share
+    first, *others = names or [NO_FAULT]  # the first fault compiles what all share
     compile_some([first])
     with ThreadPoolExecutor(2) as threads:
         list(threads.map(compile_some, filter(None, (others[::2], others[1::2]))))

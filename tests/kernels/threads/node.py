@@ -138,7 +138,7 @@ class Node(World):
 
 
 class NodeThatIsLeft(Node):
-    """As Node, but each gather fails, and MPI may read its buffer at any time later."""
+    """As Node, but each gather fails, and MPI may read the gather's buffer at any later time."""
 
     def __init__(self, size, **world):
         super().__init__(size, **world)

@@ -1,4 +1,4 @@
-"""What else a process has open in /dev/shm keeps no error, line or page from being made."""
+"""Errors, lines and pages are made whatever else a process has open in /dev/shm."""
 
 import os
 import pathlib

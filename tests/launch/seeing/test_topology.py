@@ -1,4 +1,4 @@
-"""The launcher and the CPUs of ranks; which ranks are where is a case of the conformance suite."""
+"""The launcher and the CPUs in ``topology``; where ranks are is a case of the conformance suite."""
 
 import os
 

@@ -1,8 +1,9 @@
 """A copy of the package with one fault: ``python -m planted.package_copy FAULT FOLDER``.
 
-For what compiles into a user's own function, and for what is Python alone: no kernel of a
-communicator has it. The copy has its own ``__pycache__``, so it leaves no faulty code in another.
-Where the fault is in a routine of the kernels, these are copied too, and all of them compiled.
+It is for faults in code that compiles into a user's own function, and in code that is Python alone,
+because no kernel of a communicator has such code. The copy has its own ``__pycache__``, so that no
+other has faulty code. If the fault is in a routine of the kernels, the kernels are copied too, and
+all of them are compiled.
 """
 
 import pathlib

@@ -95,7 +95,7 @@ def _calls(side: Side, slowest: Callable[[float], float], block_s: float) -> tup
 
 
 def in_turn(sides: Mapping[K, Callable[[], T]], rounds: int) -> dict[K, list[T]]:
-    """Return what sides take that take turns, after a round that compiles and fills caches."""
+    """Let the sides take turns; return what each took, without a first round that fills caches."""
     samples: dict[K, list[T]] = {name: [] for name in sides}
     for number in range(rounds + 1):
         for name, side in sides.items():

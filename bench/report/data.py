@@ -174,7 +174,7 @@ def thin(info: dict) -> dict:
 
 
 def load(paths: Iterable[Path]) -> Results:
-    """Read and merge the files, that of the oldest last run first."""
+    """Read and merge the files, in the order of the last run of each."""
     files = [(path.name, sorted(runs_of(path), key=time_of)) for path in paths]
     files.sort(key=lambda item: time_of(item[1][-1]))
     results, merged = Results(), {}
@@ -211,7 +211,7 @@ def over_runs(by_run: dict[str, Record]) -> Record:
 
 
 def over_ratios(ratios: list[Ratio]) -> Ratio:
-    """Return the median of the ratios of several runs, and their span; the ratio of one run."""
+    """Return the median of the ratios of several runs, and their span; of one run, its ratio."""
     if len(ratios) == 1:
         return ratios[0]
     medians = [each.median for each in ratios]

@@ -137,12 +137,12 @@ CORES = (2, 4, 8, 12, 16)
 
 
 def grown(part: str, library: str = "openmpi", ranks=CORES, peer: str = "", side: str = OURS):
-    """Return a column for each number of ranks, each of which had a core of its own."""
+    """Return a column for each number of ranks; each rank had a core of its own."""
     return columns(f"growth, {part}", [(n, library) for n in ranks], peer, side)
 
 
 def leaders(layout: str, ranks: int, cable: str):
-    """Return a column for two leaders of a node beside one, and one for four."""
+    """Return two columns: two leaders of a node beside one leader, and four beside one."""
     return tuple(
         Column(f"{layout}, {n} leaders / 1", ranks, None, f"lanes, {layout}, {cable}", "1 leader",
                f"{n} leaders")

@@ -115,7 +115,7 @@ def test_each_kernel_is_there_for_compiled_code_and_for_python(objects):
 
 
 def test_of_threads_that_need_kernels_at_once_one_loads_them(monkeypatch):
-    """If each loaded them, all but one would free theirs, and a caller may have an address there."""
+    """If each loaded them, all but one would free theirs, where a caller may have an address."""
     loaded, both = [], threading.Barrier(2)
 
     class Engine:

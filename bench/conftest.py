@@ -20,7 +20,7 @@ from bench.report.data import Results, figure_of, thin
 from bench.report.tables import ratio_table
 
 HERE = Path(__file__).parent
-TIMEOUT_S = 7500  # a job of ranks is the set-up of its first test; it has a deadline of its own
+TIMEOUT_S = 7500  # the first test of a job runs the job, which has a deadline of its own
 # Modules that run only if the command names them.
 BY_NAME = {"test_backends.py", "test_exact_sum.py", "test_growth.py", "test_hosts.py"}
 MOST_SHORT_S = 1.5  # of all blocks of a measurement, with --short

@@ -24,9 +24,9 @@ KIB, MIB, MB = 2**10, 2**20, 1_000_000
 HEADERS = 1448 / 1514  # payload of a full frame of a cable
 EAGER_BYTES = 8 * KIB  # the most of a node that travel behind its header, between machines
 GATHER_BYTES = 16 * KIB  # of a contribution to an allreduce; above, chain or stripes
-STRAIGHT_BYTES = 64 * KIB  # of a block of a lane, which goes to every leader in one hop
+STRAIGHT_BYTES = 64 * KIB  # the largest block of a lane that goes to every leader in one hop
 LANE_BYTES = 256 * KIB  # of a payload, for each lane
-PIECE_BYTES = (128 * KIB, 256 * KIB)  # that a chain passes on at once, in four pieces if it can
+PIECE_BYTES = (128 * KIB, 256 * KIB)  # the least and the most that a chain passes on at once
 LANE_GBITS, MOST_LANES = 20, 8  # of a cable for each leader; the most leaders of a node
 
 
@@ -152,7 +152,7 @@ def chain(at: Nodes, nbytes: float) -> float:
 
 
 def stripes(at: Nodes, nbytes: float) -> float:
-    """Return the seconds in which each leader folds a stripe of all contributions."""
+    """Return the seconds of an allreduce by stripes: each leader folds one, of all contributions."""
     lanes, parts = at.lanes_of(nbytes), 2 * at.size + at.nodes
     rounds = math.ceil(nbytes / (at.nodes * (at.half // parts)))
     crossing = (at.ranks + 1) * nbytes * (at.nodes - 1) / at.nodes / at.stream(lanes)

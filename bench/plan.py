@@ -1,7 +1,7 @@
 """The measurements as data: jobs of ranks, measurements of a job, figures of the report.
 
 A measurement is a hashable value, the argument of the function ``take`` of a program. Its sides
-take turns in the same processes. A :class:`Figure` is one side of it, and one benchmark.
+take turns in the same processes. A :class:`Figure` is one side of a measurement, and one benchmark.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LEADERS = {ONE_LEADER: 1, "2 leaders": 2, "4 leaders": 4}
 NO_LIMIT = "no limit"  # of a cable
 COMPARED = (*BACKENDS, IN_REGION, FLAT, "ring", *WAYS, *[*LEADERS][1:])  # have ratios to the others
 FRESH = "fresh data"  # the setting in which ranks write other data between the calls
-SAME = "the same data"  # the name of the other setting beside it
+SAME = "the same data"  # the name of the setting without fresh data
 PEER, GLOO = "peer", "gloo"  # PEER is the MPI library that started the ranks
 MEMCPY, MEMCPY_ONCE = "memcpy", "memcpy of one's own block"
 # prterun takes `--mca btl ...` without effect, so variables choose the transport. Open MPI leaves

@@ -40,7 +40,7 @@ def _set_clock(seconds: float) -> None:
 def record(benchmark, samples_s: Iterable[float], **told) -> None:
     """Note measured seconds per call as the rounds of this benchmark.
 
-    All else goes to ``extra_info``, with the command that repeats the measurement.
+    All other arguments go to ``extra_info``, with the command that repeats the measurement.
     """
     samples = [float(sample) for sample in samples_s]
     command = f"python -m pytest {shlex.quote(benchmark.fullname)}"

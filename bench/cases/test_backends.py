@@ -4,8 +4,8 @@
 sockets*: tcp with a node for each rank, beside Open MPI in the same processes; Open MPI is
 restricted to its tcp transport. gloo has processes of its own. *Over MPI*: mpi beside mpi4py in the
 same processes. With a node for each rank, all our data go through MPI too; with two nodes of two
-ranks, only the data between nodes go through MPI.
-Large payloads over MPI are also measured with data that ranks write before each call.
+ranks, only the data between nodes go through MPI. Large payloads over MPI are also measured with
+data that ranks write before each call.
 """
 
 from bench.cases.grid import RANKS, figures_of, jobs_of, rows

@@ -138,8 +138,8 @@ class Gloo(Private):
 class Memcpy(Private):
     """The least copies of an allgatherv, from this rank's own memory, without waits.
 
-    A rank fills each block of ``recv``, always from its own ``send``: reading others' blocks
-    instead takes longer, so this is a limit.
+    A rank fills each block of ``recv``, always from its own ``send``. To read the blocks of
+    other ranks takes longer, so the time of these copies is a limit.
     """
 
     def call_of(self, operation: str, arrays: Arrays):

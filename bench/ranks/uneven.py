@@ -2,8 +2,8 @@
 
 Each way does all items, and its time is that of the slowest rank. The resets that a way needs are
 timed with it. An item lasts until the clock says so, so the items of a round last equally long in
-each way. The ideal is not run but computed: no way ends before the mean of the ranks' shares
-has passed, nor before the largest item has.
+each way. The ideal is not run but computed: no way ends before the mean of the ranks' shares has
+passed, nor before the largest item has passed.
 """
 
 from __future__ import annotations

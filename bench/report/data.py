@@ -1,7 +1,8 @@
-"""The figures of JSON files of pytest-benchmark: over the runs of a record, and of all records.
+"""The figures of records and of JSON files of pytest-benchmark: read, kept, merged over runs.
 
-A record is a file of several runs. Each run is such a JSON with only the facts that a page shows,
-one line for each figure. A page shows the median over the runs. A ratio is built within each run.
+A record is a file of several runs. Each run is a JSON of pytest-benchmark with only the facts that
+a page shows, one line for each figure. A page shows the median over the runs. A ratio is built
+within each run.
 """
 
 from __future__ import annotations

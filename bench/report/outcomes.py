@@ -27,7 +27,7 @@ class Outcome:
     value: float | None = None
     low: float | None = None
     high: float | None = None
-    runs: int = 1  # of several runs low and high are the span, else quartiles
+    runs: int = 1  # if several, low and high are their span; if one, quartiles
     detail: str = ""
 
     @property

@@ -241,7 +241,7 @@ def targets_text(results: Results, name: str) -> str:
 
 
 def speed_text(results: Results, name: str) -> str:
-    """Return what a reader asks first: rows of one core a rank, and the training beside Cobre."""
+    """Return what a reader asks first: times with a core for each rank, and those beside Cobre."""
     counts = (1, 2, 4, 8, 16)
     rows = [
         [f"{label}, {unit}", *(Column("", n, library, f"growth, {part}", "Open MPI")

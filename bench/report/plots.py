@@ -113,7 +113,7 @@ def targets_plot(grid: dict[str, list[Outcome]]) -> Figure | None:
 
 
 def speed_plot(results: Results) -> Figure | None:
-    """Ratios of times to Open MPI's, a dot for each number of ranks, each on a core of its own."""
+    """Ratios of our times to Open MPI's: a dot for each number of ranks; each rank had a core."""
     found = [
         (record.label, record.ranks, record.ratio_to["Open MPI"])
         for record in results.find(setting="growth, python", beside="openmpi", side=OURS)

@@ -27,7 +27,7 @@ from cobre_comm.testing import run_ranks
 
 RANKS = 2  # each needs a core
 ITEMS = 500_000
-ADDITIONS = 4 * ITEMS  # which take as long as so many claims, or less
+ADDITIONS = 4 * ITEMS  # which take as long as ITEMS claims, or less
 ROUNDS = 40
 RESETS = 2000
 FAIR = 0.8  # the least part of an equal share in a fair round

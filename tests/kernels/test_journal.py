@@ -22,7 +22,7 @@ LAST = 3 * CALLS // 2
 
 
 class Rank:
-    """A rank whose stores are kept, so that a test carries them out when it wants."""
+    """A rank that keeps its stores until the test carries them out."""
 
     def __init__(self):
         self.words, self.pending = JOURNAL.array(), []

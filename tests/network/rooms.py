@@ -13,7 +13,7 @@ import subprocess
 
 CLONE_FS = 0x00000200
 CLONE_NEWNET = 0x40000000
-# In the order in which a thread enters them. Only its children get the new process numbers.
+# In the order in which a thread enters them. A PID namespace is for its children alone.
 KINDS = {
     "net": CLONE_NEWNET,
     "uts": 0x04000000,

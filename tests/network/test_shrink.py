@@ -40,7 +40,7 @@ def cut_off(pool, hosts, caller):
         return pool.run_outcomes(go_on, caller, env=LIMIT, timeout_s=DEADLINE_S)
 
 
-# Layout, the host whose cable is pulled, and the ranks that go on.
+# Layout, the host whose cable is pulled, and the ranks that continue.
 CUTS = [
     ("one each", 2, [0, 1]),
     ("one each", 0, [1, 2]),

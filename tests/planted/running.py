@@ -64,7 +64,7 @@ def run_suite(tests, report, timeout_s, first="", marks=OF_CI):
     """Run tests by name, as ``TestNone::TestBarrier``; return a Tally per function.
 
     ``marks`` chooses the trials: by default those of CI. Whether a test passes is for the caller to
-    judge, but all of them must have been there; a shorter run may have none.
+    judge. The marks of CI must choose some of the tests; those of a shorter run may choose none.
     """
     words = [
         *("-m", "pytest", "-q", "--tb=line", "-m", marks),

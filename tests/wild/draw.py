@@ -116,7 +116,7 @@ def wild(rng, number, shape, oddities, orders):
         after = json.dumps(data)
         if after != before:
             chosen.append(odd.__name__)
-        data = json.loads(after)  # no two parts are one list
+        data = json.loads(after)  # so that no two parts share a list
     drawn = (float(10.0 ** rng.uniform(-orders, orders)) for _ in range(3))
     units = tuple(drawn) if rng.random() < 0.7 else (1.0, 1.0, 1.0)
     data["name"] = f"wild_{number}_{data['name']}"

@@ -36,7 +36,7 @@ class Races:
         return self._begin <= address < self._end
 
     def data(self, thread, address, count, is_write):
-        """Note a plain access to so many bytes."""
+        """Note a plain access to ``count`` bytes."""
         if self.is_shared(address) and count > 0:
             first, last = address // WORD_BYTES, (address + count - 1) // WORD_BYTES
             for word in range(first, last + 1):
@@ -49,7 +49,7 @@ class Races:
         self.data(self._left, address, count, False)
 
     def streams(self, thread, address, count):
-        """Note that the stores to so many bytes go past the caches: only a fence orders them."""
+        """Note that the stores to ``count`` bytes go past the caches: only a fence orders them."""
         first, last = address // WORD_BYTES, (address + count - 1) // WORD_BYTES
         words = [word * WORD_BYTES for word in range(first, last + 1)]
         shared = {word for word in words if self.is_shared(word)}

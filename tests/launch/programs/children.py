@@ -25,7 +25,7 @@ def got(kind=None):
 
 
 def say(line):
-    """Write the line by one call: children of one rank write to the same pipe, unbuffered."""
+    """Write the line by one call, because children of one rank write to one pipe, unbuffered."""
     os.write(1, f"{line}\n".encode())
 
 

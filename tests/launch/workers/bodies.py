@@ -16,7 +16,7 @@ import numpy as np
 from cobre_comm import CollectiveFailed, launch, report_progress
 from tests.launch.programs.ends import fail
 
-REPORTS = 1000  # of a rank, beside those of its signal handler
+REPORTS = 1000  # of a rank's function; its signal handler reports too
 
 
 def add(comm, factor):
@@ -45,7 +45,7 @@ def progress_amid_progress(comm):
     def handler(number, frame):
         report_progress({"handler": next(calls)})
 
-    report_progress({})  # the first one imports what a report needs
+    report_progress({})  # the first report imports what reports need
     before = signal.signal(signal.SIGALRM, handler)
     signal.setitimer(signal.ITIMER_REAL, 1e-3, 1e-3)
     faulthandler.dump_traceback_later(60, exit=True)  # ends a rank that waits for itself

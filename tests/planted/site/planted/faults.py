@@ -81,7 +81,7 @@ def _lines(hunk, marks):
 
 
 def patched(source, hunks):
-    """Return the source with some lines replaced; each of them must be there once."""
+    """Return the source with some lines replaced; each of these lines must be in it once."""
     for before, after in hunks:
         count = ("\n" + source).count("\n" + before)
         if count != 1:

@@ -152,7 +152,7 @@ def chain(at: Nodes, nbytes: float) -> float:
 
 
 def stripes(at: Nodes, nbytes: float) -> float:
-    """Return the seconds of an allreduce by stripes: each leader folds one, of all contributions."""
+    """Return the seconds of an allreduce by stripes: each leader folds one of all contributions."""
     lanes, parts = at.lanes_of(nbytes), 2 * at.size + at.nodes
     rounds = math.ceil(nbytes / (at.nodes * (at.half // parts)))
     crossing = (at.ranks + 1) * nbytes * (at.nodes - 1) / at.nodes / at.stream(lanes)

@@ -4,7 +4,8 @@ All ranks of the job share ``CORES`` cores. In a bare context switch the kernel 
 runs another one on the same core. Two processes, pinned to the core, hand a word back and forth by
 futex(2): each wakes the other and then sleeps. Between two barriers each of R ranks has to run
 once, so a barrier costs at least R switches on all cores together. ``calls`` barriers are therefore
-compared with ``calls * R`` switches, which a pair of processes on each core shares out.
+compared with ``calls * R`` switches, shared out to the cores: a pair of processes makes those of
+each core.
 
 The ranks meet through our communicator, where they sleep; in MPI they would spin all the time.
 """

@@ -42,7 +42,7 @@ MIB = 2**20
 def draw(results: Results, grid: dict[str, list[Outcome]], folder: Path) -> dict[str, str]:
     """Write the plots there are figures for; return their file names and captions.
 
-    The folder is this report's alone: plots of another run that are not drawn again are removed.
+    The folder has the plots of this report alone: those of another run are removed.
     """
     plots: dict[str, tuple[Figure | None, str]] = {
         "targets.png": (

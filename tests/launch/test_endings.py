@@ -1,7 +1,7 @@
-"""How a job ends, by each launcher: the exit code, the rank that is told, and the sentence.
+"""How a job ends, by each launcher: the exit code, the rank that is named, and the sentence.
 
-The launchers are ``run`` and ``launch``, ``run`` over each MPI, and two of ``run``, which stand for
-two machines.
+The launchers are ``run`` and ``launch``, ``run`` over each MPI, and two launchers of ``run`` that
+stand for two machines.
 """
 
 import json

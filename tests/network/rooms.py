@@ -1,8 +1,9 @@
 """Namespaces that make processes of this machine look like processes of another machine.
 
 A *room* is a host's own /dev/shm, process numbers with their /proc, host name and System V memory.
-A process in it keeps it: `cat`, which ends as soon as the process that made the room ends, however
-that is; then the kernel kills everything in the room and gives up what it had mounted.
+A process in the room keeps the room: `cat`, which ends as soon as the process that made the room
+ends, in whatever way. Then the kernel kills everything in the room, and unmounts what was mounted
+in it.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 """Train a case by the example and by Cobre until both converge, and compare their bounds.
 
-Also try each mutant of a folder: whether Cobre still reads or refuses it, as the table of mutants
-says.
+Also ask Cobre about each mutant of a folder: Cobre has to read or refuse the mutant as the table of
+mutants says.
 """
 
 import json

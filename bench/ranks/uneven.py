@@ -35,7 +35,7 @@ class Uneven:
     """A measurement of this program: lognormal items.
 
     ``sigma`` is the standard deviation of the logarithms, ``total_s`` the sum of all items. Ranks
-    keep their cores busy, or sleep (``sleeps``), so that more ranks than cores can do items at once.
+    keep their cores busy, or sleep (``sleeps``), so that more ranks than cores do items at once.
     """
 
     sigma: float

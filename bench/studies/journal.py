@@ -4,8 +4,8 @@
 
 The entries without notes are those of this file: they run the same bodies, and note nothing at
 their beginning and end. Compiled loops run blocks of both kinds in turn, on two ranks over shared
-memory, and blocks on a communicator that is in a phase. Prints the median nanoseconds of a call over blocks, and what
-notes and phases add; then those of ``enter`` and of a ``with`` block.
+memory, and blocks on a communicator that is in a phase. Prints the median nanoseconds of a call
+over blocks, and what notes and phases add; then those of ``enter`` and of a ``with`` block.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def changes(before: Results, after: Results) -> Iterator[tuple[float, list[str]]
 
 
 def _pairs(then: Record | None, now: Record) -> Iterator[tuple[str, float, float, str]]:
-    """Return what is compared: ratios to each peer, or a time that has none."""
+    """Yield what is compared: the ratio to each peer, or the time if the figure has no peer."""
     if then is None:
         return
     for peer in now.ratio_to.keys() & then.ratio_to.keys():

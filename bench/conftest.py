@@ -1,4 +1,4 @@
-"""Options and fixtures of the benchmarks: measure for how long, select, record samples."""
+"""Options and fixtures of the benchmarks: how long to measure, what to select, how to record."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from bench.report.data import Results, figure_of, thin
 from bench.report.tables import ratio_table
 
 HERE = Path(__file__).parent
-TIMEOUT_S = 7500  # a job of ranks is the set-up of its first test; it has a deadline of its own
-# Run where the command names them.
+TIMEOUT_S = 7500  # the first test of a job runs the job, which has a deadline of its own
+# Modules that run only if the command names them.
 BY_NAME = {"test_backends.py", "test_exact_sum.py", "test_growth.py", "test_hosts.py"}
-MOST_SHORT_S = 1.5  # of the blocks of a measurement, with --short
+MOST_SHORT_S = 1.5  # of all blocks of a measurement, with --short
 SHORT = {"test_collectives.py", "test_njit_loops.py", "test_start.py"}
 LONG = {"test_growth", "test_demo"}
 NO_TORCH = (
@@ -42,9 +42,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # Where a job has failed its tests have nothing to record, and say so.
+    # If a job has failed, its tests have nothing to record, of which pytest-benchmark warns.
     config.addinivalue_line("filterwarnings", "ignore:Benchmark fixture was not used")
-    # pytest-benchmark says so where every measurement failed; as an error it would hide why.
+    # pytest-benchmark warns if every measurement failed; as an error, this would hide the cause.
     warnings.filterwarnings("default", "Not saving anything")  # said after pytest's own filters end
 
 
@@ -140,7 +140,7 @@ def say_line(config: pytest.Config, line: str) -> None:
 
 @pytest.fixture
 def record(benchmark) -> Callable[..., None]:
-    """Make measured seconds this test's benchmark."""
+    """Return a function that records measured seconds as this test's benchmark."""
     return partial(record_samples, benchmark)
 
 

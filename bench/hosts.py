@@ -1,7 +1,7 @@
 """Jobs on hosts of their own: network namespaces of this machine, whose cables have a rate.
 
-It needs root (`tests/network/hosts.py`). An mpiexec starts all ranks on the first host, and each
-rank then moves to the network of its own host. So all ranks stay children of one process.
+Such a job needs root (`tests/network/hosts.py`). An mpiexec starts all ranks on the first host, and
+each rank then moves to the network of its own host. So all ranks stay children of one process.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from tests.network.hosts import MPI_ON_CABLE, Network, inside
 
 @contextmanager
 def on_hosts(job: Job) -> Iterator[tuple[list[str], dict[str, str]]]:
-    """Make the hosts that the cables of a job connect, and be on the first of them meanwhile.
+    """Make the hosts that the cables of a job connect; this thread is on the first host meanwhile.
 
-    The names of the hosts of all ranks, and variables of these ranks, are what the job needs.
+    Gives the name of the host of each rank, and the variables of all ranks.
     """
     places = job.places
     with Network(max(places) + 1) as network:

@@ -1,4 +1,4 @@
-"""Jobs of ranks: the first figure of a job starts it, and it takes all selected measurements.
+"""Jobs of ranks: the first figure of a job starts the job, which takes all selected measurements.
 
 Jobs do not overlap, because a rank of MPI that waits keeps a core busy.
 """

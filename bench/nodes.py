@@ -22,29 +22,29 @@ from bench.report.text import NONE, number, table
 
 KIB, MIB, MB = 2**10, 2**20, 1_000_000
 HEADERS = 1448 / 1514  # payload of a full frame of a cable
-EAGER_BYTES = 8 * KIB  # of a node, between machines
+EAGER_BYTES = 8 * KIB  # the most of a node that travel behind its header, between machines
 GATHER_BYTES = 16 * KIB  # of a contribution to an allreduce; above, chain or stripes
-STRAIGHT_BYTES = 64 * KIB  # of a block of a lane, which goes to every leader in one hop
+STRAIGHT_BYTES = 64 * KIB  # the largest block of a lane that goes to every leader in one hop
 LANE_BYTES = 256 * KIB  # of a payload, for each lane
-PIECE_BYTES = (128 * KIB, 256 * KIB)  # that a chain passes on at once, in four pieces if it can
+PIECE_BYTES = (128 * KIB, 256 * KIB)  # the least and the most that a chain passes on at once
 LANE_GBITS, MOST_LANES = 20, 8  # of a cable for each leader; the most leaders of a node
 
 
 @dataclass(frozen=True)
 class Nodes:
-    """Nodes and their cables, by default of a cluster; in seconds, and bytes a second."""
+    """Nodes and their cables; times are seconds, speeds bytes a second. By default, a cluster's."""
 
     nodes: int
     ranks: int  # of each node
     link: float  # of a cable, in each direction
     lanes: int = 1  # ranks of a node that move bytes between nodes
     alpha: float = 20e-6  # from the send of a leader until another one has read the message
-    message: float = 2e-6  # that a leader spends on one message to one other
-    step: float = 0.0  # of shared memory among the ranks of a node; 0: by their number
-    socket: float = 2.5e9  # at which one leader sends, while it receives as much
-    copy: float = 8e9  # by one rank
-    memory: float = 200e9  # copies of all ranks of a node together
-    fold: float = 6e9  # of contributions, by one rank
+    message: float = 2e-6  # time that a leader spends on one message to one other leader
+    step: float = 0.0  # time of a step among the ranks of a node; 0: by their number
+    socket: float = 2.5e9  # speed at which one leader sends, while it receives as much
+    copy: float = 8e9  # speed of a copy by one rank
+    memory: float = 200e9  # speed of copies by all ranks of a node together
+    fold: float = 6e9  # speed of a fold by one rank, in bytes of contributions
 
     @property
     def size(self) -> int:
@@ -72,7 +72,7 @@ class Nodes:
 
 
 def to_all(at: Nodes) -> float:
-    """Return the seconds of a message from each leader to each other one."""
+    """Return the seconds in which each leader sends a message to each other leader."""
     return max(at.alpha + 2 * at.message, 2 * (at.nodes - 1) * at.message)
 
 
@@ -152,7 +152,7 @@ def chain(at: Nodes, nbytes: float) -> float:
 
 
 def stripes(at: Nodes, nbytes: float) -> float:
-    """Return the seconds in which each leader folds a stripe of all contributions."""
+    """Return the seconds of an allreduce by stripes: each leader folds one of all contributions."""
     lanes, parts = at.lanes_of(nbytes), 2 * at.size + at.nodes
     rounds = math.ceil(nbytes / (at.nodes * (at.half // parts)))
     crossing = (at.ranks + 1) * nbytes * (at.nodes - 1) / at.nodes / at.stream(lanes)
@@ -225,7 +225,7 @@ def figures() -> Iterator[tuple[Nodes, Record]]:
 
 
 def is_checked(figure: Record) -> bool:
-    """Tell whether a figure checks a formula: few bytes measure how ranks take turns here."""
+    """Tell whether a figure checks a formula; with few bytes it measures how ranks take turns."""
     return figure.side == OURS and figure.bytes >= KIB
 
 

@@ -1,4 +1,4 @@
-"""The MPI libraries beside which ours are measured, each as delivered and as its own best.
+"""The MPI libraries beside which ours is measured: as delivered, and Open MPI also tuned.
 
 Intel's wheel and MPICH's have files of the same names, so Intel's has a folder of its own beside
 the interpreter: ``pip install --prefix .venv/impi --ignore-installed impi-rt`` (`make bench`).
@@ -40,7 +40,7 @@ def environment_of(peer: str, crowded: bool) -> dict[str, str]:
     """Return the variables of a peer's ranks; ``crowded`` says that they outnumber the cores.
 
     Crowded ranks of MPICH and Intel MPI give their core away while they wait. Intel's are a tenth
-    faster if they do so by sched_yield(2). Open MPI's need a variable to do so.
+    faster if they give it away by sched_yield(2). Open MPI's yield only if a variable says so.
     """
     library = library_of(peer)
     made = VARIABLES.get(library, {}) | VARIABLES.get(peer, {})
@@ -61,7 +61,7 @@ def require(peer: str) -> None:
     Raises
     ------
     InitializationFailed
-        If it does not; says how to install it.
+        If mpi4py does not load it; the error says how to install it.
     """
     library = library_of(peer)
     chosen = {**os.environ, **environment_of(peer, False), "MPI4PY_MPIABI": library}

@@ -1,7 +1,7 @@
 """The measurements as data: jobs of ranks, measurements of a job, figures of the report.
 
 A measurement is a hashable value, the argument of the function ``take`` of a program. Its sides
-take turns in the same processes. A :class:`Figure` is one side of it, and one benchmark.
+take turns in the same processes. A :class:`Figure` is one side of a measurement, and one benchmark.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ OURS = "cobre_comm"
 BACKENDS = ("shm", "tcp", "mpi")  # sides of ours
 IN_REGION = "region"  # ours over shm, where ranks receive into a region
 FLAT = "flat"  # ours over tcp, where every rank is a node of its own: all goes through sockets
-OVER_SHM = "over shm"  # the side beside our other backends, where all ranks share memory
-# Ways to share out items beside ours, by last cost; and the time if no rank ever waited.
+OVER_SHM = "over shm"  # ours over shm, as a side beside our other backends
+# Ways to share out items, measured beside ours, which is by last cost; and the ideal time.
 EQUAL_SHARES, ONE_BY_ONE, IDEAL = "equal shares", "one by one", "the ideal"
 WAYS = (EQUAL_SHARES, ONE_BY_ONE)
-ONE_LEADER = "1 leader"  # of a node; and more, each of which sends a part
+ONE_LEADER = "1 leader"  # of a node; of several leaders, each sends a part
 LEADERS = {ONE_LEADER: 1, "2 leaders": 2, "4 leaders": 4}
 NO_LIMIT = "no limit"  # of a cable
-COMPARED = (*BACKENDS, IN_REGION, FLAT, "ring", *WAYS, *[*LEADERS][1:])  # with ratios to the others
+COMPARED = (*BACKENDS, IN_REGION, FLAT, "ring", *WAYS, *[*LEADERS][1:])  # have ratios to the others
 FRESH = "fresh data"  # the setting in which ranks write other data between the calls
-SAME = "the same data"  # the name of the other setting beside it
+SAME = "the same data"  # the name of the setting without fresh data
 PEER, GLOO = "peer", "gloo"  # PEER is the MPI library that started the ranks
 MEMCPY, MEMCPY_ONCE = "memcpy", "memcpy of one's own block"
 # prterun takes `--mca btl ...` without effect, so variables choose the transport. Open MPI leaves
@@ -47,7 +47,7 @@ class Job:
     program: str = "ranks.collectives"  # module of :mod:`bench` whose ``take`` they run
     nodes: str = ""  # the node of each rank, such as ``0,0,1,1``; empty for the real ones
     sockets: bool = False  # whether Open MPI is restricted to its tcp transport
-    cable: str = ""  # rate of the cables of hosts, as for tc: each node is one (:mod:`bench.hosts`)
+    cable: str = ""  # rate of a host's cable, as for tc; each node is a host (:mod:`bench.hosts`)
     within_s: float = 7200  # how long it may last
 
     @property
@@ -71,7 +71,8 @@ class Job:
     def environment(self) -> dict[str, str]:
         """Variables of all ranks.
 
-        Our backend cannot know that pretended nodes share the cores of this machine.
+        Our backend cannot know that pretended nodes share the cores of this machine, so a variable
+        says that crowded ranks must not spin.
         """
         crowded = self.ranks > (os.cpu_count() or 1)
         made = environment_of(self.library, crowded)
@@ -102,7 +103,7 @@ class Figure:
     label: str  # the row in the report
     operation: str  # the word by which targets and plots find it
     sent: int = 0  # bytes that a rank contributes to a call; 0 if that says nothing
-    received: int = 0  # likewise, by the call
+    received: int = 0  # bytes that a rank receives in a call; 0 if that says nothing
     setting: str = ""  # as in the report, where the measurement itself differs from the plain one
 
     @property

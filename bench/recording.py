@@ -28,7 +28,7 @@ _now_s = 0.0
 
 
 def replayed_clock() -> float:
-    """Stand for perf_counter: a round begins at 0 and ends at its sample, so none is rounded."""
+    """Stand for perf_counter: a round lasts from 0 to its sample, so that no sample is rounded."""
     return _now_s
 
 
@@ -40,7 +40,7 @@ def _set_clock(seconds: float) -> None:
 def record(benchmark, samples_s: Iterable[float], **told) -> None:
     """Note measured seconds per call as the rounds of this benchmark.
 
-    All else goes to ``extra_info``, with the command that repeats the measurement.
+    All other arguments go to ``extra_info``, with the command that repeats the measurement.
     """
     samples = [float(sample) for sample in samples_s]
     command = f"python -m pytest {shlex.quote(benchmark.fullname)}"
@@ -69,8 +69,8 @@ def extra_info(
 ) -> dict:
     """Return the facts of a figure in the words of ``bench.report.data.Record``, with percentiles.
 
-    A rank receives ``moved_bytes`` in one call: they give ``bytes_per_s`` at the median. Ranks that
-    took turns made so many ``calls`` in each block, and a figure of too few is refused.
+    A rank receives ``moved_bytes`` in one call: they give ``bytes_per_s`` at the median. ``calls``
+    is the number of calls in each block of ranks that took turns; a figure of too few is refused.
     """
     blocks = len(samples_s)
     if calls and too_few(blocks, blocks * calls):

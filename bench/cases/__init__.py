@@ -1,1 +1,1 @@
-"""The regular run: pytest modules, of which each benchmark is one side of one row of the report."""
+"""The regular run: pytest modules. Each benchmark is one side of one row of the report."""

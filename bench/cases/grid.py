@@ -11,7 +11,7 @@ from bench.ranks.work import CALLS, SDDP_BYTES, Case
 
 NAMES = {call: name for name, call in CALLS.items()}
 RANKS = (2, 4)
-MOST_GATHERED_BYTES = 512 * 2**20  # by all ranks of a job together; two sides have such buffers
+MOST_GATHERED_BYTES = 512 * 2**20  # by all ranks together, on one side; two sides have such buffers
 
 
 def rows(name: str, operation: str, sizes: Iterable[int]) -> list[Case]:
@@ -20,7 +20,7 @@ def rows(name: str, operation: str, sizes: Iterable[int]) -> list[Case]:
 
 
 def shared_case(label: str, operation: str, nbytes: int, ranks: int) -> Case:
-    """Return the case of so many bytes, which in an allgatherv are those of all ranks together."""
+    """Return a case of ``nbytes`` of each rank, or in an allgatherv of all ranks together."""
     share = nbytes // ranks if operation == "allgatherv" else nbytes
     return Case(label, CALLS.get(operation, operation), share // 8 * 8)
 
@@ -57,7 +57,7 @@ def bytes_of(case: Case, ranks: int) -> tuple[int, int]:
 
 
 def collective_figures(cases: Sequence[Case], memcpy: str = "") -> Iterator[Figure]:
-    """Return the figures of a collective over shm; one row is also measured beside plain copies."""
+    """Return the figures of a collective over shm; the row ``memcpy`` beside plain copies too."""
 
     def asked(case: Case) -> Collective:
         copies = [MEMCPY] * (case.label == memcpy)

@@ -32,7 +32,7 @@ comm.Allreduce(mine, total)
 if comm.rank == 0:
     print(f"{total[1]:.0f} ranks, whose numbers add up to {total[0]:.0f}")
 """
-# The beginnings of a program that reduces, by ours and by an MPI.
+# How a program that reduces begins, with ours and with an MPI.
 OUR_BEGIN = """
 from cobre_comm import create_communicator
 comm = create_communicator()
@@ -55,7 +55,8 @@ print(perf_counter() - began)
 def as_a_user(environ: Mapping[str, str], folder: str) -> dict[str, str]:
     """Return an environment in which Python keeps bytecode, even if a developer forbids it.
 
-    In that case Python keeps it in ``folder``. The caches of numba are the user's.
+    If a developer forbids it, Python keeps bytecode in ``folder``. The caches of numba are the
+    user's.
     """
     made = dict(environ)
     if made.pop("PYTHONDONTWRITEBYTECODE", None):
@@ -86,13 +87,13 @@ def process_s(words: list[str], environ: Mapping[str, str], says: str = "") -> f
 
 
 def our_start(ranks: int, folder: str, backend: str = "shm") -> tuple[list[str], dict[str, str]]:
-    """Return the words before a script that start ranks, and the environment to start them in."""
+    """Return the words that start ranks, to put before a script, and their environment."""
     words = [sys.executable, "-m", "cobre_comm", "run", "-n", str(ranks), "--backend", backend]
     return words, as_a_user(os.environ, folder)
 
 
 def mpi_start(library: str, ranks: int, folder: str) -> tuple[list[str], dict[str, str]]:
-    """Return the words before a program that start ranks, and the environment to start them in."""
+    """Return the words that start ranks, to put before a program, and their environment."""
     require(library)
     chosen = environment_of(library, ranks > (os.cpu_count() or 1))
     mpiexec = find_mpiexec({**os.environ, **chosen, "MPI4PY_MPIABI": library})
@@ -132,7 +133,7 @@ def install(folder: Path) -> Path:
 
 
 def cold_run_s(command: Path, backend: str, folder: str) -> float:
-    """Return the seconds of a job of 4 ranks of an installation that has run nothing yet."""
+    """Return the seconds of the first job of an installation, of 4 ranks."""
     words = [str(command), "run", "-n", "4", "--backend", backend, HELLO]
     with tempfile.TemporaryDirectory(prefix="cobre-bench-") as cache:
         environ = with_empty_caches(as_a_user(os.environ, folder), cache)

@@ -1,10 +1,11 @@
 """The tcp and mpi backends on one machine, beside their peers: `make bench-tcp`, `make bench-mpi`.
 
-*On one node*: tcp beside shm, whose kernels it uses where ranks share memory. *Over sockets*: every
-rank is a node of its own, beside Open MPI in the same processes, restricted to its tcp transport.
-gloo has processes of its own. *Over MPI*: mpi beside mpi4py in the same processes. With a node for
-each rank, all our data go through MPI too; with two nodes of two ranks, only data between nodes do.
-Large payloads over MPI are also measured with data that ranks write before each call.
+*On one node*: tcp beside shm; where ranks share memory, tcp uses the kernels of shm. *Over
+sockets*: tcp with a node for each rank, beside Open MPI in the same processes; Open MPI is
+restricted to its tcp transport. gloo has processes of its own. *Over MPI*: mpi beside mpi4py in the
+same processes. With a node for each rank, all our data go through MPI too; with two nodes of two
+ranks, only the data between nodes go through MPI. Large payloads over MPI are also measured with
+data that ranks write before each call.
 """
 
 from bench.cases.grid import RANKS, figures_of, jobs_of, rows

@@ -1,7 +1,7 @@
 """Calls inside @njit loops: ours, numba-mpi's, and a cache line that two cores hand back and forth.
 
-All live in the same processes, which Open MPI or MPICH has started, and take turns. numba-mpi
-(GPL-3.0) is measured here and nothing else: ``pip install numba-mpi``.
+All three are in the same processes, which an MPI library has started, and take turns. numba-mpi
+(GPL-3.0) is used for measurements alone: ``pip install numba-mpi``.
 """
 
 from bench.peers import LIBRARIES

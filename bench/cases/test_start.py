@@ -24,7 +24,7 @@ from bench.recording import ratios
 
 MOST_ROUNDS, MOST_COLD_ROUNDS = 5, 3
 MPI = list(LIBRARIES.values())
-# By the kind of start: ranks, label, sides.
+# For each kind of start: ranks, label, sides.
 STARTS = {
     "import": (1, "import cobre_comm", [OURS, "numpy", "numba"]),
     "hello": (
@@ -67,7 +67,7 @@ def started(pytestconfig):
 
         def samples_of(what: str) -> dict[str, list[float]]:
             if what not in taken:
-                faulthandler.cancel_dump_traceback_later()  # it takes longer than a test may
+                faulthandler.cancel_dump_traceback_later()  # a row takes longer than a test may
                 taken[what] = in_turn(sides_of(what, bytecode), rounds)
             return taken[what]
 

@@ -1,13 +1,14 @@
 """The cost of waiting: CPU time of a rank that waits 10 s, and barriers with too few cores.
 
-*A rank waits 10 s* at a barrier for one that sleeps. The figure is the share of a core that its
-process uses meanwhile, from Python and from @njit, beside MPI_Barrier in the same processes.
+*A rank waits 10 s* at a barrier for a rank that sleeps. The figure is the share of a core that the
+waiting process uses, from Python and from @njit, beside MPI_Barrier in the same processes.
 
-*Barrier, 8 ranks on 2 cores*, beside the context switches that it needs. In a bare context switch
-the kernel changes from one process to another on the same core. Two processes that are pinned to a
-core and hand a word back and forth by futex(2) measure it. Between two barriers each of the R ranks
-has to run once, so a barrier takes at least R switches, on all cores together. So 1000 barriers are
-compared with 1000 * R switches, which a pair of processes on each core shares out.
+*Barrier, 8 ranks on 2 cores*, beside the context switches that the barrier needs. In a bare context
+switch the kernel changes from one process to another on the same core. Its time is measured with
+two processes that are pinned to a core and hand a word back and forth by futex(2). Between two
+barriers each of the R ranks has to run once, so a barrier takes at least R switches, on all cores
+together. So 1000 barriers are compared with 1000 * R switches, which are shared out to the cores: a
+pair of processes makes those of each core.
 """
 
 from bench.plan import PEER, Figure, Job

@@ -27,11 +27,11 @@ from cobre.write import write_case  # noqa: E402
 from bench.cobre.page import OURS, training_row  # noqa: E402
 from bench.machine import description as machine  # noqa: E402
 
-SELECTIONS = (None, "dynamic", "lml1")  # None: every cut is a row, which is its default
+SELECTIONS = (None, "dynamic", "lml1")  # None: every cut is a row, Cobre's default
 SEED = 1
 
 LONGER = 2
-"""Ours trains so many times the iterations: some may be needed to reach Cobre's bound."""
+"""Ours trains so many times as many iterations: some may be needed to reach Cobre's bound."""
 
 
 class Size(NamedTuple):
@@ -77,7 +77,7 @@ def train_cobre(python: Path, written: Path, threads: int, seed: int, folder: Pa
     """Train by Cobre; return what it tells, with seconds by iteration."""
     out = folder / "cobre.json"
     settings = json.loads((written / "config.json").read_text())
-    settings["training"]["tree_seed"] = seed  # of the forward passes; openings come from a file
+    settings["training"]["tree_seed"] = seed  # of forward passes; a file has the openings
     (written / "config.json").write_text(json.dumps(settings))
     memory = run(python, HERE / "run_cobre.py", written, threads, out)
     told = json.loads(out.read_text())
@@ -89,7 +89,7 @@ def train_cobre(python: Path, written: Path, threads: int, seed: int, folder: Pa
 def run(*words: object) -> int:
     """Run a command; return the peak memory in bytes of its largest process.
 
-    If it fails, end with its words.
+    If the command fails, print its output and end this program.
     """
     with tempfile.TemporaryFile() as said:
         child = subprocess.Popen([str(word) for word in words], stdout=said, stderr=said)

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 RECORDED = Path(__file__).parent / "recorded"
 RUN, STAGE = RECORDED / "cobre.json", RECORDED / "stage.json"
 PLOT = ROOT / "docs" / "_static" / "cobre-bounds.svg"
-TARGETS = {20: 0.10, 40: 0.15, 80: 0.4, 160: 0.8}  # of Cobre's best time, on one rank
+TARGETS = {20: 0.10, 40: 0.15, 80: 0.4, 160: 0.8}  # by hydros: of Cobre's best time, on one rank
 
 
 def name_of(case: dict) -> list[str]:

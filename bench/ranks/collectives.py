@@ -18,7 +18,7 @@ class Collective:
     case: Case
     sides: tuple[str, ...]
     fresh: bool = False  # whether all ranks write new data between the calls
-    interface: str = ""  # of the network, which a call of each side must use
+    interface: str = ""  # the network interface that each call must use; empty: any
     in_place: bool = False  # whether data and results of our sides lie in regions
 
 

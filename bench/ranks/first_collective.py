@@ -1,10 +1,10 @@
-"""A script of its own: from making the communicator to the end of the first allreduce.
+"""A script that prints the time from making the communicator to the end of the first allreduce.
 
     cobre-comm run -n 2 --backend shm bench/ranks/first_collective.py python    # or: njit
     mpiexec -n 2 python bench/ranks/first_collective.py mpi4py
 
-The time includes imports on the way, but for NumPy and, in a program with @njit, numba. It also
-includes the wait of the first rank for the last one. It is the time of the slowest rank.
+The time includes imports on the way, but not those of NumPy and, in a program with @njit, numba. It
+also includes the wait of the first rank for the last one. It is the time of the slowest rank.
 """
 
 import sys

@@ -17,7 +17,7 @@ from numba import njit
 from bench.plan import PEER, Options
 from bench.ranks.timing import loop_side, measure
 
-BUFFERS = 2  # of each way; a call does not find the lines that the last one wrote
+BUFFERS = 2  # of each way, so that a call does not find the lines of the call before
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ class Ours(Private):
 
 
 class InRegion(Ours):
-    """The same calls, where all ranks of the node receive each large result into one region."""
+    """Calls as of ``Ours``, but all ranks of the node receive each large result into one region."""
 
     def __init__(self, comm) -> None:
         super().__init__(comm)
@@ -82,7 +82,7 @@ class InPlace(InRegion):
 
 
 class Mpi4py(Private):
-    """The same calls on mpi4py's COMM_WORLD."""
+    """Calls on mpi4py's COMM_WORLD."""
 
     in_rank_order = False
 
@@ -103,9 +103,9 @@ class Mpi4py(Private):
 
 
 class Gloo(Private):
-    """The same calls on torch.distributed's default group, on tensors over the arrays' memory.
+    """Calls on torch.distributed's default group, on tensors over the arrays' memory.
 
-    gloo reduces in place. The other sides keep ``send``, so its copy is timed as part of gloo.
+    gloo reduces in place, and the other sides keep ``send``. So gloo's time includes a copy of it.
     """
 
     in_rank_order = False
@@ -138,8 +138,8 @@ class Gloo(Private):
 class Memcpy(Private):
     """The least copies of an allgatherv, from this rank's own memory, without waits.
 
-    A rank fills each block of ``recv``, always from its own ``send``: reading others' blocks
-    instead takes longer, so this is a limit.
+    A rank fills each block of ``recv``, always from its own ``send``. To read the blocks of
+    other ranks takes longer, so the time of these copies is a limit.
     """
 
     def call_of(self, operation: str, arrays: Arrays):

@@ -4,7 +4,8 @@ All ranks of the job share ``CORES`` cores. In a bare context switch the kernel 
 runs another one on the same core. Two processes, pinned to the core, hand a word back and forth by
 futex(2): each wakes the other and then sleeps. Between two barriers each of R ranks has to run
 once, so a barrier costs at least R switches on all cores together. ``calls`` barriers are therefore
-compared with ``calls * R`` switches, which a pair of processes on each core shares out.
+compared with ``calls * R`` switches, shared out to the cores: a pair of processes makes those of
+each core.
 
 The ranks meet through our communicator, where they sleep; in MPI they would spin all the time.
 """
@@ -43,12 +44,12 @@ def hand_over(mine, theirs, first, count, begins, scratch):
     """Hand a word to the other process of the pair and sleep until it is back, ``count`` times."""
     for number in range(first, first + count):
         if begins:
-            store_release(mine, number)  # read by load_acquire in `sleep_until`, there
+            store_release(mine, number)  # read by load_acquire in `sleep_until` of the other
             libc.futex_wake_all(mine)
             sleep_until(theirs, number, scratch)
         else:
             sleep_until(theirs, number, scratch)
-            store_release(mine, number)  # likewise
+            store_release(mine, number)  # read in the same way
             libc.futex_wake_all(mine)
 
 
@@ -62,7 +63,7 @@ def sleep_until(word, number, scratch):
 
 
 class Switches:
-    """Switches between the processes of pairs, of which each is pinned to a core.
+    """Switches between the processes of pairs; each pair is pinned to a core.
 
     The first two ranks of a job are the first pair, and so on; ranks of no pair sleep meanwhile.
     """
@@ -80,7 +81,7 @@ class Switches:
         self._next = 1
 
     def loop(self, calls: int) -> None:
-        """Make R times as many switches; pinning takes microseconds of it."""
+        """Make R switches for each of ``calls``; pinning takes microseconds of the time."""
         if not self._takes_part:
             return
         os.sched_setaffinity(0, {self._cores[self._pair]})
@@ -91,13 +92,13 @@ class Switches:
 
 
 def take(world, asked: Crowd, options: Options) -> dict:
-    """Return the samples of our barrier, the library's, and as many switches."""
+    """Return the samples of our barrier, of the library's, and of the switches."""
     from cobre_comm import ReduceOp
 
     cores = sorted(os.sched_getaffinity(0))[:CORES]
     if len(cores) < CORES or world.size % (PAIR * CORES):
         raise ValueError(f"{world.size} ranks on {len(cores)} cores: pairs do not come out even")
-    os.sched_setaffinity(0, cores)  # before we count cores
+    os.sched_setaffinity(0, cores)  # before our communicator counts cores
     send, recv = np.zeros(1), np.zeros(1)
     with world.communicator("shm") as comm:
 

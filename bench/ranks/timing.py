@@ -58,12 +58,13 @@ def timed(block: Block) -> float:
 def measure(
     sides: Mapping[str, Side], slowest: Callable[[float], float], options: Options
 ) -> dict[str, dict]:
-    """Return ``samples_s``, by side the seconds per call of every block, and ``calls``, of a block.
+    """Return the figures of all sides, by side: ``samples_s`` and ``calls``.
 
-    The sides take turns block by block, in opposite orders in every other round. All ranks meet
-    before a block in ``slowest``, which returns the largest of a number on all ranks. If the rounds
-    would take longer than ``most_s``, there are fewer, but never fewer than ``FEWEST_BLOCKS``. The
-    caller verifies the results.
+    ``samples_s`` are the seconds per call of every block, ``calls`` the number of calls in a block.
+    The sides take turns block by block, in the opposite order in every other round. All ranks meet
+    before a block in ``slowest``, which returns the largest of the numbers that ranks give to it.
+    If the rounds would take longer than ``most_s``, there are fewer rounds, but never fewer than
+    ``FEWEST_BLOCKS``. The caller verifies the results.
     """
     found = {name: _calls(side, slowest, options.block_s) for name, side in sides.items()}
     calls = {name: number for name, (number, _) in found.items()}
@@ -81,8 +82,8 @@ def measure(
 def _calls(side: Side, slowest: Callable[[float], float], block_s: float) -> tuple[int, float]:
     """Warm up; return the number of calls that fill a block, and the least seconds of a call.
 
-    The time of the warm-up is not looked at, because it compiles: a block has as many calls as the
-    plan says, whatever the compilation took.
+    The time of the warm-up does not count, because the warm-up compiles: the number of calls does
+    not depend on how long the compilation took.
     """
     timed(side.prepare(side.warm))
     best, calls, fewest = math.inf, 1, math.ceil(FEWEST_CALLS / FEWEST_BLOCKS)
@@ -95,7 +96,7 @@ def _calls(side: Side, slowest: Callable[[float], float], block_s: float) -> tup
 
 
 def in_turn(sides: Mapping[K, Callable[[], T]], rounds: int) -> dict[K, list[T]]:
-    """Return what sides take that take turns, after a round that compiles and fills caches."""
+    """Let the sides take turns; return what each took, without a first round that fills caches."""
     samples: dict[K, list[T]] = {name: [] for name in sides}
     for number in range(rounds + 1):
         for name, side in sides.items():

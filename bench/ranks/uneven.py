@@ -2,8 +2,8 @@
 
 Each way does all items, and its time is that of the slowest rank. The resets that a way needs are
 timed with it. An item lasts until the clock says so, so the items of a round last equally long in
-each way. The ideal is no side that runs: no way ends before the mean of the ranks' shares has
-passed, nor before the largest item has.
+each way. The ideal is not run but computed: no way ends before the mean of the ranks' shares has
+passed, nor before the largest item has passed.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from cobre_comm import random
 ITEMS = 200
 SEED = 2026
 SCHEDULED = Path("/proc/self/schedstat")
-QUIET = 0.01  # of the ideal: so long may a rank have waited for a core
+QUIET = 0.01  # the part of the ideal that a rank may have waited for a core
 ATTEMPTS = 12
-AWAKE_S = 2e-4  # before the end of a sleeping item: the kernel wakes a process late
+AWAKE_S = 2e-4  # a sleep ends this long before its item, because the kernel wakes late
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Uneven:
     """A measurement of this program: lognormal items.
 
     ``sigma`` is the standard deviation of the logarithms, ``total_s`` the sum of all items. Ranks
-    keep their cores busy, or sleep: then more ranks than cores have their items at the same time.
+    keep their cores busy, or sleep (``sleeps``), so that more ranks than cores do items at once.
     """
 
     sigma: float
@@ -45,7 +45,7 @@ class Uneven:
 
 @njit(nogil=True)
 def spin(ns):
-    """Keep the core busy for so long."""
+    """Keep the core busy for ``ns`` nanoseconds."""
     end = monotonic_ns() + ns
     while monotonic_ns() < end:
         pass
@@ -70,7 +70,7 @@ def spin_claimed(work, ns, done):
 
 
 def sleep(ns):
-    """Leave the core to others for so long."""
+    """Leave the core to others for ``ns`` nanoseconds."""
     end = time.monotonic_ns() + ns
     time.sleep(max(0.0, ns * 1e-9 - AWAKE_S))
     while time.monotonic_ns() < end:
@@ -92,7 +92,7 @@ def sleep_claimed(work, ns, done):
 
 
 def lengths_ns(asked: Uneven, number: int) -> np.ndarray:
-    """Return how long the items of a round take; their sum is that of every round."""
+    """Return how long the items of a round take; their sum is the same in every round."""
     key = random.stream(SEED, number)
     lengths = np.exp(asked.sigma * random.normal(key, np.arange(ITEMS)))
     return (lengths * (1e9 * asked.total_s / lengths.sum())).astype(np.int64)
@@ -126,7 +126,7 @@ def waited_s() -> float:
 
 
 def undisturbed(way: Callable, ns: np.ndarray, ideal_s: float, world) -> tuple[float, int]:
-    """Return the seconds of the slowest rank in the best attempt, and how many there were."""
+    """Return the seconds of the slowest rank in the best attempt, and the number of attempts."""
     attempts: list[tuple[float, float]] = []
     while len(attempts) < ATTEMPTS:
         world.slowest(0.0)

@@ -22,7 +22,7 @@ MOST_SETS = 16
 MOST_FRESH_SETS = 256
 FRESH_BYTES = 2**20  # that a rank writes before a row of calls: they stay in its second-level cache
 MOST_CALLS = 5000  # of a block: each is an object
-NO_CACHE_BYTES = 128 * 2**20  # of one set: passes any cache, so there need not be a second one
+NO_CACHE_BYTES = 128 * 2**20  # a set that exceeds any cache, so that one set is enough
 
 # The reference configuration of the user's system: stages, trajectories, float64 of a trial point,
 # octets of a cut.
@@ -114,7 +114,7 @@ class Work:
 
     With fresh data all ranks write new data into the arrays before each row of calls, so that no
     line that a rank reads is in its cache because it has read the same data before. The writing is
-    not timed. 0 sets of arrays: as many as no cache holds.
+    not timed. ``sets`` is the number of sets of arrays; 0: more than a cache holds.
     """
 
     def __init__(self, case: Case, side, world, fresh: bool = False, sets: int = 0) -> None:
@@ -184,7 +184,7 @@ class Work:
         Then release the memory of the results.
         """
         self._world.slowest(0.0)  # a rank's block may still be on its way into a region
-        own = getattr(self._side, "verify", None)  # of a side that leaves something else behind
+        own = getattr(self._side, "verify", None)  # of a side with other results
         for arrays in self._arrays:
             if own:
                 own(arrays)

@@ -11,7 +11,8 @@ from bench.ranks.sides import Gloo, InRegion, Memcpy, MemcpyOnce, Mpi4py, Ours
 LOOPBACK = "127.0.0.1"
 # Variables with the address at which ranks meet over tcp, and with the node of each rank.
 COORDINATOR, NODES = "COBRE_BENCH_COORDINATOR", "COBRE_BENCH_NODES"
-# Sides of ours with a node for each rank; the last two send everything one way.
+# Sides of ours with a node for each rank: the ring sends everything around the ring, the star sends
+# everything behind headers.
 EAGER_BYTES = {FLAT: None, "ring": 0, "star": 2**31}
 
 
@@ -65,7 +66,7 @@ class MpiWorld(World):
         return Memcpy() if name == MEMCPY else Mpi4py(self.mpi)
 
     def communicator(self, backend: str, **tcp):
-        """Return a communicator of ours over these ranks; over tcp, with such fields."""
+        """Return a communicator of ours over these ranks; ``tcp`` has fields of ``TcpConfig``."""
         from cobre_comm import BackendKind, ShmConfig, create_communicator
 
         if backend == "mpi":

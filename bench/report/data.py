@@ -1,7 +1,8 @@
-"""The figures of JSON files of pytest-benchmark: over the runs of a record, and of all records.
+"""The figures of records and of JSON files of pytest-benchmark: read, kept, merged over runs.
 
-A record is a file of several runs. Each run is such a JSON with only the facts that a page shows,
-one line for each figure. A page shows the median over the runs. A ratio is built within each run.
+A record is a file of several runs. Each run is a JSON of pytest-benchmark with only the facts that
+a page shows, one line for each figure. A page shows the median over the runs. A ratio is built
+within each run.
 """
 
 from __future__ import annotations
@@ -174,7 +175,7 @@ def thin(info: dict) -> dict:
 
 
 def load(paths: Iterable[Path]) -> Results:
-    """Read and merge the files, that of the oldest last run first."""
+    """Read and merge the files, in the order of the last run of each."""
     files = [(path.name, sorted(runs_of(path), key=time_of)) for path in paths]
     files.sort(key=lambda item: time_of(item[1][-1]))
     results, merged = Results(), {}
@@ -211,7 +212,7 @@ def over_runs(by_run: dict[str, Record]) -> Record:
 
 
 def over_ratios(ratios: list[Ratio]) -> Ratio:
-    """Return the median of the ratios of several runs, and their span; the ratio of one run."""
+    """Return the median of the ratios of several runs, and their span; of one run, its ratio."""
     if len(ratios) == 1:
         return ratios[0]
     medians = [each.median for each in ratios]

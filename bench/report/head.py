@@ -22,7 +22,7 @@ def head(results: Results) -> str:
 
 
 def facts(runs: list[Run]) -> list[list[str]]:
-    """Return pairs of name and text: once what all runs share, and in turn what differs."""
+    """Return pairs of name and text: a text has what all runs share, or what each run has."""
     told: dict[str, list[str]] = {}
     for run in runs:
         for name, text in facts_of(run):

@@ -27,7 +27,7 @@ class Outcome:
     value: float | None = None
     low: float | None = None
     high: float | None = None
-    runs: int = 1  # of several runs low and high are the span, else quartiles
+    runs: int = 1  # if several, low and high are their span; if one, quartiles
     detail: str = ""
 
     @property
@@ -49,7 +49,7 @@ def with_ratio(target: Outcome, ratio: Ratio) -> Outcome:
 
 
 def with_figures(target: Outcome, by_run: list[float]) -> Outcome:
-    """Return the outcome of a figure of each run."""
+    """Return the outcome of a target, given its figure in each run."""
     if len(by_run) == 1:
         return replace(target, value=by_run[0])
     return with_ratio(target, Ratio(median(by_run), min(by_run), max(by_run), len(by_run)))

@@ -5,8 +5,8 @@ In the README, and in pages to which it leads, a table stands between `<!-- KIND
 site makes a table where a page has the directive `{recorded} KIND NAME`. `table NAME` is a table of
 :data:`TABLES`, `run NAME` has the facts of a recorded run, and `targets fresh` the rows of the
 first targets. `speed growth` and `beside others` are a few rows that readers ask for first: with a
-core for each rank, and beside other packages. `cobre NAME` and `nodes NAME` are tables of those
-modules.
+core for each rank, and beside other packages. `cobre NAME` and `nodes NAME` are tables of the
+modules `bench.cobre.page` and `bench.nodes`.
 """
 
 from __future__ import annotations
@@ -137,12 +137,12 @@ CORES = (2, 4, 8, 12, 16)
 
 
 def grown(part: str, library: str = "openmpi", ranks=CORES, peer: str = "", side: str = OURS):
-    """Return a column for each number of ranks, each of which had a core of its own."""
+    """Return a column for each number of ranks; each rank had a core of its own."""
     return columns(f"growth, {part}", [(n, library) for n in ranks], peer, side)
 
 
 def leaders(layout: str, ranks: int, cable: str):
-    """Return a column for two leaders of a node beside one, and one for four."""
+    """Return two columns: two leaders of a node beside one leader, and four beside one."""
     return tuple(
         Column(f"{layout}, {n} leaders / 1", ranks, None, f"lanes, {layout}, {cable}", "1 leader",
                f"{n} leaders")
@@ -241,7 +241,7 @@ def targets_text(results: Results, name: str) -> str:
 
 
 def speed_text(results: Results, name: str) -> str:
-    """Return what a reader asks first: rows of one core a rank, and the training beside Cobre."""
+    """Return what a reader asks first: times with a core for each rank, and those beside Cobre."""
     counts = (1, 2, 4, 8, 16)
     rows = [
         [f"{label}, {unit}", *(Column("", n, library, f"growth, {part}", "Open MPI")

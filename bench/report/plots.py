@@ -42,7 +42,7 @@ MIB = 2**20
 def draw(results: Results, grid: dict[str, list[Outcome]], folder: Path) -> dict[str, str]:
     """Write the plots there are figures for; return their file names and captions.
 
-    The folder is this report's alone: plots of another run that are not drawn again are removed.
+    The folder has the plots of this report alone: those of another run are removed.
     """
     plots: dict[str, tuple[Figure | None, str]] = {
         "targets.png": (
@@ -113,7 +113,7 @@ def targets_plot(grid: dict[str, list[Outcome]]) -> Figure | None:
 
 
 def speed_plot(results: Results) -> Figure | None:
-    """Ratios of times to Open MPI's, a dot for each number of ranks, each on a core of its own."""
+    """Ratios of our times to Open MPI's: a dot for each number of ranks; each rank had a core."""
     found = [
         (record.label, record.ranks, record.ratio_to["Open MPI"])
         for record in results.find(setting="growth, python", beside="openmpi", side=OURS)

@@ -16,7 +16,7 @@ TIMES = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
 RATES = (("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3), ("B/s", 1.0))
 SIZES = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10), ("B", 1))
 
-# Okabe and Ito's palette, which the colour-blind can tell apart; a mark each, for print.
+# Okabe and Ito's palette, which the colour-blind can tell apart; each side has a mark, for print.
 SIDES = {
     OURS: ("#d55e00", "o", "-"),
     "Open MPI": ("#0072b2", "s", "-"),

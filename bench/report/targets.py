@@ -18,7 +18,7 @@ from bench.report.outcomes import Either, Growth, Outcome, Target, fastest, with
 BACKEND = "shm"
 OPERATIONS = {"barrier", "allreduce", "allgatherv", "broadcast", "sddp"}
 
-# Ranks, and whether their data are fresh in each call: then the target counts.
+# Ranks and setting. A target is judged where all data are fresh in each call.
 COLUMNS = [(2, FRESH), (2, ""), (4, FRESH), (4, "")]
 CROWDED = 0.85  # 4 ranks on 2 cores
 

@@ -62,7 +62,8 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def filled(text: str, make: Callable[[str, str], str | None]) -> str:
     """Return a page in which each part ``<!-- KIND NAME -->`` ... ``<!-- end -->`` is made anew.
 
-    ``make`` gets the kind and the name. It returns None for a part of another program, which stays.
+    ``make`` gets the kind and the name. For a part that another program makes,
+    it returns None, and the part stays.
     """
 
     def part(found: re.Match[str]) -> str:

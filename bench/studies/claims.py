@@ -4,8 +4,8 @@
 
 Beside a claim stands a loop in C that only adds one to a word of the same kind of memory:
 `__atomic_fetch_add`, by the compiler `cc`. Ranks over shared memory begin each round together, and
-claim until nothing is left. A round in which one rank got much less than its share is left out: the
-other was alone for a while. Prints medians over rounds, of rank 0.
+claim until nothing is left. A round in which one rank got much less than its share is left out,
+because the other rank was alone for a while. Prints medians over rounds, of rank 0.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from cobre_comm.testing import run_ranks
 
 RANKS = 2  # each needs a core
 ITEMS = 500_000
-ADDITIONS = 4 * ITEMS  # which take as long as so many claims, or less
+ADDITIONS = 4 * ITEMS  # which take as long as ITEMS claims, or less
 ROUNDS = 40
 RESETS = 2000
-FAIR = 0.8  # of an equal share
+FAIR = 0.8  # the least part of an equal share in a fair round
 DEADLINE_S = 160
 SOURCE = """
 long add_all(long *made, long items) {

@@ -2,10 +2,10 @@
 
     python -m bench.studies journal
 
-The entries without notes are those of this file: the same bodies, nothing noted at their beginning
-and end. Compiled loops run blocks of both in turn, on two ranks over shared memory, and blocks
-on a communicator that is in a phase. Prints the median nanoseconds of a call over blocks, and what
-notes and phases add; then those of ``enter`` and of a ``with`` block.
+The entries without notes are those of this file: they run the same bodies, and note nothing at
+their beginning and end. Compiled loops run blocks of both kinds in turn, on two ranks over shared
+memory, and blocks on a communicator that is in a phase. Prints the median nanoseconds of a call
+over blocks, and what notes and phases add; then those of ``enter`` and of a ``with`` block.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     make bench-growth
 
 - *python*: collectives over shm from Python, on data written before each call, beside the library.
-- *njit*: the same inside @njit on the same buffers, beside numba-mpi.
+- *njit*: the same collectives inside @njit, always on the same buffers, beside numba-mpi.
 - *over sockets*: a node for each rank, all through the loopback, beside Open MPI over tcp.
 - *starts*: seconds of a job of one allreduce, from its command to its end.
 - *sddp*: iterations of the example on a random case.

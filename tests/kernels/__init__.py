@@ -1,4 +1,4 @@
 """The kernels alone: their records, their compiled code, and the words that processes share.
 
-``threads`` runs the kernels as plain Python, ``source`` reads the text.
+``threads`` runs the kernels as plain Python, ``source`` reads their sources.
 """

@@ -1,4 +1,4 @@
-"""The shared words: which operations each is open to, and the word at an address.
+"""The shared words: the operations that are allowed on each, and the word at an address.
 
 The records say which words are shared, and docs/design/memory-orderings.md why each word has its
 operations. Orderings have LLVM's names: 'monotonic' is C's relaxed.
@@ -8,7 +8,7 @@ from cobre_kernels.machine.record import RECORDS
 
 STEP = {("store", "monotonic"), ("load", "monotonic")}
 LISTED = {("load", "acquire"), ("store", "release")}
-# Of a journal: one writer, any reader.
+# Words of a journal: one process writes them, any process reads them.
 TOLD = {("store", "release"), ("load", "acquire")}
 ADDED = TOLD | {("load", "monotonic")}
 JOURNAL = {
@@ -64,7 +64,7 @@ WORDS = {
     "Raised.rank": ADDED,
     **dict.fromkeys(("Report.number", "Report.noted_ns", "Quantity.bits"), LISTED),
     **{f"Progress.{name}": LISTED for name in ("magic", "pid", "begun", "named")},
-    # Words of Control, and RankBlock.pid: kernels get their address alone.
+    # Words of Control, and RankBlock.pid: kernels get only the address of such a word.
     "Word.value": LISTED | {("cmpxchg", "acq_rel acquire")},
 }
 

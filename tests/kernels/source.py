@@ -48,7 +48,7 @@ def name_of(path):
 
 
 def sources():
-    """Return the files of the kernels but the one that defines the operations."""
+    """Return the files of the kernels, without atomics.py, which defines the operations."""
     return [p for p in sorted(KERNELS.rglob("*.py")) if p.name != "atomics.py"]
 
 

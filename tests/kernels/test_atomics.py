@@ -15,13 +15,13 @@ from llvmlite import binding
 from numba import config, njit, types
 
 pytestmark = pytest.mark.skipif(config.DISABLE_JIT, reason="reads what is compiled")
-GENERATIONS = ("", "+lse,+rcpc")  # of aarch64: the first one, and a newer one
+GENERATIONS = ("", "+lse,+rcpc")  # features of the first aarch64, and of a newer one
 TRIPLE = "aarch64-linux-gnu"
 ORDERING = r"ld(?:ar|apr|axr|xr)|st(?:lr|lxr|xr)|(?:ldadd|swp|cas)(?:a|l|al)?|dmb"
 
 
 class Operation(NamedTuple):
-    """An operation: how many words it takes, its instruction of LLVM, its ones of aarch64."""
+    """An operation: its number of arguments, its instruction of LLVM, and those of aarch64."""
 
     arguments: int
     instruction: str
@@ -86,7 +86,7 @@ def test_every_operation_is_here():
 def test_instruction_of_llvm(name):
     _, body, _ = body_of(alone(name), OPERATIONS[name].arguments)
     touching = r"^ +(?:%\S+ = )?((?:tail )?(?:load|store|atomicrmw|cmpxchg|fence)\b.*)$"
-    # The last of them stores the result for the caller.
+    # The first is the operation; the last stores the result for the caller.
     first, *_ = re.findall(touching, body, flags=re.M)
     assert re.fullmatch(OPERATIONS[name].instruction, first), body
 
@@ -105,12 +105,12 @@ def test_instructions_of_aarch64(name, generation):
     body = machine.emit_assembly(module).split(f"\n{function}:")[1].split(".Lfunc_end")[0]
     expected = OPERATIONS[name].on_aarch64[generation]
     if binding.llvm_version_info < (16,):
-        expected = [word.replace("ldapr", "ldar") for word in expected]  # which orders more
+        expected = [word.replace("ldapr", "ldar") for word in expected]  # ldar orders more
     assert re.findall(rf"^\t({ORDERING})\b", body, flags=re.M) == expected
 
 
 def test_waits_take_no_stack_in_their_loops():
-    """A wait reads the clock as often as it looks, perhaps for hours."""
+    """A wait reads the clock at every poll, perhaps for hours: the stack must not grow with it."""
     clock = libc.monotonic_ns
 
     def wait(until):

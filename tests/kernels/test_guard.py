@@ -12,7 +12,7 @@ FAILURE = 7
 
 @pytest.mark.parametrize("state", [BROKEN, CLOSED, BUSY])
 def test_a_rank_that_gives_up_leaves_what_has_failed_or_is_in_use(state):
-    """If a collective inside a method was interrupted, it has told the other ranks itself."""
+    """A collective that was interrupted inside a method has told the other ranks itself."""
     words = COMM.array(2)
     comm = COMM.of(words)
     comm.failure = FAILURE

@@ -22,7 +22,7 @@ LAST = 3 * CALLS // 2
 
 
 class Rank:
-    """A rank whose stores are kept, so that a test carries them out when it wants."""
+    """A rank that keeps its stores until the test carries them out."""
 
     def __init__(self):
         self.words, self.pending = JOURNAL.array(), []
@@ -84,7 +84,7 @@ def test_the_last_calls_are_shown(rank):
 
 
 def test_a_call_that_begins_is_shown_whole_or_not_at_all(rank, monkeypatch):
-    """The copy is made before, after and between any two stores; stores come between its loads."""
+    """Some stores come before the copy, the others between two of its loads, in every way."""
     rank.enter(LAST + 1)
     stores, before = list(rank.pending), rank.words.copy()
     older = range(LAST - CALLS + 2, LAST + 1)

@@ -1,6 +1,6 @@
-"""A leader over sockets whose only peer is the test: how it takes odd bytes, late ones, or none.
+"""How a leader over sockets takes odd bytes, late bytes, or none; its only peer is the test.
 
-As a program this file runs its own tests, so that they run without compilation too.
+Run as a program, this file runs its own tests: ``test_without_compilation`` starts it.
 """
 
 import os
@@ -49,16 +49,17 @@ from cobre_comm.backends.tcp.memory import VERBS, link_record
 from tests.kernels import programs
 
 EAGER_BYTES = 64
-VERB = 3  # the next one that this leader begins
+VERB = 3  # number of the next verb that the leader begins
 SIGNATURE = 77
 PATIENCE_MS = 60_000
 
 
 class Peer:
-    """The other node's leader, whose ends of the links a test holds; ``comm`` is this leader's.
+    """The leader of the other node: the test holds its ends of the links to the leader under test.
 
-    This leader waits without a limit, so a test sends the bytes that end the wait before it calls.
-    ``next`` is the peer's end of the data link to the next node, of two nodes the same as ``data``.
+    ``comm`` is the communicator of the leader under test. This leader waits without a limit, so a
+    test sends the bytes that end the wait before it calls a verb. ``data`` is the test's end of the
+    data link to the first of the other nodes, ``next`` to the last: with two nodes, the same one.
     """
 
     def __init__(self, own=0, size=2):
@@ -146,7 +147,7 @@ def test_a_control_message_that_comes_in_two_parts(peer):
         control_frame(-1, VERB),
         control_frame(GOODBYE, VERB, length=10),
         control_frame(QUERY, 0, b"more"),
-        control_frame(RAISED, 2, bytes(RAISED_BYTES)),  # of a rank that is none
+        control_frame(RAISED, 2, bytes(RAISED_BYTES)),  # of a rank that does not exist
         control_frame(RAISED, -1, bytes(RAISED_BYTES)),
         control_frame(RAISED, 1, bytes(RAISED_BYTES))[:-1],
         control_frame(REPORT, VERB, bytes(16))[:-1],
@@ -199,7 +200,7 @@ def test_who_has_reported_says_no_goodbye(peer):
 
 @pytest.mark.parametrize("told", [None, GOODBYE])
 def test_a_process_that_has_ended_while_its_links_stand(peer, told):
-    """A child may still hold the links. What the process has sent before is read first."""
+    """A child may hold its links. What the process has sent before its end is read first."""
     reader, writer = socket.socketpair()
     peer.sockets += [reader, writer]
     writer.sendall(b"ended")
@@ -212,7 +213,7 @@ def test_a_process_that_has_ended_while_its_links_stand(peer, told):
 
 @pytest.mark.parametrize("what", ["nothing", "room", "bytes", "a message", "an end"])
 def test_what_wakes_a_leader_that_blocks(peer, what):
-    """It looks around next, unless data can move."""
+    """The leader polls next, unless data can move."""
     comm, peer.record.payload_left = peer.comm, int(what == "room")
     peer.record.wanted = 1
     if what == "bytes":
@@ -253,7 +254,7 @@ def test_a_header_of_another_verb(peer):
 
 
 def gather(peer, nbytes):
-    """Gather so many bytes of each leader; return the status, and the buffer."""
+    """Gather ``nbytes`` bytes of each leader; return the status, and the buffer."""
     nodes, buffer = peer.comm.nodes, np.full(2 * nbytes, 3, np.uint8)
     nodes.state = MOVING
     for node in range(2):
@@ -340,7 +341,7 @@ def test_a_frame_that_comes_later_than_its_prefix(peer, tag, move):
 
 
 def test_a_leader_between_two_others_folds_and_sends_on():
-    """What it folds is not the result, which comes later."""
+    """The leader sends on what it folds, and receives the result of all later."""
     theirs, ours, everybody_s = np.array([1.0, 4.0]), np.array([2.0, 3.0]), np.array([2.0, 5.0])
     with Peer(1, size=3) as peer:
         for tag, values in (tags.PARTIAL, theirs), (tags.RESULT, everybody_s):
@@ -353,7 +354,7 @@ def test_a_leader_between_two_others_folds_and_sends_on():
 
 @pytest.mark.parametrize("own", [0, 1])
 def test_two_leaders_fold_in_the_order_of_nodes(own):
-    """Of two NaNs, both leaders get the one of node 0."""
+    """If both values are NaN, both leaders get the NaN of node 0."""
     theirs, ours = (np.frombuffer(struct.pack("<Q", 0x7FF8 << 48 | n)) for n in (1, 2))
     with Peer(own) as peer:
         peer.data.sendall(prefix(tags.PARTIAL, 8) + theirs.tobytes())
@@ -384,7 +385,7 @@ def test_a_leader_that_sends_before_it_reads(peer, tmp_path):
     assert came.read_bytes() == frames(ours)
 
 
-# More than a socket takes, or has, at a time.
+# Transfers of more bytes than a socket takes, or has, at a time.
 
 
 class Bytes(NamedTuple):
@@ -433,7 +434,7 @@ def test_what_nobody_reads_is_given_up(peer):
 
 @pytest.mark.parametrize(("count", "came"), [(2, True), (3, False)])
 def test_what_comes_piece_by_piece(peer, count, came):
-    """The stream ends after two pieces."""
+    """The stream ends after two pieces, of 8 bytes each: a third number never arrives."""
     command = "printf 12345678; sleep 0.1; printf 12345678"
     array = np.zeros(count, np.int64)
     with subprocess.Popen(["sh", "-c", command], stdout=peer.control):

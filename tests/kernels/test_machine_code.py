@@ -31,8 +31,8 @@ needs_library = pytest.mark.skipif(
 )
 elf = pytest.mark.skipif(sys.platform != "linux", reason="object files of ELF")
 SYMBOL = struct.Struct("<IBBHQQ")  # of ELF: name, kind and binding, -, section, value, size
-# A wall of 8 GiB, and above it one hole, too small for the code of an object: its parts would lie
-# on both sides of the wall if each was put where there is room.
+# Maps a wall of 8 GiB, and leaves one hole above it, which is too small for the code of an object.
+# If the loader put each part of an object where there is room, parts would lie on both sides.
 FAR = """
 import ctypes, mmap
 from cobre_kernels.machine import code
@@ -115,13 +115,13 @@ def test_each_kernel_is_there_for_compiled_code_and_for_python(objects):
 
 
 def test_of_threads_that_need_kernels_at_once_one_loads_them(monkeypatch):
-    """Else the others free what they have loaded, and somebody may have an address of it."""
+    """If each loaded them, all but one would free theirs, where a caller may have an address."""
     loaded, both = [], threading.Barrier(2)
 
     class Engine:
         def __init__(self, *file):
             loaded.append(self)
-            time.sleep(0.05)  # the other thread comes meanwhile
+            time.sleep(0.05)  # meanwhile the other thread asks for kernels too
 
     def load():
         both.wait()
@@ -194,7 +194,7 @@ def test_a_flipped_bit_is_noticed(tmp_path, table_and_codes):
 
 
 def test_the_level_is_what_the_processor_tells_this_process(monkeypatch):
-    """Under an emulator it tells less than /proc/cpuinfo has of the machine below."""
+    """Under an emulator the processor reports less than /proc/cpuinfo lists of the real machine."""
     known = target.LEVELS[target.machine()]
     monkeypatch.setattr(
         target, "_flags", lambda: {flag for needed in known.values() for flag in needed}
@@ -330,8 +330,8 @@ def test_where_no_file_can_be_locked_each_process_makes_its_own(tmp_path, monkey
 
 
 def test_without_proc_the_same_levels_are_found(monkeypatch):
-    """Else a job there would compile the kernels for the plainest processor."""
-    monkeypatch.delitem(sys.modules, "llvmlite.binding")  # which would be asked, loaded as it is
+    """Otherwise a job without /proc would compile the kernels for the plainest processor."""
+    monkeypatch.delitem(sys.modules, "llvmlite.binding")  # if it is loaded, it is asked
     known = target.levels()
 
     def refuse(path, *words, **named):

@@ -1,4 +1,4 @@
-"""A leader over an MPI that the test itself is: compiled, and not."""
+"""A leader over an MPI that the test stands in for, with compiled kernels and without."""
 
 import pytest
 

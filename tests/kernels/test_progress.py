@@ -20,7 +20,7 @@ NAMES = ("lower bound", "upper bound")
 
 
 def numbers(report):
-    """Return the numbers of a report, by number."""
+    """Return the numbers that are in the report with this number."""
     return 1000.0 + report, -2000.5 - report
 
 
@@ -42,7 +42,7 @@ def test_the_last_reports_are_read(count):
 
 
 def test_a_report_that_begins_is_shown_whole_or_not_at_all(monkeypatch):
-    """The copy is made before, after and between any two stores; stores come between its loads."""
+    """Some stores come before the copy, the others between two of its loads, in every way."""
     notes, pending = Notes(), []
     for report in range(1, REPORTS + 1):
         add(notes, report)

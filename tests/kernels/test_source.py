@@ -1,4 +1,4 @@
-"""The sources say which operation is where, with which one it pairs, and touch nothing else."""
+"""The sources name each atomic operation and its partner; nothing else touches shared memory."""
 
 import ast
 import collections
@@ -23,7 +23,7 @@ def test_table_names_every_word_and_operation():
     assert {word for row in rows for word in row.words} == set(shared_words.WORDS)
 
 
-# The caller names the partner, because it knows the word.
+# Operations on any word: their caller knows the word, and names the partner.
 SILENT = {
     Operation("machine/access.store_word_kernel", "store_release"),
     Operation("machine/access.exchange_word_kernel", "compare_exchange"),
@@ -43,7 +43,7 @@ def test_releases_name_their_partner_where_they_stand():
 def test_kernels_touch_memory_only_through_the_files_that_are_for_it():
     allowed = {
         "from_address": {"machine/elements", "machine/record"},
-        "element_access": {  # none but the fold is given what other ranks write
+        "element_access": {  # of these files, the fold alone gets memory that other ranks write
             "collective/reduction/fold",
             "collective/reduction/exact_sum",
             "machine/libc",
@@ -72,7 +72,8 @@ def test_other_kernels_have_no_shared_memory():
         assert not source.names_in(path) & shared, path
 
 
-# Of a rank that arrives and one that sleeps, one sees the other: both store before they look.
+# A rank that arrives and a rank that falls asleep both store before they load, so that one of them
+# sees the store of the other.
 ORDERS = {
     "publish": ["store_relaxed"] * 3 + ["store_seq_cst", "load_seq_cst", "futex_wake_all"],
     "_sleep": ["fetch_add", "load_seq_cst"],

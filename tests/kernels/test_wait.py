@@ -1,4 +1,4 @@
-"""A rank looks around at the very moment at which another one claims a line, comes or ends."""
+"""A rank polls at the very moment at which another rank claims a line, arrives or ends."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from cobre_kernels.shm.control import CONTROL, HAS_CLOSED, HAS_FAILED, MEMBER
 
 SIZE, OTHER = 2, 1
 STEP = 5
-NO_FILE = -1  # its locks count as held
+NO_FILE = -1  # no file of locks: all locks count as held
 
 
 class Claim(NamedTuple):
@@ -68,7 +68,7 @@ def test_a_line_that_another_rank_has_told_meanwhile(rank, now, line, is_first):
         (MEMBER, STEP - 2, PRESENT),
         (HAS_CLOSED, STEP - 2, LEFT),
         (HAS_FAILED, STEP - 2, GAVE_UP),
-        (HAS_CLOSED, STEP, PRESENT),  # it has come, and then ended
+        (HAS_CLOSED, STEP, PRESENT),  # the rank arrived at the step, then ended
         (HAS_FAILED, STEP, PRESENT),
     ],
 )

@@ -16,8 +16,8 @@ from tests.command import run
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 DEADLINE_S = 100
-SOON_S = 50  # for what takes a moment on a quiet machine; ranks would stay for a minute
-# Of jobs that are looked at from outside, which takes a busy machine long.
+SOON_S = 50  # for the end of ranks, a moment on a quiet machine; by themselves they stay a minute
+# Options of jobs that a test looks at from outside, because that takes long on a busy machine.
 PATIENT = ("--timeout", 2 * DEADLINE_S)
 COMMAND = [sys.executable, "-m", "cobre_comm"]
 
@@ -59,7 +59,7 @@ def _runs(process):
 class Running:
     """A launcher in the background; all processes that it started are gone when the test is over.
 
-    ``elsewhere``: its processes have numbers of their own, which mean others here.
+    ``elsewhere``: the pids that its ranks print are of another namespace, and name others here.
     """
 
     def __init__(self, *words, before=COMMAND, extra=None, elsewhere=False):
@@ -97,7 +97,7 @@ class Running:
         return pids
 
     def wait_for(self, word, times):
-        """Wait until as many lines as that have a word."""
+        """Wait until ``times`` lines have contained a word."""
         while times:
             line = self.process.stdout.readline()
             assert line, self.process.stderr.read()

@@ -37,7 +37,7 @@ def nothing_left_behind():
     before = names()
     children = set(psutil.Process().children(recursive=True))
     yield
-    # One look decides: in the next one a job of another worker may begin.
+    # The last look of the wait decides: by a further look, another worker may have begun a job.
     assert wait_until(lambda: names() <= before), names() - before
     new = set(psutil.Process().children(recursive=True)) - children
     assert [p for p in new if "resource_tracker" not in " ".join(p.cmdline())] == []

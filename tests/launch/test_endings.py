@@ -1,7 +1,7 @@
-"""How a job ends, by each launcher: the exit code, the rank that is told, and the sentence.
+"""How a job ends, by each launcher: the exit code, the rank that is named, and the sentence.
 
-The launchers are ``run`` and ``launch``, ``run`` over each MPI, and two of ``run``, which stand for
-two machines.
+The launchers are ``run`` and ``launch``, ``run`` over each MPI, and two launchers of ``run`` that
+stand for two machines.
 """
 
 import json
@@ -24,30 +24,30 @@ PLAN = "the job is started again in 1 s, on SIZE ranks (restart 1 of 1)"
 GIVEN_UP = "the job is not started again: it has been, once"
 WHERE = "still runs; where in its Python code, or in compiled code that the first line calls:"
 
-# Rank 1 ends in some way; what the others do about it; the options of the launcher: the exit code,
-# the ranks of which one is told, of those that there are, and the sentence on that rank. An
-# exception is in the sentence of `launch`, whereas `run` prints the traceback above its sentence.
+# Key: how rank 1 ends; what the others do then; the options of the launcher. Value: the exit code;
+# the ranks of which the last line names one; the sentence on that rank; and that of `launch`, if it
+# is another: `launch` says the exception, whereas `run` prints a traceback before its sentence.
 ENDINGS = {
-    # By a cause of its own.
+    # Rank 1 ends by a cause of its own.
     ("raise", "raises", ""): (1, "1", "exited with code 1", RAISED),
     ("sys.exit", "raises", ""): (3, "1", "exited with code 3", "raised SystemExit: 3"),
     ("os._exit", "raises", ""): (5, "1", "exited with code 5"),
     ("abort", "raises", ""): (7, "1", "exited with code 7"),
     ("SIGKILL", "raises", ""): (137, "1", KILLED + MEMORY),
     ("SIGSEGV", "raises", ""): (139, "1", "was ended by signal 11 (SIGSEGV)"),
-    # The failures of the others follow from it, whenever they come and whatever their codes.
+    # The failures of the others follow from that of rank 1, whenever they come, with any codes.
     ("os._exit", "slow", ""): (5, "1", "exited with code 5"),
     ("os._exit", "slow exit", ""): (5, "1", "exited with code 5"),
     ("SIGKILL", "exit", ""): (137, "1", KILLED + MEMORY),
     ("SIGKILL", "caught", ""): (137, "1", KILLED + MEMORY),
     ("os._exit", "deaf", ""): (5, "1", "exited with code 5"),
     ("SIGKILL", "early", ""): (137, "1", KILLED + MEMORY),
-    # All ranks, or the last one.
+    # All ranks end so, or rank 1 does after all others have finished.
     ("os._exit", "all", ""): (5, "012", "exited with code 5"),
     ("SIGKILL", "last", ""): (137, "1", KILLED + MEMORY),
     # A rank that does not come, and runs on.
     ("raise", "late", "timeout"): (1, "02", "exited with code 1", "raised CollectiveFailed: ba"),
-    # Survivors: nothing is told at the end if they go on, and else the failure of one of them.
+    # Survivors: no last line if they continue; else the last line is on the failure of one of them.
     ("SIGKILL", "caught", "survive"): (0, "", ""),
     ("raise", "caught", "survive"): (0, "", ""),
     ("os._exit", "caught", "survive"): (0, "", ""),
@@ -59,11 +59,11 @@ ENDINGS = {
     ("SIGKILL", "exit", "survive"): (4, "02", "exited with code 4", "raised SystemExit: 4"),
     ("abort", "caught", "survive"): (7, "1", "exited with code 7"),
     ("SIGKILL", "early", "survive"): (137, "1", KILLED + MEMORY),
-    # Started again: then nothing is told of the first attempt but this.
+    # The job is started again, and rank 1 ends in the same way again.
     ("os._exit", "raises", "again"): (5, "1", "exited with code 5"),
 }  # fmt: skip
-# The lines before the last one, or all where nothing is told at the end. A busy launcher may learn
-# of the loss when the others have ended as well, and says so.
+# The lines before the last one, or all lines if there is no last line. A busy launcher may learn of
+# the loss after the others have ended too, and then says that they had ended.
 GO_ON = "the other ranks (go on|had ended)"
 BEFORE = {
     ("raise", "late", "timeout"): [re.escape(f"rank 1 {WHERE}")],
@@ -73,7 +73,7 @@ BEFORE = {
     ("SIGKILL", "last", "survive"): [f"rank 1 {re.escape(KILLED)}; the other ranks had ended"],
     ("os._exit", "raises", "again"): [re.escape(PLAN), GIVEN_UP],
 }  # fmt: skip
-# A busy launcher may learn the loss after a survivor has failed, and then tells of the failure.
+# There is a line on the loss, unless a busy launcher learns of it after a survivor has failed.
 MAY_TELL = [("SIGKILL", way, "survive") for way in ("all", "raises", "exit")]
 OPTIONS = {
     "": ([], {}),
@@ -84,7 +84,7 @@ OPTIONS = {
 
 
 def ended(launcher, size, how, way, option):
-    """Let a job end so; return its exit code and the lines of its launcher."""
+    """Let a job end so; return the completed process and the lines of its launcher."""
     words, keywords = OPTIONS[option]
     if launcher == "launch":
         words = "launch", way, how, size, json.dumps(keywords)
@@ -97,7 +97,7 @@ def ended(launcher, size, how, way, option):
 
 
 def said_by(done, size):
-    """Return the lines of a launcher, but for the first of others' last words."""
+    """Return the lines of a launcher, without those that announce last words."""
     said = re.findall("^cobre-comm: (.*)$", done.stderr, re.MULTILINE)
     said = [line.replace(f"on {size} ranks", "on SIZE ranks") for line in said]
     return [line for line in said if not line.startswith("the last words of")]
@@ -136,8 +136,8 @@ def test_both_launchers_tell_of_an_ending_alike(row, launcher, size):
         assert not any(word in line for line in said for word in others)
 
 
-# Two launchers, each of one rank: rank 1 ends as the row says, and rank 0 with the code here. No
-# row is here in which a rank waits for minutes: no launcher ends the rank of another one.
+# Two launchers, each of one rank: rank 1 ends as the row says, and rank 0 with the code here. Rows
+# in which a rank waits for minutes are left out: a launcher does not end the rank of the other.
 BY_TWO = {
     ("raise", "raises", ""): 1,
     ("sys.exit", "raises", ""): 1,

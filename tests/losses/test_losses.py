@@ -1,4 +1,4 @@
-"""A training whose ranks are killed ends with the cuts of one that lost none."""
+"""A training whose ranks are killed ends with the cuts of a training that lost none."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""One training that loses ranks: its launchers, the strikes, and what has come of it."""
+"""One training that loses ranks: its launchers, the strikes against ranks, and its outcome."""
 
 import contextlib
 import json
@@ -23,9 +23,9 @@ CASE = EXAMPLE / "cases/gen_h8_t12_k10.json"
 ITERATIONS = 30
 RANKS = 4
 LONGEST_S = 600.0
-WITHIN_S = 0.1  # after a line of output, a strike comes
+WITHIN_S = 0.1  # a strike comes at most this long after a line of output
 
-# By way: words of the launcher, words of the program, launchers.
+# For each way: options of the launcher, options of the program, number of launchers.
 WAYS = {
     "survive": (["--survive"], ["--survive"], 1),
     "survive-tcp": (["--survive"], ["--survive"], 2),
@@ -35,9 +35,9 @@ WAYS = {
 
 @dataclass
 class Outcome:
-    """What has come of a training."""
+    """The outcome of a training."""
 
-    struck: int = 0  # ranks
+    struck: int = 0  # how many ranks
     code: int = -1
     cuts_sha256: str = ""
     delays_s: list[float] = field(default_factory=list)  # from a loss to the next collective
@@ -85,7 +85,7 @@ class Training:
                     self._last_strike = 0.0
 
     def run(self, times):
-        """Train, and strike so often; return the outcome."""
+        """Train, and strike ``times`` ranks; return the outcome."""
         with ReservedPort() as reserved:
             self._port = reserved.port
             for node in range(self._nodes):
@@ -103,7 +103,7 @@ class Training:
         return self.outcome
 
     def _strike_after(self, iterations):
-        """Strike in a moment, once rank 0 has shown so many lines of iterations."""
+        """Strike a rank, a moment after rank 0 has shown ``iterations`` lines of iterations."""
         until = time.monotonic() + LONGEST_S
         while time.monotonic() < until and self._runs():
             if sum(bool(re.match(r"\[\d\] +\d+ ", line)) for line in [*self._lines]) >= iterations:

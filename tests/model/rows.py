@@ -1,4 +1,4 @@
-"""The rows of the protocol among leaders, as the model of them reads them: ``model/rows.pml``.
+"""The rows of the protocol among leaders, in the language of its model: ``model/rows.pml``.
 
 python -m tests.model.rows writes the file.
 """
@@ -16,7 +16,7 @@ HEAD = """\
 
 
 def _names(first, count):
-    """Return so many names of the protocol, in the order of their numbers."""
+    """Return ``count`` names of the protocol, in the order of their numbers."""
     names = list(vars(protocol))
     return names[names.index(first) :][:count]
 

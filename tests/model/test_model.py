@@ -62,7 +62,7 @@ def test_everything():
     ],
 )
 def test_what_is_a_failure(words, said):
-    """An error without a fault, a search that is cut short, a fault that does not show."""
+    """The checker fails: on an error without a fault, a search cut short, a fault not found."""
     status, told = check("--ranks", "2", "--model", *words.split())
     assert status == 1
     assert said in told

@@ -1,4 +1,4 @@
-"""The bridge gives what mpi4py gives: one program of all calls over both."""
+"""The bridge gives what mpi4py gives: one program with all calls runs over both."""
 
 import functools
 import json

@@ -1,4 +1,4 @@
-"""What the bridge takes and lacks, and who finds it."""
+"""What the bridge takes, what it lacks, and which programs find it in place of mpi4py."""
 
 import contextlib
 import copy
@@ -145,7 +145,7 @@ def test_blocks_outside_a_buffer_are_refused(spec):
         MPI.COMM_SELF.Allgatherv(np.zeros(1), [np.zeros(3), *spec, MPI.DOUBLE])
 
 
-XOR, SELF = MPI.LXOR, MPI.COMM_SELF  # a reduction that is folded here
+XOR, SELF = MPI.LXOR, MPI.COMM_SELF  # LXOR is folded by the bridge
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ XOR, SELF = MPI.LXOR, MPI.COMM_SELF  # a reduction that is folded here
     ],
 )
 def test_values_that_do_not_fill_a_buffer_are_refused(call, send, recv):
-    """NumPy would repeat one value, or convert them."""
+    """NumPy would repeat one value, or convert values to another type."""
     before = recv.copy()
     with pytest.raises(ValueError, match=r"do not fill|are not those of 1 blocks"):
         call(send, recv)
@@ -353,7 +353,7 @@ def test_large_blocks_need_little_memory(comm):
 
 
 def decimal(x, y, datatype):
-    """Return the digits of both: the order of ranks is seen, and how they are grouped."""
+    """Append the digit ``y`` to ``x``, so that the result shows order and grouping of ranks."""
     if datatype is None:
         return 10 * x + y
     into = np.frombuffer(y)

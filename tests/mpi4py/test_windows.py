@@ -129,7 +129,7 @@ def test_locks_that_are_out_of_turn_change_nothing(comm):
     if comm.rank == 0:
         window.Lock(0)
     comm.barrier()
-    if comm.rank == 1:  # it neither takes the mark of rank 0 away nor its lock
+    if comm.rank == 1:  # rank 1 takes away neither the mark of rank 0 nor its lock
         told(window.Unlock, 0)
         window._timeout_s = 0.01
         assert "rank 0 has held the lock of rank 0" in str(raises(CollectiveFailed, window.Lock, 0))
@@ -162,13 +162,13 @@ def told(call, *arguments):
 
 @pytest.mark.ranks(2, backends=["shm", "tcp"])
 def test_where_the_number_of_a_process_means_another_one_there_is_no_window(comm):
-    """Rank 0 has a PID namespace of its own, where its number is that of rank 1 elsewhere."""
+    """Rank 0 is as in a PID namespace of its own, in which its pid is that of rank 1 elsewhere."""
     world = MPI.Intracomm(comm)
     pids = world.allgather(os.getpid())
     with contextlib.ExitStack() as stack:
         if comm.rank == 0:
             stack.enter_context(mock.patch("os.getpid", return_value=pids[1]))
-        else:  # the number of the descriptor is open here too
+        else:  # a descriptor with the number of rank 0's is open here too
             for _ in range(64):
                 stack.enter_context(tempfile.TemporaryFile())
         error = raises(NotHere, MPI.Win.Allocate, 8, 8, None, world)

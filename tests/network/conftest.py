@@ -41,7 +41,7 @@ def pools(whole_network):
 @pytest.fixture
 def hosts(whole_network, pools):
     yield whole_network.hosts
-    # A long cut ends the links of idle communicators too: no pool keeps one for the next test.
+    # A long cut ends the links of idle communicators too, so pools keep none for the next test.
     if whole_network.restore():
         for pool in pools.values():
             pool.close()

@@ -1,9 +1,10 @@
 """Hosts made of namespaces, each with one cable to a common switch.
 
-A host is a room of its own (``rooms.py``), a loopback and one end of a veth pair, ``eth0``; the
-other end is a port of a bridge in a namespace of its own, the switch. No interface is ever made in
-the namespace that the machine itself uses. Names carry the pid and the start time of the process
-that made them, so the next process finds and removes what a killed one has left behind.
+A host is a room of its own (``rooms.py``), a loopback and one end of a veth pair, ``eth0``. The
+other end is a port of the switch, which is a bridge in a namespace of its own. No interface is ever
+made in the namespace that the machine itself uses. The names of namespaces have the pid and the
+start time of the process that made them. So the next process finds and removes the namespaces that
+a killed process has left behind.
 """
 
 import contextlib
@@ -20,18 +21,18 @@ NAMESPACES = pathlib.Path("/run/netns")
 PREFIX = "cobre-net"
 COMMAND_TIMEOUT_S = 20
 CABLE = "eth0"
-# What MPIs take for the network; prterun waits there too, for ranks that have gone elsewhere.
+# By these variables MPIs use the cable. prterun listens there too, for ranks on other hosts.
 MPI_ON_CABLE = {
     "OMPI_MCA_btl_tcp_if_include": CABLE,
     "PMIX_MCA_ptl_base_if_include": CABLE,
     "PMIX_MCA_ptl_base_remote_connections": "1",
     "UCX_NET_DEVICES": CABLE,
 }
-# 64 KiB segments pass a bucket of twice that in one piece, and 10 ms of queue is a switch's.
+# A segment of 64 KiB passes a bucket of twice its size in one piece. A switch queues about 10 ms.
 BURST_BYTES = 128 * 1024
 QUEUE = "10ms"
 _TOOL_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
-# What a host's own links take; the ports of jobs, which are reserved outside, lie above.
+# Local ports for the links of a host. Ports of jobs, which are reserved outside, lie above these.
 LINK_PORTS = "10000 32767"
 _serial = itertools.count()
 
@@ -82,7 +83,7 @@ def sweep():
 
 
 def inside(namespace):
-    """Return a context in which this thread, with its children, has that network alone."""
+    """Return a context in which this thread and its children have only that network."""
     return entered({"net": NAMESPACES / namespace})
 
 
@@ -106,7 +107,7 @@ class Host:
         self.name = f"{prefix}-h{number}"  # of its namespace, as ``ip netns`` lists it
         self.address = f"10.77.0.{number + 1}"
         self.address6 = f"fd77::{number + 1}"
-        self.room = None  # its memory and processes, once it is connected
+        self.room = None  # its memory and processes, when it is connected
         self._switch = f"{prefix}-switch"
         self._port = f"port{number}"
         self.is_plugged = True
@@ -173,7 +174,7 @@ class Host:
 
 
 class Network:
-    """Some hosts and their switch, as a context manager; else ``CannotMakeHosts``."""
+    """Some hosts and their switch, as a context manager; may raise ``CannotMakeHosts``."""
 
     def __init__(self, count):
         sweep()

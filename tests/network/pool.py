@@ -36,10 +36,10 @@ class HostedPool(RankPool):
 
 
 class MpiHostedPool(RankPool):
-    """A pool of an MPI's ranks on hosts; each takes the network of its host alone.
+    """A pool of an MPI's ranks; each rank is in the network of its host, but not in its room.
 
-    ``mpiexec`` starts them on the first one; only this machine's processes can be its children.
-    Their backend says which share memory.
+    ``mpiexec`` runs on the first host and starts all ranks, because its children can only be
+    processes of this machine. The name of the backend says which ranks share memory.
     """
 
     def __init__(self, backend, hosts):

@@ -1,8 +1,9 @@
 """Namespaces that make processes of this machine look like processes of another machine.
 
 A *room* is a host's own /dev/shm, process numbers with their /proc, host name and System V memory.
-A process in it keeps it: `cat`, which ends as soon as the process that made the room ends, however
-that is; then the kernel kills everything in the room and gives up what it had mounted.
+A process in the room keeps the room: `cat`, which ends as soon as the process that made the room
+ends, in whatever way. Then the kernel kills everything in the room, and unmounts what was mounted
+in it.
 """
 
 import contextlib
@@ -13,7 +14,7 @@ import subprocess
 
 CLONE_FS = 0x00000200
 CLONE_NEWNET = 0x40000000
-# In the order in which a thread enters them. Only its children get the new process numbers.
+# In the order in which a thread enters them. A PID namespace is for its children alone.
 KINDS = {
     "net": CLONE_NEWNET,
     "uts": 0x04000000,
@@ -43,7 +44,7 @@ def _check(result, doing):
 def entered(paths):
     """Put this thread, and the processes it starts, into namespaces for a while.
 
-    The paths are those of the namespaces, by some of ``KINDS``.
+    ``paths`` has the path of each of these namespaces, by its kind, which is one of ``KINDS``.
     """
     own = pathlib.Path("/proc/thread-self/ns")
     folder = pathlib.Path.cwd()
@@ -63,7 +64,7 @@ def _enter(files, folder):
     for kind in KINDS:
         if kind in files:
             _check(_libc.setns(files[kind].fileno(), KINDS[kind]), f"enter {files[kind].name}")
-    os.chdir(folder)  # the root is where a thread finds itself in other mounts
+    os.chdir(folder)  # a thread that enters other mounts is in their root
 
 
 class Room:

@@ -1,4 +1,4 @@
-"""The properties of the hosts on which the other tests of this package rely."""
+"""The properties of the hosts; the other tests of this package rely on these properties."""
 
 import os
 import pathlib

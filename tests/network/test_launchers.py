@@ -19,7 +19,10 @@ HELLO, WAIT = EXAMPLES / "hello_ranks.py", PROGRAMS / "wait.py"
 
 @pytest.fixture
 def start():
-    """Start a launcher on each of some hosts, the first host's last; all end with the test."""
+    """Return a function that starts a launcher on each host, last on the first host.
+
+    All launchers end with the test.
+    """
     with contextlib.ExitStack() as stack:
 
         def start(hosts, coordinator, *words, options=()):
@@ -71,7 +74,7 @@ def test_cut_cable_ends_the_job_on_both_sides(hosts, start):
 
 @pytest.mark.parametrize("library", ["openmpi", "mpich"])
 def test_cut_cable_ends_a_job_of_mpi(hosts, library):
-    """``mpiexec`` is on one side, hears no more from ranks beyond the cut, and must end them."""
+    """``mpiexec`` hears nothing more from ranks beyond the cut, and must end them all the same."""
     backend, names = skip_unless_here(f"mpi-{library}-net:0,1"), [host.name for host in hosts[:2]]
     words = "run", "-n", 4, "--backend", "mpi", "--timeout", 2, "-m", "tests.network.moved"
     told = BackendName.parse(backend).environment() | MPI_ON_CABLE

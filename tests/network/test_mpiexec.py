@@ -25,7 +25,7 @@ def test_a_launcher_that_no_process_number_names_is_refused(hosts):
     """The rank would be a process of the launcher's namespace, and not of its host."""
     name = f"cobre-test-{os.getpid()}"
     words = "-I", "-S", shim.__file__, name, str(os.getpid())
-    with inside(hosts[0].name):  # whose network has the name
+    with inside(hosts[0].name):  # the network of this host has the name
         listener = socket.socket(socket.AF_UNIX)
     with listener:
         listener.bind(f"\0{name}")

@@ -1,4 +1,4 @@
-"""A network falls into parts: at most one of them goes on, and all of its ranks with it."""
+"""A network falls into parts: at most one part continues, with all of its ranks."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ LIMIT = OUR_GRID.timeout_of(5)
 
 
 def go_on(comm, caller):
-    """Work until a rank is lost, then with those that are left; return them, or the sentence."""
+    """Work until a rank is lost, then on with the ranks left; return these, or the error's text."""
     me, values = comm.rank, np.ones(5)
     try:
         while True:
@@ -40,7 +40,7 @@ def cut_off(pool, hosts, caller):
         return pool.run_outcomes(go_on, caller, env=LIMIT, timeout_s=DEADLINE_S)
 
 
-# Layout, the host whose cable is pulled, and the ranks that go on.
+# Layout, the host whose cable is pulled, and the ranks that continue.
 CUTS = [
     ("one each", 2, [0, 1]),
     ("one each", 0, [1, 2]),
@@ -69,7 +69,7 @@ def test_one_part_goes_on(hosted_pools, hosts, caller, layout, cut, left):
 @in_long_runs
 @pytest.mark.parametrize("layout", ["one each", "1+2+1"])
 def test_no_part_is_large_enough(hosted_pools, hosts, caller, layout):
-    """Every cable is pulled: no host has more than half of the ranks, nor half with rank 0."""
+    """Every cable is pulled: no host has more than half of the ranks, nor half and rank 0."""
     outcomes = cut_off(hosted_pools(LAYOUTS[layout]), hosts, caller)
     for outcome in outcomes:
         assert outcome.ok, outcome.describe()

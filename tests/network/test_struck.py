@@ -1,6 +1,6 @@
 """A rank on one of several hosts is killed or stopped, or its host's cable is pulled.
 
-No packet tells of a cable: the timeout ends the collective on both sides of the cut.
+No packet says that a cable is pulled: the timeout ends the collective on both sides of the cut.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ LIMIT_S = 2
 LIMIT = OUR_GRID.timeout_of(LIMIT_S)
 STOPPED_S = 4 * LIMIT_S
 LARGE = 1_000_000  # float64 per rank: some seconds at 50 Mbit/s
-# A victim that leads its node, which is rank 0's or not; and one that follows.
+# By layout: a victim that leads its node, which may be that of rank 0; and a victim that follows.
 LEADERS = {"one each": 2, "2+2": 2, "3+1": 0, "interleaved": 1, "1+2+4": 3}
 FOLLOWERS = {"2+2": 3, "3+1": 1, "interleaved": 2, "1+2+4": 6}
 FACTORS = {
@@ -54,7 +54,7 @@ EVERYDAY = [
 
 
 def _act_when_flowing(host, octets, actions):
-    """Act on a host once so many bytes have passed its cable."""
+    """Act on a host as soon as ``octets`` more bytes have passed its cable."""
     before = sum(host.traffic())
     flows = wait_until(lambda: sum(host.traffic()) - before >= octets, DEADLINE_S / 2)
     assert flows, "nothing flows"
@@ -152,7 +152,7 @@ def lost_are_named(stroke, outcomes):
     some(EVERYDAY, [*OVER_TCP, *OVER_MPI]),
 )
 def test_struck(hosted_pools, hosts, backend, kind, victim, operation, caller, length):
-    """All others name the lost ranks alone; beyond a cut cable, they name some of its far side."""
+    """Other ranks name lost ranks alone; ranks beyond a cut cable name some of the other ranks."""
     layout, rank = victim
     pool = hosted_pools(LAYOUTS[layout], skip_unless_here(backend))
     stroke = Stroke(kind, LAYOUTS[layout], rank, backend)
@@ -166,8 +166,8 @@ def test_struck(hosted_pools, hosts, backend, kind, victim, operation, caller, l
     lost_are_named(stroke, outcomes)
 
 
-# In a ring each of the others misses one of two, and may not know about the other. A broadcast ends
-# earlier near its root: there it is the next one that misses a rank.
+# In a ring a rank may miss one of two lost ranks, and not know about the other. A broadcast ends
+# earlier near its root: there, it is the next broadcast in which a rank is missed.
 @in_long_runs
 @pytest.mark.parametrize(("places", "victim"), [((0, 0, 1, 2), 3), ((0, 1, 2, 2), 2)])
 @pytest.mark.parametrize("operation", ["allgatherv", "allreduce", "broadcast"])

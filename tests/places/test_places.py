@@ -1,4 +1,4 @@
-"""The quick places where users run; `make places` runs the others."""
+"""Places where users run ranks: those that are quick to try; `make places` tries the others."""
 
 import pytest
 

@@ -36,7 +36,7 @@ def any_failed(tallies, begin):
 
 
 def package_fault(name, marks, copy, folder):
-    """Whether these trials find a fault in the package, of which there is a copy."""
+    """Whether these trials find a fault of the package, in a copy of the package that has it."""
     tests = [f"TestNone::{test}" for test in PACKAGE_CATCHERS[name]]
     return any_failed(run_suite(tests, folder / "p.xml", LIMIT_S, copy, marks), "TestNone")
 

@@ -40,7 +40,7 @@ def compile_faults(names, timeout_s):
     def compile_some(some):
         python("-m", "planted.warm", *some, env=environment(), within_s=timeout_s)
 
-    first, *others = names or [NO_FAULT]  # the first one brings what all share
+    first, *others = names or [NO_FAULT]  # the first fault compiles what all share
     compile_some([first])
     with ThreadPoolExecutor(2) as threads:
         list(threads.map(compile_some, filter(None, (others[::2], others[1::2]))))
@@ -64,7 +64,7 @@ def run_suite(tests, report, timeout_s, first="", marks=OF_CI):
     """Run tests by name, as ``TestNone::TestBarrier``; return a Tally per function.
 
     ``marks`` chooses the trials: by default those of CI. Whether a test passes is for the caller to
-    judge, but all of them must have been there; a shorter run may have none.
+    judge. The marks of CI must choose some of the tests; those of a shorter run may choose none.
     """
     words = [
         *("-m", "pytest", "-q", "--tb=line", "-m", marks),

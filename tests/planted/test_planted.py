@@ -1,7 +1,7 @@
 """The conformance suite finds faults that are planted in copies of the kernels.
 
-CATCHERS has the tests that find each fault. On the kernels themselves CI runs all of these tests,
-and `make test` runs most of them: README.md.
+CATCHERS has the tests that find each fault. On kernels without a fault, CI runs all of these
+tests, and `make test` runs most of them: README.md.
 """
 
 import pathlib

@@ -1,8 +1,8 @@
 """`make quick` finds faults of five kinds, each planted in a copy of this repository.
 
-CATCHERS has the test of a quick run that finds each fault. It passes before the fault is planted,
-so nothing else in the copy is what fails. Kernels run as Python, because to compile a changed one
-takes longer than all of these tests.
+CATCHERS has the test of a quick run that finds each fault. The test passes before the fault is
+planted, so it is the fault that makes the test fail. Kernels run as Python, because to compile a
+changed kernel takes longer than all of these tests.
 """
 
 import os
@@ -43,7 +43,7 @@ def copy(tmp_path):
 
 
 def assert_quick_ends(copy, code, test, word):
-    """Run what a quick run has of a test in the copy; it must end with this exit code."""
+    """Run the instances of a test that a quick run has; they must end with this exit code."""
     path = os.pathsep.join([str(copy), str(copy / "kernels")])
     env = {**os.environ, "PYTHONPATH": path, "NUMBA_DISABLE_JIT": "1"}
     words = "-m", "pytest", "-q", "-m", "quick", "-k", word, "-p", "no:cacheprovider"

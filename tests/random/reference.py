@@ -3,7 +3,7 @@
 import math
 from statistics import NormalDist
 
-# Of Salmon et al., section 3: multipliers and Weyl constants, by the bits of a word.
+# From Salmon et al., section 3: multipliers and Weyl constants, by the bits of a word.
 CONSTANTS = {
     32: ((0xD2511F53, 0xCD9E8D57), (0x9E3779B9, 0xBB67AE85)),
     64: (
@@ -35,7 +35,7 @@ def halves(word):
 
 
 def stream(*names):
-    """Return low and high of a key, without signs."""
+    """Return the words low and high of a key, unsigned."""
     state = (len(names), 0, 0, 0)
     for name in names:
         state = philox(32, state, halves(name))
@@ -43,7 +43,7 @@ def stream(*names):
 
 
 def blocks(name, key, i):
-    """Yield the 64 bits of the blocks of a number: further ones are for what is drawn anew."""
+    """Yield 64 bits of each block of a number; the second and later blocks are for draws anew."""
     low, high = (word % 2**64 for word in key)
     block = (*halves(i), *halves(high))
     while True:

@@ -1,8 +1,8 @@
 """Statistical tests of the numbers, and of numbers whose names are neighbours.
 
-Seeds are fixed, so a test that passes once passes always. Bounds are five standard deviations, and
-for Kolmogorov and Smirnov's distance what is exceeded once in 10 million. Numbers that are wrong on
-purpose fail each test.
+Seeds are fixed, so a test that passes once passes always. Bounds are five standard deviations. The
+bound of Kolmogorov and Smirnov's distance is exceeded once in 10 million. For each test there are
+numbers, wrong on purpose, which fail it.
 """
 
 import math
@@ -22,7 +22,7 @@ PLACES = {"seed": 0, "iteration": 1, "scenario": 2, "stage": 3, "i": 4}
 
 @njit
 def along(place, count, kind):
-    """Return numbers of which one name counts up, and the others stay."""
+    """Return numbers: from each to the next, one name counts up, and the other names stay."""
     names, drawn = np.array([2026, 3, 41, 7, 0]), np.empty(count)
     for n in range(count):
         key = random.stream(names[0], names[1], names[2], names[3])
@@ -39,12 +39,12 @@ def sigmas_of_counts(cells, count):
 
 
 def sigmas_of_ones(x):
-    """The same of one dimension."""
+    """As ``sigmas_of_counts``, of numbers in 256 intervals."""
     return sigmas_of_counts((x * 256).astype(int), 256)
 
 
 def sigmas_of_neighbours(x):
-    """The same of pairs of neighbours in the unit square."""
+    """As ``sigmas_of_counts``, of pairs of neighbours in 256 parts of the unit square."""
     cells = (x * 16).astype(int)
     return sigmas_of_counts(16 * cells[0::2] + cells[1::2], 256)
 
@@ -72,7 +72,7 @@ def sigmas_of_correlation(x):
 
 
 def sigmas_of_low_bits(x):
-    """The last byte that a multiple of 2**-53 has."""
+    """As ``sigmas_of_counts``, of the last byte of each number as a multiple of 2**-53."""
     return sigmas_of_counts((x * 2.0**53).astype(np.int64) & 255, 256)
 
 
@@ -104,7 +104,7 @@ def test_uniform_numbers_of_neighbouring_names(place):
 
 
 def test_pairs_of_names():
-    """Two names that count up against each other, so that their sum stays."""
+    """One name counts up and another counts down, so that their sum stays."""
     keys = [random.stream(k, COUNT // 8 - k) for k in range(COUNT // 8)]
     drawn = np.array([random.uniform(key, 0) for key in keys])
     assert max(test(drawn) for test in TESTS.values()) < SIGMAS
@@ -152,7 +152,7 @@ def test_small_integers(bound):
 
 
 def test_large_integers_are_not_favoured():
-    """Of three integers that follow each other, 64 bits times 3/8 would favour two."""
+    """Without draws anew, 64 bits times 3/8 would favour two of three consecutive integers."""
     drawn = random.integers(random.stream(1), np.arange(COUNT), 3 * 2**61)
     assert sigmas_of_counts(drawn % 3, 3) < SIGMAS
     assert sigmas_of_ones(drawn / (3 * 2**61)) < SIGMAS

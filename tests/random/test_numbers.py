@@ -14,7 +14,7 @@ from cobre_comm.testing.cases.collectives.float_modes import MODES, mode_of
 from tests.command import python
 from tests.random import reference
 
-# kat_vectors of Random123: counter, key, and what comes out.
+# From kat_vectors of Random123: counter, key, and result.
 ONES_32, ONES_64 = 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF
 KNOWN = {
     32: [
@@ -64,7 +64,7 @@ def test_known_answers_of_random123(bits, vector):
 
 
 def test_the_reference_gives_the_words_of_numpys_philox_too():
-    """Of 64 bits a word: the rounds are those of the words of 32 bits, with other constants."""
+    """NumPy's words have 64 bits: its rounds are those for 32 bits, with other constants."""
     counter, key = (2**64 - 2, 3, 5, 7), (11, 2**64 - 13)
     whole = sum(word << 64 * place for place, word in enumerate(counter))
     generator = np.random.Philox(counter=whole, key=key[0] | key[1] << 64)
@@ -96,7 +96,7 @@ def test_numbers_are_those_of_the_reference(names):
 
 
 def test_an_integer_that_would_be_favoured_is_drawn_anew():
-    """Of so large a bound, a word in four is."""
+    """With a bound this large, one word in four is drawn anew."""
     key, bound = random.stream(5), 3 * 2**61
     first = [next(reference.blocks("integers", key, i)) for i in range(100)]
     anew = [i for i, word in enumerate(first) if word * bound % 2**64 < 2**64 % bound]
@@ -160,7 +160,7 @@ def test_every_caller_gets_the_same_bits(caller):
 
 @pytest.mark.parametrize("caller", ["arrays", "njit, arrays"])
 def test_arrays_of_every_shape_and_integer(caller):
-    """Each layout has integers of its own, because each pair of them is compiled once more."""
+    """Each layout has one type of integers, because each pair of layout and type is compiled."""
     key = random.stream(1)
     square = np.arange(12).reshape(3, 4)
     whole_lines = square.astype("u4")
@@ -233,7 +233,7 @@ def test_names_of_all_lengths_and_distributions_have_keys_of_their_own():
     assert min(abs(a - b) for a, b in itertools.combinations(drawn, 2)) > 1e-3
 
 
-# What users keep results by: no later version may change it.
+# The digest of these numbers. No later version may change it, because users repeat results.
 PINNED = "3e4b879d991ea006"
 DIGEST = """
 import hashlib

@@ -8,7 +8,7 @@ from cobre_comm.testing import run_ranks
 
 @njit(cache=True)
 def spread(values):
-    """Return a number; what numba compiles for it takes longer than ranks lie apart."""
+    """Return a number; numba takes longer to compile this than passes between the ranks' calls."""
     return np.sort(values)[-1] - np.unique(values)[0]
 
 

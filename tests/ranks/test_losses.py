@@ -1,4 +1,4 @@
-"""An error names all ranks that are lost, those of one fate together."""
+"""An error names all lost ranks; ranks that are lost for the same reason share a sentence."""
 
 import time
 
@@ -45,7 +45,7 @@ def fails_as_it_closes(comm):
         assert given_back
         comm._trace = None
         comm.close()
-        time.sleep(2)  # it has caught the error
+        time.sleep(2)  # as a program that has caught the error
     else:
         began = time.monotonic()
         assert raises(CollectiveFailed, comm.barrier).ranks == (1,)

@@ -1,4 +1,4 @@
-"""The mark ``ranks``, as the author of a program meets it: the page as it stands, and failures."""
+"""The mark ``ranks`` in a user's tests: those of the page as they stand, and tests that fail."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from tests.command import python
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "testing-your-program"
 FAILING = Path(__file__).with_name("failing_tests.txt")
-# Each failure says these, and starts with the first.
+# Texts that each failure has; it starts with the first of them.
 WORDS = {
     "test_assert[shm-2]": [
         "rank 1 of 2 over shm: AssertionError: on its own\n",

@@ -1,4 +1,4 @@
-"""The library's own collectives are not counted, and not shown, as the program's."""
+"""Collectives that the library calls are neither counted nor shown as calls of the program."""
 
 import re
 import time

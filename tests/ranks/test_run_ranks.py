@@ -32,7 +32,8 @@ MPI = ["mpi-openmpi", "mpi-mpich", slow("mpi")]
 STARTS = ["shm", *(slow(library) for library in ("mpi-openmpi", "mpi-mpich", "mpi"))]
 
 
-# Bodies that end in every way a body can; what runs them is under test here, so no mark does.
+# Bodies that end in every way a body can. The code that runs bodies is under test here, so these
+# are run by calls, and not by the mark.
 
 
 def identity(comm, *args):
@@ -256,7 +257,7 @@ def test_pool_survives_the_end_of_a_rank(monkeypatch):
         assert pool.run_outcomes(exits_with, 3)[0].exit_code == 3
         assert pool.run(identity) == [(0, 1)]
         with monkeypatch.context() as emulated:
-            emulated.setenv("COBRE_TEST_LIMITS", "0.005")  # it is more than 1 under emulation
+            emulated.setenv("COBRE_TEST_LIMITS", "0.005")  # under emulation, more than 1
             assert pool.run_outcomes(sleeps_on, 0, timeout_s=600)[0].timed_out
         assert pool.run(identity) == [(0, 1)]
 

@@ -1,7 +1,7 @@
 """Train a case by the example and by Cobre until both converge, and compare their bounds.
 
-Also try each mutant of a folder: whether Cobre still reads or refuses it, as the table of mutants
-says.
+Also ask Cobre about each mutant of a folder: Cobre has to read or refuse the mutant as the table of
+mutants says.
 """
 
 import json
@@ -22,14 +22,15 @@ from tests.wild.judge import relative, settle
 
 RUN_COBRE = ROOT / "bench" / "cobre" / "run_cobre.py"
 ALIKE = 1e-6
-"""Converged bounds differ by less than this, relatively to the optimum or `PART`."""
+"""Converged bounds differ by less than this, relatively."""
 PART = 0.1
-"""Of the cost of doing nothing: the tolerances of Cobre's solver are absolute."""
+"""Differences are relative to the optimum or to this part of the cost of doing nothing, because the
+tolerances of Cobre's solver are absolute."""
 CALM = 1e-8
-"""A bound has converged that rose by less than this in the last quarter of its iterations."""
+"""A bound has converged if it rose by less than this in the last quarter of its iterations."""
 PASSES = 8
 ITERATIONS = 60, 240
-"""What Cobre is given, one after the other, until its bound has converged."""
+"""Iterations of Cobre: the second number is tried if its bound has not converged."""
 LIMIT_S = 300.0
 """For one training by Cobre: its solver may step on for ever."""
 
@@ -67,13 +68,13 @@ def judge_mutant(name, python):
 
 
 def converged(bounds, case):
-    """Tell whether a bound has stopped to rise."""
+    """Tell whether a bound has stopped rising."""
     rise = bounds[-1] - bounds[-1 - len(bounds) // 4]
     return bool(relative(rise, bounds[-1], case) <= CALM)
 
 
 def judge_beside_cobre(number, comm, python):
-    """Return what was found at case `number` of `draw_for_cobre`; as `judge`."""
+    """Return what was found at case `number` of `draw_for_cobre`, as `judge` does."""
     drawn, start = draw_for_cobre(number), time.perf_counter()
     case = drawn.case()
     found = {"number": number, "case": case.name, "oddities": drawn.oddities, "problems": []}

@@ -28,7 +28,7 @@ ORDERS_FOR_COBRE = 0.5  # the penalties in a folder of Cobre's are absolute
 
 @dataclass(frozen=True)
 class Drawn:
-    """A case: `data` in units near one, and the units of water, energy and money in which it is.
+    """A case: `data` in units near one, and the units of water, energy and money of its file.
 
     The unit of water is one number, or one of each hydro.
     """
@@ -82,7 +82,7 @@ def draw(number):
 
 
 def far_apart(rng, drawn):
-    """Return a drawn case, to some of which numbers are given that are far apart."""
+    """Return a drawn case, in which some numbers may now be far apart."""
     data, (water, *others) = json.loads(json.dumps(drawn.data)), drawn.units
     chosen = list(drawn.oddities)
     if rng.random() < FAR_APART:
@@ -95,7 +95,7 @@ def far_apart(rng, drawn):
 
 
 def draw_for_cobre(number):
-    """Return case `number` of those that are compared with Cobre: what its folders can have."""
+    """Return case `number` to compare with Cobre; it has only what a folder of Cobre's can have."""
     rng = np.random.default_rng([31, number])
     while True:
         hydros, thermals = int(rng.integers(4, 21)), int(rng.integers(1, 9))
@@ -116,7 +116,7 @@ def wild(rng, number, shape, oddities, orders):
         after = json.dumps(data)
         if after != before:
             chosen.append(odd.__name__)
-        data = json.loads(after)  # no two parts are one list
+        data = json.loads(after)  # so that no two parts share a list
     drawn = (float(10.0 ** rng.uniform(-orders, orders)) for _ in range(3))
     units = tuple(drawn) if rng.random() < 0.7 else (1.0, 1.0, 1.0)
     data["name"] = f"wild_{number}_{data['name']}"

@@ -16,12 +16,12 @@ from tests.wild.oddities import spill_costs_more_than_all
 LIMITS = {"fall": 1e-8, "above": 1e-9, "below": 1e-7}
 """How much a bound may fall, exceed the optimum, and be below it when settled, relatively."""
 DEAR = {"fall": 1e-6, "above": 1e-9, "below": 1e-6}
-"""The same where spill costs more than all else. Such a case may also be given up with the error
+"""The limits where spill costs more than all else. Such a case may also be given up with the error
 that the solver failed."""
 LEAST = 1e-4
 """Differences are relative to the optimum, or to this part of the cost of `doing_nothing`."""
 BUDGET = 100_000
-"""Stage problems until a case must have settled; else it is only compared from above."""
+"""How many stage problems a case may take to settle; otherwise it is only compared from above."""
 
 
 def doing_nothing(case):
@@ -88,14 +88,14 @@ def is_dear(drawn):
 def compare(drawn, case, comm, found):
     """Add differences to `found`, and a problem for each one that is too large."""
     options = Options(iterations=ITERATIONS, trajectories=drawn.passes, select=False)
-    selected = run_case(case, comm, replace(options, select=True)).lower_bound  # which may fall
+    selected = run_case(case, comm, replace(options, select=True)).lower_bound  # may fall
     runs = {"twenty": run_case(case, comm, options).lower_bound}
     if drawn.is_small:
         runs["settled"], found["stopped"] = settle(case, comm)
     found["bounds"] = {name: bounds[-1] for name, bounds in runs.items()}
     found["iterations"] = len(runs.get("settled", ()))
-    # In units near one: volumes in units of their own cannot be added, and HiGHS's tolerances are
-    # absolute.
+    # Bounds are compared in units near one: volumes in different units cannot be added, and HiGHS's
+    # tolerances are absolute.
     plain, money = drawn.plain(), drawn.units[2]
     bounds = {name: np.array(bounds) / money for name, bounds in runs.items()}
     found["fall"] = max(fall_of(values, plain) for values in bounds.values())

@@ -17,7 +17,7 @@ def give(items, **fields):
 
 
 def scale(items, names, factor):
-    """Multiply those of these fields that an item has, which may be lists of numbers."""
+    """Multiply these fields where an item has them; a field is a number, or lists of numbers."""
     for item in items:
         for name in names:
             if name in item:
@@ -25,7 +25,7 @@ def scale(items, names, factor):
 
 
 def turbines(hydro):
-    """Return what has the qmax and the productivity of a hydro."""
+    """Return the items that have qmax and productivity: a hydro, and its segments."""
     return [hydro, *hydro.get("segments", [])]
 
 
@@ -144,7 +144,7 @@ def no_capacity(rng, data):
 
 
 def plants_must_run(rng, data):
-    if "buses" in data:  # which may have too much
+    if "buses" in data:  # a bus may have too much energy
         for plant in some(rng, data["thermals"]):
             plant["least"] = plant["capacity"]
 
@@ -209,7 +209,7 @@ def no_inflow(rng, data):
 
 
 def water_is_lost(rng, data):
-    """Let more water evaporate than comes, where what is missing can be bought."""
+    """Let more water evaporate than flows in, where missing water can be bought."""
     for h in some(rng, [h for h, hydro in enumerate(data["hydros"]) if "water_cost" in hydro]):
         for row in (row for stage in data["inflows"] for row in stage):
             row[h] *= -0.2
@@ -260,7 +260,7 @@ def capacities_follow_the_seasons(rng, data):
     scale(some(rng, data.get("lines", [])), ("capacity",), seasons)
 
 
-# Numbers far apart. They are drawn after all else, so that a number keeps its case.
+# Numbers far apart. They are drawn after all else, so that the case of a number stays as it was.
 
 
 def spill_costs_more_than_all(rng, data):

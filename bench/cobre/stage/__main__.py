@@ -43,14 +43,14 @@ STAGES = {8: 24, 20: 24, 40: 24, 80: 12, 160: 12}
 """Stages of the case by its number of hydros."""
 CUTS = 0, 100, 500
 TRAINED = Options(iterations=40, trajectories=32)
-"""The longest training for these cuts."""
+"""The training for these cuts, which may end when it has them all."""
 OURS, EVERY, LAZY = "ours", "all", "lazy"
 """The sides; `highs.c` knows the last two by these words."""
 HERE = Path(__file__).parent
 
 
 def run(*words: object) -> str:
-    """Run a command and return its output; on failure, end with its words."""
+    """Run a command and return its output; if it fails, print its output and end."""
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"{' '.join(map(str, words))} failed:\n{done.stdout}{done.stderr}")

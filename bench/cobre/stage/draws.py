@@ -1,4 +1,4 @@
-"""One stage problem at many points: how a training solves it, and how other solvers get it."""
+"""One stage problem at many points: solved as by a training, and written for other solvers."""
 
 import contextlib
 import json
@@ -32,7 +32,7 @@ UNCACHED = FROM_PYTHON | {"cache": False}  # numba's cache would not see changes
 
 
 def random_case(hydros: int, stages: int) -> Case:
-    """Return the case that stands for this size."""
+    """Return the random case of this size."""
     shape = Shape(hydros, max(3, hydros * 5 // 8), stages, OPENINGS)
     return parse_case(json.dumps(generate(shape, SEED)).encode(), "case.json")
 
@@ -46,7 +46,7 @@ class Stage(NamedTuple):
     points: np.ndarray  # (count, H) incoming volumes of scenarios under the policy
 
     def cuts(self) -> int:
-        """Return how many cuts it has."""
+        """Return how many cuts the stage has."""
         return int(self.pool.count[self.t])
 
     def with_cuts(self, count: int) -> "Stage":
@@ -56,9 +56,9 @@ class Stage(NamedTuple):
 
 @contextlib.contextmanager
 def middle_stage(comm: Any, case: Case, count: int, options: Options, cuts: int) -> Iterator[Stage]:
-    """Give the stage in the middle with `count` points, trained until it has as many `cuts`.
+    """Give the stage in the middle of a case, at `count` points, with `cuts` cuts of a training.
 
-    The training ends before that where `options` say so.
+    The training ends earlier, with fewer cuts, where `options` say so.
     """
     t = case.stages // 2
     with shared_setting(comm, case) as setting, contextlib.closing(Run(setting, options)) as run:
@@ -95,7 +95,7 @@ def walk_draws(near: Lp, lp: Lp, stage: Stage, row: np.ndarray, values: np.ndarr
 
 
 class Solved(NamedTuple):
-    """What solving all draws took."""
+    """The objectives of all draws, and what their solution took."""
 
     values: np.ndarray  # objectives in scaled units, by draw
     seconds: float  # of the thread

@@ -4,8 +4,9 @@
 
    PROBLEM is what `draws.write_program` writes; the objectives of all draws go to VALUES. With
    `all` every cut is a row. With `lazy` the cut that is violated most is added until none is. Slack
-   ones are deleted at each new point, where ours begins anew without them, and when they become
-   many, as in examples/sddp/stage/solve.py. Every solve starts from the basis of the one before.
+   cuts are deleted at each new point, where our solver begins anew without them, and when slack
+   cuts become many, as in examples/sddp/stage/solve.py. Every solve starts from the basis of the
+   solve before.
    Prints a JSON of thread time and counts. */
 
 #include <math.h>

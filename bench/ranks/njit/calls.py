@@ -1,6 +1,6 @@
 """Loops of calls inside @njit: ours, and the same with numba-mpi.
 
-numba-mpi (GPL-3.0) is measured and nothing else: cobre_comm does not use it.
+numba-mpi (GPL-3.0) is used for measurements alone; cobre_comm does not use it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A leader over an MPI that the test itself is: ``python -m tests.kernels.mpi`` runs the tests.
+"""A leader over an MPI that the test stands in for.
 
-They need a process that has no other MPI.
+``python -m tests.kernels.mpi`` runs these tests, because they need a process without another MPI.
 """

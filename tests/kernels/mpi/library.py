@@ -1,4 +1,4 @@
-"""An MPI that is the test, which says what a real one seldom says, and a leader over it."""
+"""A leader, and under it an MPI of the test, which reports what a real MPI seldom reports."""
 
 import ctypes
 from types import SimpleNamespace
@@ -29,21 +29,21 @@ OWN, OTHER = 0, 1
 HANDLE_BYTES = 8
 WIDTHS = {"p": 8, "n": 8, "i": 4, "h": HANDLE_BYTES}
 MPI_ERROR = 17
-NO_FILE = -1  # its locks count as held: no rank has died
+NO_FILE = -1  # no file of locks: all locks count as held, so no rank has died
 
 
 class Library:
-    """The MPI of one test: what has begun, and what leaders of other nodes have sent."""
+    """The MPI of one test: operations that the leader has begun, its messages, and those for it."""
 
     def __init__(self):
         self.begun, self.sent, self.inbox = [], [], []
         self.failing = 0  # which of the calls that begin something fails; 0: none
-        self.tests_left = 0  # before a request is complete
+        self.tests_left = 0  # how many calls of MPI_Test still find a request incomplete
         self.lost = []  # messages that cannot be received
 
     def begin(self, name, arguments):
         self.begun.append((name, arguments))
-        if name == "MPI_Iallgather":  # another leader says the same
+        if name == "MPI_Iallgather":  # the other leader gives the same bytes
             send, count, _, recv = arguments[:4]
             for node in range(2):
                 ctypes.memmove(recv + node * count, send, count)
@@ -73,7 +73,7 @@ class Library:
         return 0
 
     def come(self, kind, number=0, reasons=(), sender=OTHER):
-        """Let a message of another leader come."""
+        """Let a message of another leader arrive."""
         words = np.zeros(message_bytes(2) // WORD_BYTES, np.int64)
         message = MPI_MESSAGE.of(words)
         message.kind, message.sender, message.number = kind, sender, number
@@ -110,7 +110,10 @@ class Memory(memory.MpiMemory):
 
 
 class Leader:
-    """A rank of several nodes, given the leader of each rank; all others are the test."""
+    """A rank of a job of several nodes; the test stands in for all other ranks.
+
+    ``leaders`` has the leader of each rank.
+    """
 
     def __init__(self, leaders=(OWN, OTHER), rank=OWN):
         size = len(leaders)
@@ -135,7 +138,7 @@ class Leader:
         return memory.VERBS.exchange.call(self.comm.address, *call)
 
     def gather(self, parts):
-        """Gather parts, each its displacement and length."""
+        """Gather parts, each given by its displacement and length."""
         for node, (begin, length) in enumerate(parts):
             self.nodes.block_at[node], self.nodes.block_bytes[node] = begin, length
         return memory.VERBS.allgatherv.call(self.comm.address, *Gather(0, 1))

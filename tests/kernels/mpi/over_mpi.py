@@ -1,4 +1,4 @@
-"""What a leader makes of what MPI says: of requests, counts and messages."""
+"""What a leader does with the requests, counts and messages of its MPI."""
 
 import ctypes
 
@@ -17,7 +17,10 @@ from tests.kernels.mpi.library import OWN, Leader
 
 
 def answer_each_query(mpi, monkeypatch, complete_after=None):
-    """Let the other leader answer, and the request be complete after so many answers."""
+    """Let the other leader answer each query; return the list of queries.
+
+    The leader's request is complete after ``complete_after`` answers, or never.
+    """
     mpi.tests_left = 2**60
     queries = []
 
@@ -26,7 +29,7 @@ def answer_each_query(mpi, monkeypatch, complete_after=None):
             queries.append(1)
             mpi.come(ANSWER)
             if len(queries) == complete_after:
-                mpi.tests_left = 1  # that of the query itself
+                mpi.tests_left = 1  # the test of the query's own request
         return 0
 
     monkeypatch.setattr(mpi, "send", send)
@@ -39,7 +42,7 @@ def test_after_a_loss_no_exchange_begins(leader, mpi):
     assert leader.exchange() == LOST_PEER
     assert leader.reasons() == [PRESENT, LEFT]
     assert not mpi.begun
-    leader.nodes.state = COMMITTED  # which begins what others may have begun
+    leader.nodes.state = COMMITTED  # now a leader begins what others may have begun
     assert leader.exchange() == OK
     assert len(mpi.begun) == 1
 
@@ -71,7 +74,7 @@ RING = [(0, 7), (7, RING_BYTES), (7 + RING_BYTES, 0)]
 
 
 def test_large_blocks_go_around_the_ring(mpi):
-    """This leader passes on what has come before; the blocks of others come at their places."""
+    """The leader sends its own block, then the block that it has received, each from its place."""
     rank = Leader((0, 1, 2), rank=1)
     assert rank.gather(RING) == OK
     passed = [(name, arguments[:2], arguments[3]) for name, arguments in mpi.begun]
@@ -111,7 +114,7 @@ def test_data_that_go_on_moving_slowly(leader, mpi, monkeypatch):
 
 
 def test_a_message_that_cannot_be_received(leader, mpi):
-    """The message before is not answered again; the wait continues, and takes the next message."""
+    """The query before the lost message is answered once; then the wait takes the message after."""
     mpi.tests_left = 2**60
     for kind in (QUERY, QUERY, REPORT):
         mpi.come(kind, reasons=(PRESENT, LEFT))

@@ -1,4 +1,4 @@
-"""What a leader makes of what others tell, or do not: whom it names, and how it asks."""
+"""What a leader does with messages of others, or without them: whom it names, and whom it asks."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,10 @@ FOR_EVER = 2**60
 
 
 def exchange_after(mpi, leader, *messages):
-    """Exchange while these reports alone come: the sender, verbs completed and reasons of each."""
+    """Exchange while no messages but these reports arrive; return the status.
+
+    A report is its sender, the number of verbs that the sender has completed, and its reasons.
+    """
     mpi.tests_left = FOR_EVER
     for sender, number, *reasons in messages:
         mpi.come(REPORT, number, reasons, sender)
@@ -42,7 +45,7 @@ def test_who_has_reported_says_no_goodbye(leader, mpi):
 
 
 def test_a_late_rank_that_reports_is_no_witness(mpi):
-    """It has given up those that have named it."""
+    """Rank 1 names rank 2 late. So the report of rank 2, that rank 1 gave up, does not count."""
     leader = Leader(range(3))
     given_up = (PRESENT, PRESENT, LATE)
     assert exchange_after(mpi, leader, (1, 0, *given_up), (2, 0, 0, GAVE_UP, 0)) == TIMED_OUT
@@ -77,8 +80,8 @@ def test_a_rank_that_died_is_not_late(mpi, order):
     [
         (0, PRESENT, UNSEEN, [REPORT]),
         (0, PRESENT, DISAGREE, [GOODBYE]),
-        (0, PRESENT, LOST_PEER, []),  # the round has told it
-        (1, PRESENT, UNSEEN, []),  # its leader does
+        (0, PRESENT, LOST_PEER, []),  # the round has reported the loss
+        (1, PRESENT, UNSEEN, []),  # its leader reports
         (1, DIED, UNSEEN, [REPORT]),
         (1, PRESENT, DISAGREE, []),
     ],
@@ -106,7 +109,7 @@ def test_who_is_prepared_hears_no_signal(leader, mpi, monkeypatch):
     match, looks = mpi.match, []
 
     def look(*arguments):
-        """The request is complete once this leader has looked around."""
+        """Complete the request as soon as the leader polls."""
         looks.append(1)
         mpi.tests_left = 0
         return match(*arguments)
@@ -118,7 +121,7 @@ def test_who_is_prepared_hears_no_signal(leader, mpi, monkeypatch):
 
 
 def answer(mpi, monkeypatch, answering):
-    """Let some leaders answer each query; each leader that is asked is a message sent."""
+    """Let some leaders answer each query; return the list of the leaders that are asked."""
     asked = []
 
     def send(buffer, count, byte, rank, *arguments):
@@ -136,7 +139,7 @@ def answer(mpi, monkeypatch, answering):
     ("answering", "marks"), [((1,), [0, 0, -1, 0]), ((2,), [0, 1, 0, 0]), ((1, 2), None)]
 )
 def test_a_line_tells_of_the_leaders_that_do_not_answer(mpi, monkeypatch, answering, marks):
-    """Of a node of several ranks, it may be another one that is late: its mark is below 0."""
+    """A node of several ranks has a mark below 0: its late rank may be another than its leader."""
     leader, lines = Leader([0, 1, 2, 2]), []
     asked = answer(mpi, monkeypatch, answering)
     late = np.array([5, 5, 5, 0])
@@ -157,7 +160,7 @@ def test_a_line_tells_of_the_leaders_that_do_not_answer(mpi, monkeypatch, answer
 
 
 def asked_until(mpi, monkeypatch, asked, count):
-    """Let leader 1 close once so many queries have been sent."""
+    """Let leader 1 say goodbye when ``count`` queries have been sent."""
     match = mpi.match
 
     def look(*arguments):

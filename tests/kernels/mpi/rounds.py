@@ -1,4 +1,4 @@
-"""How a round ends: on the node of a rank, and where MPI fails in any call of a collective."""
+"""How a round ends on a node, and how a collective ends if one of its calls of MPI fails."""
 
 import threading
 
@@ -74,7 +74,7 @@ def test_a_leader_that_a_handler_ends_enters_no_step(mpi, status, told):
     ],
 )
 def test_a_follower_that_does_not_fetch(mpi, condition, status, outcome, shown, reason):
-    """What its leader shows is the first failure; the other nodes hear of it once."""
+    """If the round has failed before, the leader shows that failure; others get one report."""
     rank = Leader(TWO_HERE)
     rank.comm.timeout_ns = 1
     poke_now(rank.node.control.blocks[FOLLOWER].condition, condition)
@@ -88,12 +88,12 @@ def test_a_follower_that_does_not_fetch(mpi, condition, status, outcome, shown, 
     ("late", "outcome", "reasons", "told"),
     [
         (2, TIMED_OUT, [PRESENT, PRESENT, LATE], []),
-        (FOLLOWER, LOST_PEER, [GAVE_UP, PRESENT, PRESENT], []),  # it came too late
+        (FOLLOWER, LOST_PEER, [GAVE_UP, PRESENT, PRESENT], []),  # the follower itself was late
         (None, LOST_PEER, [GAVE_UP, PRESENT, PRESENT], [REPORT]),
     ],
 )
 def test_a_follower_whose_leader_has_gone(mpi, late, outcome, reasons, told):
-    """It takes the outcome that its leader has shown; without one it tells the other leaders."""
+    """The follower takes the outcome that its leader has shown; without one, it sends a report."""
     rank = Leader(TWO_HERE, FOLLOWER)
     if late is not None:
         rank.nodes.of_lane[0].staging.failures[late].reason = LATE
@@ -146,8 +146,8 @@ _ALL = (
     SEND.ctypes.data, COUNT, RECV.ctypes.data, 2 * COUNT, 8, dtypes.FLOAT64,
     COUNTS.ctypes.data, DISPLS.ctypes.data, 2, 2,
 )  # fmt: skip
-# A body, its call, and what it calls of MPI.
-HEADERS, MOVES = ["MPI_Iallgather"], ["MPI_Iallgather", "MPI_Iallgather"]  # and then commits
+# The body of a collective, its call, and the functions of MPI that the body calls.
+HEADERS, MOVES = ["MPI_Iallgather"], ["MPI_Iallgather", "MPI_Iallgather"]  # headers, then commit
 COLLECTIVES = {
     "allgatherv": (allgatherv.allgatherv_body, Allgatherv(*_ALL), [*MOVES, "MPI_Iallgatherv"]),
     "allreduce": (
@@ -174,7 +174,7 @@ FAILING = [
 
 @pytest.mark.parametrize(("name", "failing"), FAILING)
 def test_what_fails_ends_the_collective(leader, mpi, name, failing):
-    """Nothing of it begins any more, and the others hear of it. 0: nothing fails."""
+    """The collective begins nothing more, and sends a report. 0: none fails."""
     comm, nodes = leader.comm, leader.nodes
     body, call, called = COLLECTIVES[name]
     nodes.state, nodes.half_bytes = OUTSIDE, HALF_BYTES

@@ -1,4 +1,4 @@
 """Runs the kernels as plain Python on threads and looks for races by their orderings alone.
 
-``recorder`` notes every access, ``races`` judges them, ``trace`` runs the scenarios.
+``recorder`` notes every access, ``races`` judges the accesses, ``trace`` runs the scenarios.
 """

@@ -1,7 +1,7 @@
 """The ranks of one node over MPI, as plain Python on threads, with an MPI that has no other node.
 
-The stand-ins for MPI's functions act as the real ones do for a single leader. They note as written
-all memory of the staging buffer that the real ones may write.
+The stand-ins for MPI's functions act as the real ones do for a single leader. They note all
+memory of the staging buffer that the real functions may write as written.
 """
 
 import ctypes
@@ -138,7 +138,7 @@ class Node(World):
 
 
 class NodeThatIsLeft(Node):
-    """As Node, but each gather fails, and MPI may read its buffer at any time later."""
+    """As Node, but each gather fails, and MPI may read the gather's buffer at any later time."""
 
     def __init__(self, size, **world):
         super().__init__(size, **world)

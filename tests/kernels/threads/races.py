@@ -1,10 +1,10 @@
 """A detector of data races: which thread may see which write, by the orderings alone.
 
 Vector clocks, as in "FastTrack: efficient and precise dynamic race detection" (Flanagan, Freund,
-PLDI 2009). A load with acquire learns what the store with release that it reads had seen; nothing
-else orders threads, however they really ran. Two accesses to one word, of which one is a write, are
-a race unless the later one knew of the earlier. That holds for plain data, and it is asked of
-relaxed words too: they must be ordered by others.
+PLDI 2009). A load with acquire reads the value of a store with release, and learns all that the
+storing thread knew then. Nothing else orders threads, however they really ran. Two accesses to one
+word, of which one is a write, are a race unless the later one knew of the earlier. This rule is
+applied to plain data, and to relaxed words too, which other words must order.
 """
 
 import math
@@ -19,7 +19,7 @@ class Races:
     """Accesses of threads 0 to ``size`` - 1 to the memory from ``begin`` to ``end``."""
 
     def __init__(self, size, begin, end):
-        self._left = size  # stands for requests that go on when a thread has left them
+        self._left = size  # one more thread: the requests that others have left
         self._clocks = [[0] * (size + 1) for _ in range(size + 1)]
         for thread, clock in enumerate(self._clocks):
             clock[thread] = 1
@@ -28,7 +28,7 @@ class Races:
         self._writes = {}
         self._reads = defaultdict(dict)
         self._atomic = {}
-        self._streamed = [None] * size  # words that wait for a fence; None: no store does
+        self._streamed = [None] * size  # of each thread: words that wait for a fence, or None
         self.found = []  # the races, each in a sentence
 
     def is_shared(self, address):
@@ -36,7 +36,7 @@ class Races:
         return self._begin <= address < self._end
 
     def data(self, thread, address, count, is_write):
-        """Note a plain access to so many bytes."""
+        """Note a plain access to ``count`` bytes."""
         if self.is_shared(address) and count > 0:
             first, last = address // WORD_BYTES, (address + count - 1) // WORD_BYTES
             for word in range(first, last + 1):
@@ -44,12 +44,12 @@ class Races:
                 self._access(thread, word * WORD_BYTES, is_write)
 
     def leave(self, thread, address, count):
-        """Note that so many bytes are read at any time from now on."""
+        """Note that the thread has left a request, which may read these bytes at any later time."""
         self._learn(self._left, self._clocks[thread])
         self.data(self._left, address, count, False)
 
     def streams(self, thread, address, count):
-        """Note that the stores to so many bytes go past the caches: only a fence orders them."""
+        """Note that the stores to ``count`` bytes go past the caches: only a fence orders them."""
         first, last = address // WORD_BYTES, (address + count - 1) // WORD_BYTES
         words = [word * WORD_BYTES for word in range(first, last + 1)]
         shared = {word for word in words if self.is_shared(word)}
@@ -91,7 +91,8 @@ class Races:
             self._clocks[thread][other] = max(self._clocks[thread][other], time)
 
     def _release(self, thread, address, clock):
-        # _access judges what other ranks read. A release outside the memory ends the own call.
+        # Outside the watched memory, a release ends the thread's own call: the fence comes before.
+        # Within it, _access judges what other threads read after a release.
         if self._streamed[thread] is not None and not self.is_shared(address):
             self._report(thread, address, "released before the fence after streamed stores")
         self._released[address] = list(clock)

@@ -1,7 +1,7 @@
 """The kernels as plain Python, on threads, with every access to memory noted.
 
-Only under NUMBA_DISABLE_JIT=1, and before anything else imports the kernels: this file replaces the
-functions of ``atomics.py``, from which all others take theirs. ``world.py`` imports it first.
+This file works only under NUMBA_DISABLE_JIT=1, and before anything else imports the kernels: it
+replaces the functions of ``atomics.py``, which all kernels import. ``world.py`` imports it first.
 """
 
 import ctypes
@@ -43,7 +43,7 @@ class Recorder:
                 self.writers[word, address - self.begin].add(self.ranks.own)
 
     def data(self, what, how, address, count):
-        """Note a plain access to so many bytes, and every word of them that is not data."""
+        """Note a plain access to ``count`` bytes, and each word of them below the buffers."""
         for word in range(address, min(address + count, self.buffers), record.WORD_BYTES):
             self.note(what, how, word)
         self.races.data(self.ranks.own, address, count, what == "store")

@@ -13,7 +13,7 @@ from tests.kernels.shared_words import WORDS
 
 STATED = {(word, *operation) for word in WORDS for operation in WORDS[word]}
 DATA = {("data", what, how) for what in ("load", "store") for how in ("plain", "copy")}
-# Not in the memory that is watched.
+# Words that are not in the memory that is watched.
 UNSEEN = (
     "Comm.guard",
     "StopFlag.requested",
@@ -89,7 +89,7 @@ def test_words_see_only_what_is_stated(scenarios):
 def test_scenarios_take_every_path(scenarios):
     taken = set().union(*map(operations, scenarios.values()))
     missing = {o for o in STATED - taken if o[0] not in UNSEEN}
-    # The node is alone: no rank of another one comes last.
+    # There is one node, so the rank that comes last is never one of another node.
     assert missing == {("Cell.arrived", "call", "syscall"), ("Staging.last", "load", "monotonic")}
 
 
@@ -101,7 +101,7 @@ def is_stated(word, offset, writers):
         return True
     if word == "RankBlock.sleepers":
         return owner not in writers
-    return writers == [owner]  # of a block or cell, or payload
+    return writers == [owner]  # the rank that has the block, cell or payload
 
 
 def test_words_have_the_writers_that_are_stated(scenarios):
@@ -109,7 +109,7 @@ def test_words_have_the_writers_that_are_stated(scenarios):
     assert unstated == {name: [] for name in scenarios}
 
 
-@pytest.mark.slow  # all of them are planted before the first is looked at
+@pytest.mark.slow  # all mistakes are planted before the first is judged
 @pytest.mark.parametrize("mistake", PLANTED)
 def test_mistake_is_found_by_the_orderings_alone(planted, mistake):
     report = planted[mistake]

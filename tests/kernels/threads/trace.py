@@ -3,7 +3,7 @@
     NUMBA_DISABLE_JIT=1 python -m tests.kernels.threads.trace [planted]
 
 Prints JSON: for each scenario the races, the operations on each word, and each word's writers. With
-an argument, for each mistake that is planted.
+an argument, the scenarios are those with a planted mistake.
 """
 
 import ctypes
@@ -141,9 +141,10 @@ def region(comm, number):
 
 
 def regions(comm):
-    """Outputs that are one memory for all ranks, or for one of them only.
+    """Outputs that are in one memory for all ranks, or for one rank only.
 
-    Where they are for some, ranks write the same bytes: no race to them, but one to this detector.
+    Outputs in one memory for some ranks are left out. Such ranks write the same bytes, which is
+    harmless, but a race to this detector.
     """
     output, sends = region(comm, 1), region(comm, 2)
     for length in (*LENGTHS, *LENGTHS):
@@ -160,7 +161,7 @@ def regions(comm):
 
 
 def outputs(comm, places=(range(SIZE), (1,))):
-    """Outputs that several ranks have in common; each touches its part when it has returned."""
+    """Outputs that several ranks share; each rank touches its part after each collective."""
     shared = region(comm, 1)
     for number, length in enumerate((SIZE, 300, 1000)):
         for ranks in places:
@@ -177,7 +178,7 @@ def outputs(comm, places=(range(SIZE), (1,))):
 
 
 def touch(comm, output):
-    """Note that a rank reads its word of an output, and writes to it; then all meet."""
+    """Note that a rank reads its word of an output, and writes to it; then all ranks meet."""
     if output is not None:
         for what in ("load", "store"):
             note(output[comm.rank :], what)
@@ -185,7 +186,7 @@ def touch(comm, output):
 
 
 def node_outputs(comm):
-    """Outputs on a node of several: of ranks that have one in common, one alone writes it."""
+    """Outputs of ranks over MPI: of the ranks that share an output, one alone writes it."""
     outputs(comm, (range(SIZE), (0, 2, 3), (1,)))
 
 
@@ -232,7 +233,7 @@ def left(comm):
 
 
 def claims(comm):
-    """Each rank writes what it has claimed; when all have begun the next round, each reads all."""
+    """Each rank writes the results of its items; in the next round each rank reads all results."""
     count = 40
     work, results = work_of(comm, count, region(comm, 1), synchronise), region(comm, 2)
     for number in range(5):

@@ -23,7 +23,7 @@ class Works(World):
 
 
 class Owner:
-    """A rank, as far as its work uses it."""
+    """What ``Work`` uses of a rank's communicator."""
 
     def __init__(self, comm, synchronise):
         self._address, self.is_leader = comm.address, comm.rank == 0

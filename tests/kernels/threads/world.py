@@ -22,12 +22,12 @@ from cobre_comm.backends.region_table import RegionTable  # isort: skip
 from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES  # isort: skip
 from tests.kernels import shared_words  # isort: skip
 
-# Journals are not watched, and publish no data: streamed stores may be under way meanwhile.
+# Journals are not watched: they publish no data, so streamed stores need no fence before them.
 journal.store_release = recording.write
 
 TIMEOUT_S = 20.0
 REGION_BYTES = 2**17
-CAST_SLOTS = 2  # that a step of a broadcast fills
+CAST_SLOTS = 2  # slots that a step of a broadcast fills
 
 
 @kernel(COMM, Fold)
@@ -64,7 +64,7 @@ class World:
         self.words = [COMM.array(size) for _ in range(size)]
         self.sends = [np.zeros(size, dtype=np.int64) for _ in range(size)]
         self.comms = [COMM.of(words) for words in self.words]
-        self.late = np.zeros(size, dtype=np.int64)  # which nobody reads
+        self.late = np.zeros(size, dtype=np.int64)  # nobody reads it
         self.journals = []
         for rank, comm in enumerate(self.comms):
             recorder.ranks.own = rank
@@ -79,7 +79,7 @@ class World:
             node.reading.pid, node.reading.token = os.getpid(), 1 + rank
             comm.timeout_ns = int(timeout_s * 1e9)
             describe_way(comm, RANKS, wait.block_kernel, wait.look_around_kernel)
-            comm.late_ns, comm.late = 1, self.late.ctypes.data  # each look around tells
+            comm.late_ns, comm.late = 1, self.late.ctypes.data  # each poll reports late ranks
             node.slot_fills.to_stream = node.region_fills.to_stream = rank
             comm.regions = self.regions.address
             comm.stop = STOP_FLAG.of(self.flag).address

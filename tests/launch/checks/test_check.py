@@ -25,7 +25,7 @@ from tests.command import run
 from tests.launch.command import COMMAND, Running, cobre, environment
 
 NEEDED = {"numba", "llvmlite", "numpy", "cobre-comm"}
-# In every process of the check, also in its ranks.
+# Hides modules in every process of the check, also in its ranks.
 HIDE = """
 import sys
 class Hide:

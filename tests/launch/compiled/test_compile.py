@@ -1,4 +1,4 @@
-"""``cobre-comm compile`` sees that there is machine code before any job."""
+"""``cobre-comm compile`` makes machine code, unless there is some, before any job starts."""
 
 import pytest
 from cobre_kernels.machine import made

@@ -30,7 +30,7 @@ def of_a_group(folder):
 
 
 def of_an_access_list(folder):
-    """Let another user write: owner, that user, group, the most of both, others; acl(5)."""
+    """Let another user write; the entries are owner, that user, group, mask, others: acl(5)."""
     entries = (1, 7, -1), (2, 7, 65534), (4, 0, -1), (16, 7, -1), (32, 0, -1)
     packed = b"".join(struct.pack("<HHi", *entry) for entry in entries)
     try:
@@ -53,7 +53,7 @@ def read_only(folder):
 
 @pytest.fixture
 def temporary(tmp_path, monkeypatch):
-    """Return where the folder is if the cache cannot have it."""
+    """Return the folder that is used if the one in the cache cannot be."""
     place = tmp_path / "temporary"
     place.mkdir()
     place.chmod(0o1777)

@@ -23,7 +23,7 @@ SAYS = {
 
 @pytest.fixture
 def pretend(monkeypatch, tmp_path):
-    """Return functions that make the starter of an MPI, and that let mpi4py load an MPI."""
+    """Return two functions: one makes the starter of an MPI, the other lets mpi4py load an MPI."""
 
     def starter(folder, name, vendor):
         path = tmp_path / folder / name
@@ -99,7 +99,7 @@ def test_open_mpi_gets_a_home(pretend, monkeypatch):
     environ = {"PATH": os.environ["PATH"]}
     assert find_mpiexec(environ | {"HOME": "/own"}).environment["HOME"] == "/own"
     assert find_mpiexec(environ).environment["HOME"] == pwd.getpwuid(os.geteuid()).pw_dir
-    monkeypatch.setattr(mpiexec.pwd, "getpwuid", {}.__getitem__)  # users who are mere numbers
+    monkeypatch.setattr(mpiexec.pwd, "getpwuid", {}.__getitem__)  # a user without a name
     assert find_mpiexec(environ).environment["HOME"] == "/"
 
 

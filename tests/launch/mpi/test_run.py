@@ -23,7 +23,7 @@ def library(request):
 
 @pytest.fixture(params=["mpich", slow("openmpi")])
 def a_library(request):
-    """Return one library every day, and the other in slow runs, because they differ little."""
+    """Return MPICH, or Open MPI in slow runs only, because the two libraries differ little."""
     return needs(request.param)
 
 
@@ -43,7 +43,7 @@ def test_input_goes_to_rank_0_and_variables_to_all(a_library):
         assert seen["COBRE_MPI_TIMEOUT_SECS"] == "7"
         assert seen["COBRE_JOB_ID"].startswith("cobre-")
         assert seen["SLURM_JOB_ID"] == "17"
-        assert not {"SLURM_PROCID", "SLURM_NTASKS"} & seen.keys()  # mpiexec says better
+        assert not {"SLURM_PROCID", "SLURM_NTASKS"} & seen.keys()  # mpiexec gives these
         assert str(rank) == seen.get("PMI_RANK", seen.get("PMIX_RANK"))
         assert int(seen["OMP_NUM_THREADS"]) >= 1
     done = cobre(*RUN, 2, ACT, "read", stdin="to rank 0", **a_library)
@@ -70,7 +70,7 @@ def test_an_abort_ends_the_job_with_its_code(a_library):
         job.wait_ready(3)
         code, _, errors = job.finish()
         assert code == 5
-        # Its MPI ends all ranks with that code, and one of the others may be seen first.
+        # MPI ends all ranks with this code, and the launcher may see another rank end first.
         assert re.fullmatch(r"cobre-comm: rank \d exited with code 5", errors.splitlines()[-1])
         assert job.survivors() == []
 

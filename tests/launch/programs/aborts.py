@@ -19,7 +19,7 @@ def meet(comm):
 
 
 def compiled(comm):
-    """Return what rank 0 compiles for all; numba, which is slow to import, is for this alone."""
+    """Return ``meet``, compiled by rank 0 for all; numba, slow to import, is for this alone."""
     from numba import njit, typeof
 
     wait = njit(cache=True)(meet)
@@ -32,9 +32,9 @@ def compiled(comm):
 def act(comm, way, caller):
     """Rank 1 aborts; another rank waits for it, or computes, and catches every error."""
     wait = compiled(comm) if caller == "njit" else meet
-    wait(comm)  # loaded on all ranks
+    wait(comm)  # all ranks have loaded it
     os.write(1, f"ready {comm.rank} {os.getpid()}\n".encode())
-    wait(comm)  # all have said so
+    wait(comm)  # all ranks have written
     if comm.rank == 1:
         time.sleep(0.2)  # until the others wait
         try:

@@ -1,4 +1,4 @@
-"""A rank without a communicator does ACTION; with RANK..., the others sleep; [FILE]: from then."""
+"""``ACTION [RANK...] [FILE...]``: the named ranks act when all files exist; the others sleep."""
 
 import os
 import pathlib

@@ -1,8 +1,7 @@
-"""Rank 1 starts a process in some WAY, which makes communicators, before or after the rank does.
+"""Rank 1 starts a child in some WAY; the child makes communicators before or after the rank does.
 
-After an older: one of its processes is older than its communicator, and makes one later.
-
-The lines of a child tell what it got; the ranks meet in the end.
+WHEN may be "after an older": then rank 1 also has a child that is older than the communicator of
+the rank, and makes one of its own later. Each child prints what it got. In the end the ranks meet.
 """
 
 import contextlib
@@ -26,7 +25,7 @@ def got(kind=None):
 
 
 def say(line):
-    """Write the line by one call: children of one rank write to the same pipe, unbuffered."""
+    """Write the line by one call, because children of one rank write to one pipe, unbuffered."""
     os.write(1, f"{line}\n".encode())
 
 

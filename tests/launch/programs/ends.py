@@ -1,7 +1,7 @@
-"""Rank 1 ends in some WAY, by either launcher: ``ends.py run|launch WAY HOW [SIZE OPTIONS]``.
+"""Rank 1 ends by HOW; WAY says when, and what others do: ``run|launch WAY HOW [SIZE OPTIONS]``.
 
-The options are those of ``launch``, as JSON. An error of ``launch`` is printed as ``cobre-comm``
-prints its last line, and the exit code is the same.
+OPTIONS are arguments of ``launch``, as JSON. If ``launch`` raises, this program prints the error
+and exits as ``cobre-comm run`` does.
 """
 
 import contextlib
@@ -61,7 +61,7 @@ def end(comm, way, how):
     try:
         meet(comm)
     except CollectiveFailed:
-        if way.endswith("exit"):  # with a code that would tell nothing
+        if way.endswith("exit"):  # by a code that says nothing of the cause
             sys.exit(4)
         if way != "caught":
             raise

@@ -1,6 +1,6 @@
-"""Rank 1 comes PAUSE seconds late to a barrier of CALLER; logging is not configured.
+"""Rank 1 is PAUSE seconds late at a barrier in CALLER; logging is not configured.
 
-Under ``cobre-comm run``; or by itself, as a program that launches three ranks on BACKEND.
+``cobre-comm run`` starts the ranks; or this program, given BACKEND, launches three ranks on it.
 """
 
 import sys
@@ -15,7 +15,7 @@ def barrier(comm):
 
 def late(comm, caller, pause_s):
     meet = barrier
-    if caller == "njit":  # callers in Python do without what takes long to import
+    if caller == "njit":  # only compiled callers need numba, which takes long to import
         from numba import njit, typeof
 
         meet = njit(cache=True)(barrier)

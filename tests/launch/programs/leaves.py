@@ -1,6 +1,7 @@
-"""Each rank makes shared memory NAME-PID and a process, which a METHOD starts; then it ends by WAY.
+"""Each rank makes shared memory NAME-PID, starts a process by METHOD, and then ends by WAY.
 
-The process holds the pipe of Python's resource tracker, which removes the memory once nobody does.
+The process holds a pipe of Python's resource tracker. When no process holds that pipe any more, the
+tracker removes the memory.
 """
 
 import multiprocessing
@@ -13,7 +14,7 @@ from multiprocessing.shared_memory import SharedMemory
 
 def leave(comm, name, method, way):
     memory = SharedMemory(create=True, size=1000, name=f"{name}-{os.getpid()}")
-    if method == "fork":  # and the process survives SIGTERM, like its rank
+    if method == "fork":  # then the process survives SIGTERM, as its rank does
         signal.signal(signal.SIGTERM, lambda number, frame: None)
     context = multiprocessing.get_context(method)
     process = context.Process(target=time.sleep, args=(60,))

@@ -1,6 +1,6 @@
 """Each rank prints its CPUs, and on which NUMA nodes shared memory is, as one line of JSON.
 
-A page is named by the rank that should have taken it, and counted by its NUMA node.
+Pages are grouped by the rank that should have taken them; each group is counted by NUMA node.
 """
 
 import collections
@@ -16,14 +16,14 @@ from cobre_comm import create_communicator
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 MOVE_PAGES = {"x86_64": 279, "aarch64": 239}[platform.machine()]
-ROWS = 64  # of a page each, for each rank
+ROWS = 64  # rows of each rank, of one page each
 
 
 def numa_nodes(address, nbytes):
     """Return the NUMA nodes of the pages of mapped memory, and how many are on each.
 
-    Source: move_pages(2), which moves nothing if it is given no nodes. It knows only pages that
-    this process has read or written.
+    Source: move_pages(2), which only tells where pages are if it is given no nodes. The call knows
+    only pages that this process has read or written.
     """
     count = nbytes // PAGE_BYTES
     for page in range(count):

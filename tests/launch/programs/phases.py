@@ -1,6 +1,6 @@
 """Ranks go through phases, in compiled code; then rank 1 is killed or rank 0 is late: [WAY].
 
-A rank 0 that is late goes through few phases, in Python: numba takes long to import and compile.
+If WAY is late, ranks go through few phases, in Python: numba takes long to import and compile.
 """
 
 import os

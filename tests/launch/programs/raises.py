@@ -1,4 +1,4 @@
-"""The third rank, in the order of WAY, ends so, while the others wait in Python or @njit."""
+"""Rank 2, or rank 2 of a part, ends by WAY while the others wait; CALLER is python or njit."""
 
 import contextlib
 import os
@@ -27,7 +27,7 @@ def wait(comm):
     comm.barrier()
 
 
-if caller == "njit":  # those in Python do without what takes long to import
+if caller == "njit":  # only compiled callers need numba, which takes long to import
     from numba import njit, typeof
 
     wait = njit(cache=True)(wait)
@@ -52,7 +52,7 @@ def work(comm):
 def main():
     if way == "bare":
         work(create_communicator())
-    elif way == "handler":  # made while another exception is handled, which is not the cause
+    elif way == "handler":  # raised while another exception is handled, which is not the cause
         try:
             raise LookupError("handled long before")
         except LookupError:

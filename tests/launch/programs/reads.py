@@ -1,7 +1,7 @@
-"""Rank 0 repeats the lines of its stdin until one is "end"; rank 1 sleeps so long.
+"""Rank 0 repeats the lines of its stdin until one is "end"; rank 1 sleeps until then.
 
-Each rank writes the number of its process to a file. Rank 0 reads once both files are there,
-because a job in the background is stopped then, and what ranks have printed may not be shown.
+Each rank writes its pid to a file. Rank 0 begins to read when both files are there, because the
+read stops a job in the background, and what ranks have printed before may not be shown.
 """
 
 import os

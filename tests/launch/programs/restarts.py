@@ -1,6 +1,6 @@
 """Ranks meet; then rank ACTOR is lost, by WAY, in the first TIMES attempts.
 
-Each rank notes in FOLDER where it runs, and finds nothing of the attempts before.
+Each rank notes in FOLDER where it runs, and checks that nothing is left of earlier attempts.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ def find_nothing_left():
             pid, job, port = json.loads(file.read_text())
             assert not runs(pid), file
             assert not [name for name in shared if job in name], file
-            with socket.socket() as sock:  # where this attempt has another port
+            with socket.socket() as sock:  # looks only if this attempt has another port
                 is_new = port and str(port) != os.environ["COBRE_TCP_PORT"]
                 assert not is_new or sock.connect_ex(("127.0.0.1", port)), file
 

@@ -17,7 +17,7 @@ def until_asked(comm, send, recv):
 
 
 loop = until_asked
-if sys.argv[1] == "njit":  # a loop in Python does without what takes long to import
+if sys.argv[1] == "njit":  # only a compiled loop needs numba, which takes long to import
     from numba import njit, typeof
 
     loop = njit(cache=True, nogil=True)(until_asked)

@@ -1,4 +1,4 @@
-"""Become a command in some surroundings: NAME COMMAND..."""
+"""Become a command in the surroundings of a name: ``surround.py NAME COMMAND...``."""
 
 import os
 import pty
@@ -26,7 +26,7 @@ def broken():
 
 
 def leave_directory():
-    import tempfile  # which takes longer to import than all else here
+    import tempfile  # tempfile takes longer to import than all else here
 
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -37,7 +37,7 @@ def few_files():
 
 
 def go_to_background():
-    """Go on as a child in the background of a terminal, which is its stdin; parents wait."""
+    """Continue as a child in the background of a terminal, its stdin; parents wait for it."""
     output = [os.dup(1), os.dup(2)]
     leader, _ = pty.fork()
     child = os.fork() if leader == 0 else leader

@@ -1,4 +1,4 @@
-"""Two ranks end WAY: well, or rank 0 fails or is killed; launch FILE WAY writes a line to FILE."""
+"""Two ranks end well, or rank 0 fails or is killed: WAY. ``launch FILE WAY`` notes it in FILE."""
 
 import os
 import pathlib

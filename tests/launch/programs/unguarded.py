@@ -1,4 +1,4 @@
-"""A script without a guard, whose rank 1 has a pool of processes: each imports the script anew."""
+"""A script without a guard: rank 1 has a pool, of which each process imports the script anew."""
 
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor

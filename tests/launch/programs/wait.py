@@ -1,4 +1,4 @@
-"""Ranks wait for rank 0, which does not come, or meet on and on: WAY of waiting."""
+"""Ranks wait for rank 0, which does not arrive, or meet on and on: WAY says which."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ def meet(comm, times):
         comm.barrier()
 
 
-if way == "njit":  # the other ways do without what takes long to import
+if way == "njit":  # only this way needs numba, which takes long to import
     from numba import njit
 
     meet = njit(cache=True, nogil=True)(meet)

@@ -1,4 +1,4 @@
-"""abort ends all ranks, under every launcher and without one, and its code is that of the job."""
+"""``abort`` ends all ranks and gives the job its code, under every launcher and without one."""
 
 import itertools
 import os
@@ -61,8 +61,8 @@ ALL_BY_HAND = itertools.product([by_hand, as_torchrun, as_srun], ["python", "nji
 
 @pytest.mark.parametrize(("placed", "caller"), some(BY_HAND, ALL_BY_HAND))
 def test_ranks_without_a_launcher_of_ours_end_each_other(placed, caller):
-    """Those that wait end at once, with the same code, and do not get to their own handlers."""
-    # On a busy machine ranks come late, and others would say so.
+    """Ranks that wait end at once, with the code of the abort, before they handle any error."""
+    # Without lines on late ranks, which other ranks would write on a busy machine.
     every = {"COBRE_TCP_TOKEN": "of this test", LATE_VARIABLE: "0"}
     ranks = [{**every, **placed(rank, 3)} for rank in range(3)]
     done = at_once([sys.executable, ABORTS, "wait", caller], ranks)

@@ -34,7 +34,7 @@ def _no_quota(monkeypatch):
 
 @pytest.fixture
 def large(tmp_path):
-    """The cores of 2 sockets of 24 cores of 2 CPUs each, in 4 NUMA nodes."""
+    """Return the cores of a machine: 2 sockets of 24 cores, each of 2 CPUs, in 4 NUMA nodes."""
     return read_cores(write_sysfs(tmp_path), EVERY)
 
 

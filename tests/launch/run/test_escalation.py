@@ -17,7 +17,7 @@ def test_a_failure_gives_time_for_last_words_then_ends_the_others():
     escalation.ranks_ended([Ending(2, 0, 9.0)], {0, 1}, 9.0)
     assert escalation.next_at == NEVER
     escalation.ranks_ended([failed], {0, 2}, 10.0)
-    escalation.ranks_ended([failed, lost(2, 1)], {0}, 10.1)  # a second one changes nothing
+    escalation.ranks_ended([failed, lost(2, 1)], {0}, 10.1)  # a second ending changes nothing
     term_at = 10.0 + LAST_WORDS_S
     assert escalation.due(term_at - 0.01) == []
     assert escalation.due(term_at) == [signal.SIGTERM]

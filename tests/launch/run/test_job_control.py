@@ -56,7 +56,7 @@ class Shell:
         os.write(self._terminal, text if isinstance(text, bytes) else f"{text}\n".encode())
 
     def await_text(self, pattern):
-        """Return the match of a pattern in what comes next, and forget all before its end."""
+        """Return the match of a pattern in the next output; forget the output up to its end."""
         deadline = time.monotonic() + SOON_S
         while not (found := re.search(pattern, self._said)):
             left_s = deadline - time.monotonic()
@@ -67,7 +67,7 @@ class Shell:
         return found
 
     def run(self, folder, *words, end=""):
-        """Type a command of two ranks; return its ranks once both have said so by a file."""
+        """Type a command of two ranks; return both ranks when each has written its file."""
         self.type(" ".join(map(str, words)) + end)
         files = [folder / f"ready-{rank}" for rank in range(2)]
         assert wait_until(lambda: all(file.exists() for file in files))

@@ -1,4 +1,4 @@
-"""What many ranks say alike is printed once, and they have time to end after Ctrl-C."""
+"""Equal tracebacks of many ranks are printed once; many ranks have time to end after Ctrl-C."""
 
 import os
 import signal
@@ -71,7 +71,7 @@ def test_ranks_that_share_cores_have_more_time_to_end():
 def test_tracebacks_with_texts_of_each_ranks_own_are_few(program):
     done = cobre("run", "-n", MOST_TEXTS + 2, program, "own words")
     assert done.returncode == 1
-    assert done.stderr.count(HEAD) <= 2, done.stderr  # of ranks that were ended first, another
+    assert done.stderr.count(HEAD) <= 2, done.stderr  # a second: of ranks that were ended before
     assert "begin alike):" in done.stderr
 
 

@@ -1,6 +1,6 @@
 """Ranks and the pages of shared memory, on a machine that has several NUMA nodes.
 
-`make place-numa` runs these tests on virtual machines, so that every machine can.
+`make place-numa` runs these tests on virtual machines, for machines that have one NUMA node.
 """
 
 import json
@@ -15,7 +15,7 @@ LIMIT_S = 200
 
 
 def read_numbers(path):
-    """Return a list of numbers that Linux tells; none if it does not."""
+    """Return the numbers that a file of sysfs lists; none if there is no such file."""
     return parse_cpus(path.read_text()) if path.exists() else []
 
 
@@ -24,7 +24,7 @@ NODES = {
     for number in read_numbers(SYSFS / "node/has_cpu")
 }
 MEMORY = read_numbers(SYSFS / "node/has_memory")
-# Ranks of this many threads fill the machine: one for each NUMA node.
+# The cores of each NUMA node. One rank for each node, of THREADS threads, fills the machine.
 CORES = {
     number: {
         tuple(read_numbers(SYSFS / f"cpu/cpu{cpu}/topology/thread_siblings_list")) for cpu in cpus

@@ -114,7 +114,7 @@ FULL = "No space left on device"
 def test_output_that_a_full_disk_does_not_take_is_no_success(where, lines, ranks):
     words = "sh", *COMMAND, "run", "-n", str(ranks), str(ACT), "lines", str(lines)
     done = run("sh", "-c", f'"$@" {where}', *words, code=1, env=environment())
-    if ranks == 1:  # it writes there itself, and gets the error itself
+    if ranks == 1:  # the rank writes there itself, and gets the error
         assert FULL in done.stdout + done.stderr or "2>&1" in where
     else:
         said = {">/dev/full": done.stderr, "2>/dev/full": done.stdout}.get(where, "")
@@ -136,7 +136,7 @@ def test_ranks_have_a_terminal_where_that_is_asked_for(ranks):
     for rank in range(ranks):
         prefix = f"[{rank}] " if ranks > 1 else ""
         columns = 80 - len(prefix)
-        # The \r of a progress bar ends a line, and text mode reads it so.
+        # The \r of a progress bar ends a line, and text mode reads \r as \n.
         assert f"{prefix}50%\n{prefix}terminal True {columns}\n" in done.stdout
         assert f"{prefix}terminal True {columns}\n" in done.stderr
     assert done.stdout.count("\n") == 2 * done.stderr.count("\n") == 2 * ranks

@@ -51,7 +51,7 @@ def test_ranks_that_do_not_end_are_killed_after_the_grace():
 
 @pytest.fixture
 def hang_up_ends():
-    """Restore SIGHUP, so that ranks do not inherit that ``nohup`` ignores it in this process."""
+    """Let SIGHUP end ranks, which inherit how this process handles it: ``nohup`` has it ignored."""
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     signal.signal(signal.SIGHUP, before)
@@ -82,7 +82,7 @@ def test_ranks_own_children_end_with_the_job():
     ("where", "backend", "size", "to_rank"), [("njit", "shm", 2, None), ("python", "tcp", 3, 1)]
 )
 def test_a_signal_asks_all_ranks_to_stop_after_the_same_collective(where, backend, size, to_rank):
-    """The launcher, which waits for the ranks, gets the signal, or one rank does."""
+    """The signal goes to the launcher, or to one rank."""
     words = "run", "-n", size, "--backend", backend, PROGRAMS / "stops.py", where
     with Running(*words, extra={"COBRE_COMM_GRACEFUL": "SIGTERM, SIGUSR1"}) as job:
         pids = job.wait_ready(size)

@@ -64,12 +64,12 @@ def test_ranks_without_streams_meet(how, backend, end, program):
 @pytest.mark.parametrize("closed", ["0", "1", "2", "0 1 2"])
 @pytest.mark.parametrize("how", ["run", "plain"])
 def test_closed_descriptors(how, closed, program):
-    """The shell closes them, so that Python's streams are None."""
+    """The shell closes the descriptors, so that Python's streams are None."""
     command = COMMAND if how == "run" else []
     words = ["run", "-n", "2"] if how == "run" else [COMMAND[0]]
     told = [*command, *words, str(program), "none", "return"]
     closing = " ".join(f"{number}>&-" for number in closed.split())
     done = cobre("-c", f'"$@" {closing}', "sh", *told, before=["sh"])
-    assert done.returncode == 0 or "1" in closed, done.stderr  # the program writes to it
+    assert done.returncode == 0 or "1" in closed, done.stderr  # the program writes to descriptor 1
     assert "isatty" not in done.stderr
     assert ("sum" in done.stdout) == ("1" not in closed)

@@ -42,7 +42,7 @@ FACTORS = {"surrounding": list(SURROUNDINGS), "launcher": ["run", "launch", "mac
 
 
 def table():
-    """Return all combinations; those that no pair of values needs are slow."""
+    """Return all combinations; those that are not needed to have every pair of values are slow."""
     found = []
     rows = [dict(zip(FACTORS, row, strict=True)) for row in itertools.product(*FACTORS.values())]
     usual = choose(rows)
@@ -99,13 +99,13 @@ def test_a_job_ends_as_it_should(surrounding, launcher, end, tmp_path):
     extra = {MARK: uuid.uuid4().hex, **chosen} | ({"COBRE_TCP_TOKEN": token} if token else {})
     code, last = run_one(launcher, surrounding, end, tmp_path, extra)
     if launcher == "launch":
-        is_reaped = (surrounding, end) == ("SIGCHLD ignored", "killed")  # its code with it
+        is_reaped = (surrounding, end) == ("SIGCHLD ignored", "killed")  # its exit code is lost
         assert (code, last) == (0, "rank 0 ended with None" if is_reaped else LAUNCHED[end])
     else:
         expected, sentence = ENDS[end]
         assert code == expected, last
         if surrounding not in UNHEARD:
-            is_quiet = last == "" or last.startswith("[mpiexec]")  # MPICH's own, on no directory
+            is_quiet = last == "" or last.startswith("[mpiexec]")  # MPICH's line
             assert last.startswith(sentence) if sentence else is_quiet
     wait_until(lambda: not marked(extra[MARK]))
     left = marked(extra[MARK])

@@ -80,7 +80,7 @@ def test_the_first_line_comes_after_ten_seconds():
 
 @pytest.mark.parametrize("hours", [-80, 80])
 def test_times_of_another_clock_are_not_told(hours):
-    """A container may have a time namespace; 285,000 s before a job began is no time of it."""
+    """A rank in a time namespace has another clock: 80 hours from now is no time of this job."""
     now = time.monotonic_ns()
     call = PastCall(3, "barrier", "", "", 0, now, now + 1000)
     journal = SimpleNamespace(read_ns=now, rank=1, calls=[call], ended=0, awaited=None)

@@ -1,4 +1,4 @@
-"""What else a process has open in /dev/shm keeps no error, line or page from being made."""
+"""Errors, lines and pages are made whatever else a process has open in /dev/shm."""
 
 import os
 import pathlib
@@ -38,7 +38,7 @@ def test_only_files_are_opened():
         try:
             path = f"/proc/{os.getpid()}/fd/{pipe}"
             assert path not in list(shared_files(os.getpid()))
-            open_shared(path).close()  # the number of a file may have become that of a pipe
+            open_shared(path).close()  # the number of a closed file may now be a pipe's
             assert journals_in(path) == []
             assert cobre("status").returncode in (0, 1)
         finally:

@@ -125,7 +125,7 @@ def test_it_only_reads(page):
 
 
 def test_nobody_else_can_make_it_speak_or_stop_it():
-    """Other users of the machine reach its port: they break off, or stay and say nothing."""
+    """Other users of the machine reach the server's port; they break off, or stay silent."""
     with Page("no-such-job") as page:
         process = psutil.Process(page.running.process.pid)
         process.rlimit(psutil.RLIMIT_NOFILE, (100, 100))

@@ -1,4 +1,4 @@
-"""The launcher and the CPUs of ranks; which ranks are where is a case of the conformance suite."""
+"""The launcher and the CPUs in ``topology``; where ranks are is a case of the conformance suite."""
 
 import os
 
@@ -84,11 +84,11 @@ def test_lists_of_a_peer():
     ("environ", "name"),
     [
         ({}, ""),
-        ({"TORCHELASTIC_RUN_ID": "none", **SRUN}, "torchrun"),  # which srun has started
+        ({"TORCHELASTIC_RUN_ID": "none", **SRUN}, "torchrun"),  # srun has started torchrun
         (SRUN, "srun"),
-        ({"PMI_SIZE": "4", **SRUN}, "srun"),  # by its own PMI
+        ({"PMI_SIZE": "4", **SRUN}, "srun"),  # PMI_SIZE is of srun's own PMI
         ({"PMI_SIZE": "4"}, "mpiexec"),
-        ({"OMPI_COMM_WORLD_SIZE": "4", **SRUN}, "mpiexec"),  # whose daemons srun has started
+        ({"OMPI_COMM_WORLD_SIZE": "4", **SRUN}, "mpiexec"),  # srun has started its daemons
     ],
 )
 def test_other_launchers(environ, name):

@@ -20,7 +20,7 @@ from tests.launch.mpi_libraries import needs
 
 TRACED, PHASES = PROGRAMS / "traced.py", PROGRAMS / "phases.py"
 STEPS = 1500  # of phases.py: its spans and calls do not fit into memory
-TIMES, FEW = 10_000, 100  # more than fit into memory, twice; and less
+TIMES, FEW = 10_000, 100  # calls: twice as many as fit into memory, and few
 APART_US = 1000  # what two readings of clocks may differ by on a busy machine
 
 
@@ -65,7 +65,7 @@ def test_every_call_of_a_loop_is_there_at_its_time(tmp_path, backend):
         assert one["args"]["call"] == other["args"]["call"]
         ends = [call["ts"] + call["dur"] for call in (one, other)]
         alone += min(ends) < max(one["ts"], other["ts"]) - APART_US
-    # A rank notes a short call once it has entered it: late, if it loses its core in between.
+    # A rank notes a call after it has entered it: too late, if it loses its core in between.
     assert alone < TIMES // 100, f"in {alone} calls a rank left before the other had come"
     assert {event["args"]["name"] for event in events if event["name"] == "thread_name"} == {
         "communicator 0: rank 0 of 2",
@@ -164,7 +164,7 @@ def test_jobs_that_share_a_folder_keep_their_calls(tmp_path):
     for rank in range(2):
         jobs = [json.loads(path.read_text()) for path in files_of(folder, rank)]
         counts = [sum(e["name"] == "barrier" for e in events) for events in jobs]
-        # One more is in the communicator of the node, and one is awaited.
+        # One more barrier is the one that is awaited, and one is in the communicator of the node.
         assert sorted(counts) == [FEW + 2, 1000 + 2]
 
 

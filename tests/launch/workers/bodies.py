@@ -1,4 +1,4 @@
-"""What workers do in tests. They import this file, which therefore imports no pytest."""
+"""What workers do in tests. Workers import this file, so this file does not import pytest."""
 
 import contextvars
 import faulthandler
@@ -16,7 +16,7 @@ import numpy as np
 from cobre_comm import CollectiveFailed, launch, report_progress
 from tests.launch.programs.ends import fail
 
-REPORTS = 1000  # of a rank, beside those of its signal handler
+REPORTS = 1000  # of a rank's function; its signal handler reports too
 
 
 def add(comm, factor):
@@ -45,10 +45,10 @@ def progress_amid_progress(comm):
     def handler(number, frame):
         report_progress({"handler": next(calls)})
 
-    report_progress({})  # the first one imports what a report needs
+    report_progress({})  # the first report imports what reports need
     before = signal.signal(signal.SIGALRM, handler)
     signal.setitimer(signal.ITIMER_REAL, 1e-3, 1e-3)
-    faulthandler.dump_traceback_later(60, exit=True)  # else a rank that waits for itself stays
+    faulthandler.dump_traceback_later(60, exit=True)  # ends a rank that waits for itself
     try:
         for number in range(REPORTS):
             report_progress({"program": number, "text": "x" * 5000})
@@ -81,7 +81,7 @@ def end(comm, way, actor):
 
 
 def mistaken(comm, ranks):
-    """Some ranks raise alike; the others report their own error, in a part of all ranks."""
+    """Some ranks raise alike; the others report their errors. All meet in a part of all ranks."""
     part = comm.split(0)
     part.barrier()
     if comm.rank in ranks:
@@ -94,7 +94,7 @@ def mistaken(comm, ranks):
 
 
 class Undoes(Exception):
-    """An exception that pickles, but another object comes out of the pickle."""
+    """An exception that pickles, but unpickles as the result of ``what()``."""
 
     def __init__(self, what):
         super().__init__("made here")
@@ -201,7 +201,7 @@ def fails_beside_sleepers(comm, actor):
 
 
 def lose_rank_1(comm, way, times):
-    """Lose rank 1 in the first attempts; return the number of the attempt, and that of ranks."""
+    """Lose rank 1 in the first attempts; return the attempt's number and the number of ranks."""
     attempt = int(os.environ["COBRE_RESTART"])
     comm.barrier()
     if attempt < times and comm.rank == 1:

@@ -108,7 +108,7 @@ def test_a_function_that_the_executor_cannot_send(pool):
 
 @pytest.mark.parametrize(("namespaces", "refused"), [((4, 5), False), ((4, 4), True)])
 def test_processes_of_two_containers_are_two(namespaces, refused):
-    """They may share the host name, and have the same process id."""
+    """Processes of two containers may have the same host name and the same process id."""
     who = [IDENTITY.pack(this_machine(), namespace, 7, 123) for namespace in namespaces]
     meeting = SimpleNamespace(
         attach=lambda: None,
@@ -128,7 +128,7 @@ def test_a_task_of_a_launch_that_has_given_up_ends_at_once():
 
 
 class Threads(concurrent.futures.Executor):
-    """An executor that does not look as if its workers were threads."""
+    """An executor of threads that ``launch`` cannot recognise as one."""
 
     def __init__(self):
         self.submit = concurrent.futures.ThreadPoolExecutor(2).submit
@@ -167,12 +167,12 @@ def test_a_worker_that_dies_is_an_error_of_a_rank_without_a_cause():
         pytest.raises(WorkerError) as caught,
     ):
         launch(end, RANKS, args=("SIGKILL", 2), executor=pool)
-    error = caught.value  # the pool then ends its others: their end may be seen first
+    error = caught.value  # the pool ends its other workers, which may be seen first
     assert (error.inner, error.exit_code) == (None, None)
 
 
 def test_a_worker_that_dies_while_its_task_stays_pending():
-    """Dask waits for a worker of the same address then."""
+    """Dask keeps the task pending, and waits for a new worker of the same address."""
     failed = Failed.of(CollectiveFailed("barrier", "rank 1 died", [1]))
     futures = [concurrent.futures.Future() for _ in range(2)]
     futures[0].set_result(pickle.dumps(failed))

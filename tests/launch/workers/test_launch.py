@@ -161,7 +161,7 @@ def test_one_mistake_of_all_workers_names_all():
 
 def test_the_others_are_told_what_a_worker_raised():
     told = set()
-    for _ in range(5):  # the others are ended a moment later, on a loaded machine before they speak
+    for _ in range(5):  # on a loaded machine the others are ended before they speak
         with pytest.raises(WorkerError, match=r"^rank 1 raised ValueError: no such case"):
             launch(mistaken, 2, args=((1,),), on_progress=lambda _, text: told.add(text))
         if told:

@@ -1,6 +1,6 @@
-"""Every call of mpi4py that the bridge has; rank by rank, what each has given, as one line of JSON.
+"""Every call of mpi4py that the bridge has; each rank prints its results as one line of JSON.
 
-It runs over mpi4py and over the bridge. Numbers are such that sums are exact in any order.
+This program runs over mpi4py and over the bridge. Sums of its numbers are exact in any order.
 """
 
 import array
@@ -35,7 +35,7 @@ OPERATIONS = ["SUM", "PROD", "MIN", "MAX", "LAND", "LOR", "LXOR", "BAND", "BOR",
 
 def reductions():
     for name in OPERATIONS:
-        # What is true is 1: on one rank, MPICH gives the numbers themselves.
+        # True numbers are all 1, because MPICH on one rank gives the numbers themselves.
         op, recv = getattr(MPI, name), room(3, "i8")
         send = mine(3, "i8") % (2 if name[0] == "L" else 7)
         world.Allreduce(send, recv, op=op)
@@ -188,7 +188,7 @@ def windows():
     for _ in range(20):  # every rank adds to the part of rank 0
         window.Lock(0, MPI.LOCK_EXCLUSIVE)
         window.Get(got, 0)
-        window.Flush(0) if hasattr(window, "Flush") else None  # mpi4py returns before it has got it
+        window.Flush(0) if hasattr(window, "Flush") else None  # Get of mpi4py may return too soon
         got += 1
         window.Put(got, 0)
         window.Unlock(0)

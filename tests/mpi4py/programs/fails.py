@@ -1,4 +1,4 @@
-"""Rank 1 of a program of mpi4py fails in a way of its own, where the others reduce."""
+"""A program of mpi4py: rank 1 fails, in the way HOW, while the others reduce."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Rank 1 holds the lock of the part of rank 0, in ways of its own; the others ask for it."""
+"""Rank 1 takes the lock of the part of rank 0, and then does HOW; the others ask for the lock."""
 
 import os
 import signal
@@ -27,7 +27,7 @@ if world.rank == 1:
     time.sleep(10**6 if how == "sleeps" else 0)
 else:
     world.Barrier()
-    for _ in range(2):  # the second finds what the first has found
+    for _ in range(2):  # the second try ends as the first
         try:
             window.Lock(0, MPI.LOCK_EXCLUSIVE)
         except MPI.Exception as error:

@@ -1,4 +1,4 @@
-"""The backend: shm with one kernel replaced, which ``PLANTED_FAULT`` names.
+"""The backend: shm with one kernel replaced by that with the fault that ``PLANTED_FAULT`` names.
 
 The fault is in a kernel that Python and compiled code call alike, by its address in the record.
 """

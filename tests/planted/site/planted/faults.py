@@ -2,10 +2,11 @@
 
 All of them stand in ``faults.patch``. Each has a name, a story of what goes wrong, the smallest
 number of ranks with which that shows, the kernel that has the fault, and a patch as ``diff`` writes
-it, without line numbers. The lines that a hunk takes away or keeps must be there once. ``parts`` in
-a patch is the module of that name here. The first part of the file patches ``cobre_kernels``. The
-second one patches ``cobre_comm``, and of ``kernels`` what compiles into a user's function; the
-third one any file of the repository, for `make quick`.
+it, without line numbers. The lines that a hunk takes away or keeps must be in the source exactly
+once. ``parts`` in a patch is the module of that name in this folder. The first part of
+``faults.patch`` patches ``cobre_kernels``. The second part patches ``cobre_comm``, and of
+``kernels`` what compiles into a user's function. The third part patches any file of the repository,
+for `make quick`.
 
 Not among them is a fold that uses a fused multiply-add: a bare sum has no product to fuse, and
 ``fma(x, 1.0, acc)`` rounds as ``acc + x`` does, so that fold would be right. A fold that adds
@@ -80,7 +81,7 @@ def _lines(hunk, marks):
 
 
 def patched(source, hunks):
-    """Return the source with some lines replaced; each of them must be there once."""
+    """Return the source with some lines replaced; each of these lines must be in it once."""
     for before, after in hunks:
         count = ("\n" + source).count("\n" + before)
         if count != 1:

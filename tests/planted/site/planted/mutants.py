@@ -1,9 +1,9 @@
 """Makes the kernel of a fault: a module with the true kernel's source and a few changed lines.
 
-A mutant is written to a file, because numba caches only what has one; next to this file, or where
-temporary files go if that cannot be written. Its first line names everything it is made of, so
-that a change of any of it makes numba compile anew. It is written by the first process that needs
-it; the ranks, which come later, find what they would write.
+A mutant is written to a file, because numba caches only functions of files. The file lies in the
+``__pycache__`` beside this file, or among temporary files if nothing can be written there. Its
+first line has a hash of all that the mutant is made of, so numba compiles anew after a change. The
+first process that needs the mutant writes the file; ranks come later, and find it written.
 """
 
 import ast

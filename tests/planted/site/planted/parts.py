@@ -82,7 +82,7 @@ def sum_in_pairs(comm, call, target, first, stride, size_bytes):
 
 @njit
 def round_exact(comm, call):
-    """Round this rank's part of an exact sum to a float64 before it meets the others'."""
+    """Round this rank's part of an exact sum to a float64, before the parts are added."""
     if call.dtype != dtypes.EXACT:
         return
     exact_sum._round(call.send)  # the first of the digits becomes a float64's bits
@@ -94,7 +94,7 @@ def round_exact(comm, call):
 
 @njit
 def alike(comm, rank, generation):
-    """Return the previous generation if the rank's call was the same there, else this one."""
+    """Return the previous generation if the rank's call was the same in it, else this one."""
     cell = cell_of(comm, rank, generation - 1)
     same_signature = load_relaxed(cell.signature) == comm.signature
     is_same = load_relaxed(cell.compared) == comm.compared

@@ -1,7 +1,7 @@
 """The conformance suite as another distribution uses it: a class for each fault, and one for none.
 
-Every fault's ranks are the same processes; a communicator is made for each test, with the fault
-that the class names.
+The ranks are the same processes for all faults. Each test gets a new communicator, which has the
+fault that the class of the test names.
 """
 
 import pytest

@@ -93,9 +93,9 @@ def resume_kernel(comm, call):
 def name_phase_kernel(comm, call):
     """Give the next phase its name; return its number, or minus the status of a refusal.
 
-    The caller makes sure that a phase without a name is left. The releases pair with the loads in
-    copy_journal_kernel. ``named`` is stored last, so a reader who sees a phase counted in it also
-    sees the name of that phase.
+    The caller makes sure that a phase without a name is left. The releases pair with the loads
+    in copy_journal_kernel. ``named`` is stored last, so a reader who sees a phase counted in it
+    also sees the name of that phase.
     """
     held = borrow(comm)
     if held != IDLE and held != BROKEN:

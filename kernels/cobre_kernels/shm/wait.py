@@ -153,8 +153,8 @@ def _tell_of_late(comm, generation):
 def _claim(comm, told, line):
     """Claim a line on late ranks; tell whether this rank has got it.
 
-    ``told`` is the last line that this rank has seen claimed. The exchange pairs with the load in
-    _tell_of_late, and orders nothing else: of ranks that claim the same line, at most one gets it.
+    ``told`` is the last line that this rank has seen claimed. The exchange pairs with the load
+    in _tell_of_late, and orders nothing else: of ranks that claim one line, at most one gets it.
     """
     while told < line:
         found = compare_exchange(comm.node.control.late_told, told, line)

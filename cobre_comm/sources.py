@@ -15,8 +15,8 @@ import cobre_kernels
 
 _PACKAGE = pathlib.Path(__file__).resolve().parent
 _PLACE = _PACKAGE.parent
-# Folders whose code ranks run while they meet and communicate. Launchers, their reports and tests
-# may differ.
+# The folders that are hashed: ranks run their code while they meet and communicate, so this code
+# has to be the same on all ranks. Launchers, their reports and tests may differ between ranks.
 _OF_RANKS = ("arguments", "backends", "contract", "jit", "journal", "mpi4py", "system")
 
 

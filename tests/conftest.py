@@ -79,10 +79,11 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish():
-    """Let Python look for garbage less often, and not among the collected tests, which stay.
+    """Make the tests that follow cheaper, in two ways.
 
-    A function that several workers of pytest-xdist or several ranks need is compiled by one of
-    them.
+    Python collects garbage less often, and never looks at the collected tests, which live until the
+    end anyway. If several workers of pytest-xdist or several ranks need the same cached function,
+    one of them compiles it, and the others load it.
     """
     once_in_all_ranks()
     gc.freeze()

@@ -174,7 +174,7 @@ def ranks(backend, size, body, *args, env=MappingProxyType({}), timeout_s=60.0, 
 
 
 def on_forks(size, *backends, killed=0, **limits):
-    """Have a test run on forked ranks, as the mark ``ranks`` has a test run on started ranks.
+    """Run a test on forked ranks; the mark ``ranks`` runs one on ranks that are new processes.
 
     All arguments mean what they mean for the mark. Fixtures are made before ranks are forked.
     """

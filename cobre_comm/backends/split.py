@@ -10,7 +10,7 @@ a rank is  while                                        and tells
 ========== ============================================ ========================================
 PENDING    its part is being made                       PENDING, every ``LOOK_S``
 DONE       its part is made, or it takes no part        DONE, until no rank is PENDING
-FAILED     its part was not made, so no other part is   FAILED, once; then all agree on the reason
+FAILED     its part could not be made; no part is kept  FAILED, once; then all agree on the reason
 ========== ============================================ ========================================
 """
 

@@ -122,9 +122,9 @@ def report_progress(payload: Any) -> None:
     started. ``cobre-comm status`` shows the latest ones, and ``cobre-comm status --serve`` draws
     them over time. Anything else goes to ``on_progress`` alone.
 
-    One process may run several launches of one rank at a time. Each launch gets the reports of its
-    own function, and of threads that run in a copy of the function's context. Any other thread
-    reports to the launch that began before the thread did.
+    One process may run several launches at the same time, each of one rank. Each launch gets the
+    reports of its own function, and of threads that run in a copy of the function's context. Any
+    other thread reports to the launch that began before the thread did.
 
     Parameters
     ----------

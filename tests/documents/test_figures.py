@@ -1,7 +1,7 @@
-"""A figure in prose is a limit of the code, a size of a recorded row, or has its run beside it.
+"""In prose, a number with a unit is a limit of the code, or a size of a recorded benchmark.
 
-Tables may hold figures, and so may parts that a program fills. On a design page a figure in prose
-has the command that has measured it in the same section.
+On a design page any other number is allowed too, if the same section names the command that has
+measured it. In tables, and in parts that a program fills, all numbers are allowed.
 """
 
 import re

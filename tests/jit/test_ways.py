@@ -47,8 +47,8 @@ def test_a_function_that_takes_a_region_has_one_signature_on_all_backends_but_lo
     assert of_local not in signatures
 
 
-# The last function, `by_another`, takes no object of ours: the function that it calls gets a region
-# from Python's memory.
+# The last function, `by_another`, has no value of ours, neither as an argument nor in its own code:
+# it calls `objmode_region`, which gets a region in an `objmode` block.
 USER = """
 import collections
 import cobre_comm

@@ -1,8 +1,8 @@
 """`make quick` finds faults of five kinds, each planted in a copy of this repository.
 
-CATCHERS has the test of a quick run that finds each fault. The test passes before the fault is
-planted, so it is the fault that makes the test fail. Kernels run as Python, because to compile a
-changed kernel takes longer than all of these tests.
+For each fault, CATCHERS names the one test of a quick run that finds it. This test is run before
+the fault is planted too, and must pass, so it is the fault that makes it fail. Kernels run as
+Python, because to compile a changed kernel takes longer than all of these tests.
 """
 
 import os

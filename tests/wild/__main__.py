@@ -4,11 +4,12 @@
     python -m tests.wild --cases 0 --cobre .venv-cobre/bin/python
     python -m tests.wild --number 17 --write 17.json
 
-Every case is a function of its number. It trains 20 iterations, once with selection of cuts too. If
-its scenario tree is small, it also trains until settled, and bounds are compared with the optimum
-of the extensive form. With `--cobre`, other cases train to convergence by Cobre too, and Cobre is
-asked whether it still takes or refuses every mutant of `tests/examples/cobre_mutants.py` as that
-table says. `--write` writes one case for `train.py`.
+Every case is a function of its number. It is wild because some of its data are odd (`oddities.py`).
+The example trains each case for 20 iterations twice, without and with selection of cuts. If the
+scenario tree is small, the example also trains until it settles, and the bounds are compared with
+the optimum of the extensive form. With `--cobre`, cases drawn for Cobre are trained by the example
+and by Cobre, and Cobre is asked whether it still takes or refuses every mutant of
+`tests/examples/cobre_mutants.py` as that table says. `--write` writes one case for `train.py`.
 """
 
 import argparse

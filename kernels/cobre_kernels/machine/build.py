@@ -107,8 +107,9 @@ def machine_code(text, level):
     target = binding.Target.from_triple(binding.get_process_triple()).create_target_machine(
         cpu=level, opt=3, reloc="pic", codemodel="small"
     )
-    # LLVM optimises twice. By the first run it learns which functions return no error. In the
-    # second it removes the code that looks for one. An older LLVM does not learn that at level 1.
+    # LLVM optimises twice. In the first run it learns which functions never return an error; in the
+    # second it removes the checks after calls of those functions. The first run has speed level 2,
+    # because an older LLVM learns nothing of this at speed level 1.
     for speed_level in (2, 3):
         options = binding.create_pipeline_tuning_options(speed_level=speed_level)
         options.loop_vectorization = speed_level == 3

@@ -80,9 +80,10 @@ class Worker:
         )  # fmt: skip
 
     def has_struck(self):
-        """Whether the fault has struck, as far as this rank knows: the victim knows.
+        """Whether the fault has struck; only the victim can tell, other ranks return False.
 
-        A busy machine may run a handler after the time that the ranks wanted to work.
+        A fault may be a signal, which strikes when its handler runs. On a busy machine the handler
+        may run later than the ranks meant to stop, so they work on until the victim tells.
         """
         return self.rank == self.fault.victim and not (self.victim and self.victim.is_due)
 

@@ -10,13 +10,13 @@ loaded after the row, is ahead of that number by less than a whole ring of rows:
 later call can have been read. The words that a rank adds when it leaves a call may be missing in a
 copy. Each statistic is a single word; in a copy, one statistic may be a call ahead of another.
 
-Waiting. A rank counts as waited for if another rank has waited for it in the first step of a call,
-for longer than a few looks. The last rank that is waited for has arrived last. Later steps of the
-call only move data.
+Waiting. Only the first step of a call counts, because later steps only move data. In the first step
+a rank awaits the other ranks one after another, and notes each rank that does not come within a few
+looks. The last rank that it notes has arrived last.
 
 Exceptions. A rank that ends by an exception notes the words of the exception before it says that it
-closes. Leaders send such words to each other. A leader notes the words that arrive in its own
-journal, where its followers read them.
+closes. Leaders send such words to each other. A leader writes the words that it receives into its
+own journal, and its followers read them there.
 
 The library's own collectives, inside ``split`` for example, count in the row LIBRARY.
 

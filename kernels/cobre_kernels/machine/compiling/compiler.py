@@ -108,9 +108,9 @@ def type_of_c_function(function):
 class Texts:
     """The LLVM text of kernels and of all that they call.
 
-    numba turns each function into machine code of its own, for callers in Python. A kernel is
-    linked and optimised once, as a whole, so the machine code of each function would be thrown
-    away, and it is half of the work. While this object is in use, a library of numba remains text.
+    numba turns each function into machine code of its own, for callers in Python. The build links
+    and optimises a kernel once, as a whole, and would throw that machine code away, although making
+    it is half of the work. So while this object is in use, numba leaves each function as LLVM text.
     """
 
     def __init__(self):

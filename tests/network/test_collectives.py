@@ -16,8 +16,8 @@ from tests.network.conftest import LAYOUTS
 DEADLINE_S = 60
 LENGTHS = [1, 13, 5_000, 100_003]
 # Values of COBRE_TCP_EAGER_BYTES, the largest payload that travels behind its header. In this
-# order: our default; all payloads travel behind headers; all go around the ring; those of the two shorter
-# LENGTHS travel behind headers, and those of the two longer ones go around the ring.
+# order: our default; all payloads travel behind headers; all go around the ring; those of the two
+# shorter LENGTHS travel behind headers, and those of the two longer ones go around the ring.
 THRESHOLDS = [None, 2**31, 0, 4096]
 
 

@@ -40,7 +40,7 @@ CI_S = 6.0  # of a test of CI
 # Tests that need a bare machine or long preparations, and rows beyond those that CI needs.
 SLOWEST = re.compile(
     r"tests/(campaign|places|faults/mpi)/|pairs_leave_nothing|killed_training|longer_case"
-    r"|quick_run_finds|test_surroundings"
+    r"|test_surroundings"
     r"|(fault_is_found|the_others_pass).(?!reverse-fold|no-fence|one-sided-error)"
     r"|found_where_it_is.(?!block-copied|item-lost)"
     r"|\[.*mpi-"

@@ -6,10 +6,9 @@ Each fault is looked for by its catchers, with the trials that each run has. The
 import pathlib
 import tempfile
 
-from tests.planted.catchers import CATCHERS, PACKAGE_CATCHERS
-from tests.planted.running import OF_CI, compile_faults, copy_package, load_faults, run_suite
+from tests.planted.catchers import CATCHERS, PACKAGE_CATCHERS, REPOSITORY_CATCHERS
+from tests.planted.running import RUNS, compile_faults, copy_package, load_faults, run_suite
 
-RUNS = {"make quick": "quick", "make test": "not slow", "CI": OF_CI}
 LIMIT_S = 3600
 PAGE = pathlib.Path(__file__).parent / "README.md"
 HEAD = """\
@@ -18,7 +17,7 @@ HEAD = """\
 `python -m tests.planted` has looked for each fault with the tests that find it, on two or three
 ranks over shared memory, with the trials that each run has. Each fault stands by the shortest run
 that finds it. Five mistakes in other files of the repository are not tried here, because
-`test_quick.py` proves that `make quick` finds them: floored-stripe, order-of-two, relaxed-store,
+`test_repository.py` proves that their runs find them: floored-stripe, order-of-two, relaxed-store,
 wrong-exit-code and wrong-sentence.
 """
 
@@ -45,7 +44,7 @@ def main():
     """Try all faults, and write the page."""
     faults = load_faults()
     first = dict.fromkeys([*faults.FAULTS, *faults.PACKAGE_FAULTS], "none")
-    first |= dict.fromkeys(faults.REPOSITORY_FAULTS, "make quick")  # test_quick.py
+    first |= {name: run for name, (run, _, _) in REPOSITORY_CATCHERS.items()}
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
         compile_faults(sorted(faults.FAULTS), LIMIT_S)

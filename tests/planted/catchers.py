@@ -76,3 +76,17 @@ PACKAGE_CATCHERS = {
     "split-without-key": ["TestSplit::test_plans"],
     "swapped-extremes": ["TestScalars::test_numbers"],
 }
+
+# For each mistake in the repository, the shortest run that finds it, a test of that run, and a word
+# that stands in the names of some instances of the test.
+ZEROS = "conformance/test_table.py::TestTable::TestAllreduce::test_earlier_zero_and_first_nan_stay"
+ENDINGS = "launch/run/test_endings.py::test_first_failure_ends_the_job_with_its_code"
+ORDERINGS = "kernels/threads/test_threads.py::test_words_see_only_what_is_stated"
+PAGE = "conformance/test_errors.py::test_the_page_has_what_a_refused_call_and_a_lost_rank_say"
+REPOSITORY_CATCHERS = {
+    "floored-stripe": ("make quick", ZEROS, "tcp-4"),
+    "order-of-two": ("make quick", ZEROS, "shm-2"),
+    "relaxed-store": ("CI", ORDERINGS, ""),
+    "wrong-exit-code": ("make quick", ENDINGS, "kill"),
+    "wrong-sentence": ("make quick", PAGE, ""),
+}

@@ -14,6 +14,7 @@ SUITE = "planted/suite.py"
 NO_FAULT = ""
 ALL_PASSED, SOME_FAILED, NONE_CHOSEN = 0, 1, 5  # pytest's codes
 OF_CI = "not slowest"
+RUNS = {"make quick": "quick", "make test": "not slow", "CI": OF_CI}  # and the marks of their tests
 
 
 @dataclass

@@ -48,12 +48,12 @@ def comm_words(size: int) -> NDArray[np.int64]:
     return words
 
 
-def describe_way(comm: View, among: int, block: Kernel, look_around: Kernel) -> View:
+def describe_pace(comm: View, among: int, block: Kernel, look_around: Kernel) -> View:
     """Let the waits among RANKS, or among LEADERS, block and poll by these kernels.
 
-    Return the record of this way of waiting; the caller sets its times.
+    Return the record of this pace of waiting; the caller sets its times.
     """
     comm.pause_kernel = pause_kernel.address
-    way: View = comm.ways[among]
-    way.block_kernel, way.look_around_kernel = block.address, look_around.address
-    return way
+    pace: View = comm.paces[among]
+    pace.block_kernel, pace.look_around_kernel = block.address, look_around.address
+    return pace

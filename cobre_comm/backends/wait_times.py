@@ -14,7 +14,7 @@ from cobre_kernels.machine import libc
 from cobre_kernels.machine.record import View
 from cobre_kernels.shm import wait
 
-from cobre_comm.backends.comm_memory import describe_way
+from cobre_comm.backends.comm_memory import describe_pace
 from cobre_comm.system.cores import spin_us
 
 YIELD_US = 200.0  # after the spin, before the first futex
@@ -30,15 +30,15 @@ def wait_for_ranks(comm: View, ranks: int, timeout_s: float, chosen_us: float | 
     0 is no limit. A wait spins for ``chosen_us`` microseconds, if the user has chosen a number.
     """
     comm.timeout_ns = int(timeout_s * libc.NS_PER_S)
-    way = describe_way(comm, RANKS, wait.block_kernel, wait.look_around_kernel)
-    way.spin_ns = int(spin_us(ranks, chosen_us) * 1000)
-    way.yield_ns = int(YIELD_US * 1000)
+    pace = describe_pace(comm, RANKS, wait.block_kernel, wait.look_around_kernel)
+    pace.spin_ns = int(spin_us(ranks, chosen_us) * 1000)
+    pace.yield_ns = int(YIELD_US * 1000)
     portable = os.environ.get(PORTABLE_VARIABLE, "0") not in ("", "0")
     comm.portable = portable or not libc.HAS_FUTEX
 
 
 def wait_for_leaders(comm: View, ranks: int, chosen_us: float | None) -> None:
     """Write into a record how a leader waits for bytes of other leaders, where all ranks lead."""
-    way = comm.ways[LEADERS]
-    way.spin_ns = int(spin_us(ranks, chosen_us, SPIN_BETWEEN_NODES_US) * 1000)
-    way.yield_ns = int(YIELD_BETWEEN_NODES_US * 1000)
+    pace = comm.paces[LEADERS]
+    pace.spin_ns = int(spin_us(ranks, chosen_us, SPIN_BETWEEN_NODES_US) * 1000)
+    pace.yield_ns = int(YIELD_BETWEEN_NODES_US * 1000)

@@ -15,7 +15,7 @@ from cobre_kernels.shm.step import node_step_kernel
 from numpy.typing import NDArray
 
 from cobre_comm.backends.bodies import Bodies
-from cobre_comm.backends.comm_memory import describe_way
+from cobre_comm.backends.comm_memory import describe_pace
 from cobre_comm.backends.nodes.node_order import NodeOrder
 
 LARGEST_HALF_BYTES = 2**30  # MPI counts the bytes in a C int
@@ -70,7 +70,7 @@ class NodesMemory:
         nodes.broadcast = verbs.broadcast.address
         nodes.chain = verbs.chain.address if verbs.chain else 0
         nodes.can_leave, nodes.reach_bytes, nodes.sees_bytes = True, reach_bytes, verbs.sees_bytes
-        describe_way(comm, LEADERS, verbs.block, waiting.look_around_kernel)
+        describe_pace(comm, LEADERS, verbs.block, waiting.look_around_kernel)
         self._describe(node_order)
 
     def record(self, record: Record, rows: int = 0) -> View:
@@ -123,7 +123,7 @@ class NodesMemory:
         comm, nodes = self._comm, self.nodes
         nodes.half_bytes = half_bytes
         nodes.halves = self.stage_at(comm.node.buffers)
-        ranks, leaders = comm.ways[RANKS], comm.ways[LEADERS]
+        ranks, leaders = comm.paces[RANKS], comm.paces[LEADERS]
         leaders.spin_ns, leaders.yield_ns = ranks.spin_ns, ranks.yield_ns
         comm.nodes = nodes
 

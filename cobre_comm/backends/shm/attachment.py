@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from cobre_kernels.machine.record import View
-from cobre_kernels.shm import control, step
+from cobre_kernels.shm import control, step, ways
 from numpy.typing import NDArray
 
 from cobre_comm.backends.agreement import Group
@@ -51,6 +51,7 @@ class Attachment:
         node.cast_bytes = load(header.words(segment).cast_bytes)
         node.liveness_fd = segment.fd
         node.reading.pid, node.reading.token = os.getpid(), int.from_bytes(os.urandom(8)) >> 1
+        node.forced_way = ways.FASTEST
         wait_for_ranks(comm, config.size, config.timeout_s, config.spin_us)
 
     def first_journal(self) -> int:

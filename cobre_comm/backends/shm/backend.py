@@ -6,7 +6,7 @@ import dataclasses
 
 from cobre_kernels.collective.calls import SPLIT
 from cobre_kernels.collective.comm import RANKS
-from cobre_kernels.shm import step
+from cobre_kernels.shm.failing import abandon_body
 
 from cobre_comm.backends.agreement import Group
 from cobre_comm.backends.bodies import Bodies
@@ -18,7 +18,7 @@ from cobre_comm.backends.split import Part
 from cobre_comm.config import ShmConfig
 from cobre_comm.contract.numba_types import LateType
 
-BODIES = Bodies("cobre_kernels.shm", step.abandon_body)
+BODIES = Bodies("cobre_kernels.shm", abandon_body)
 
 
 def meet(config: ShmConfig, group: Group | None = None, leader: int = 0) -> Membership:
@@ -84,6 +84,6 @@ class ShmBackend(KernelBackend):
             rank=part.rank,
             size=part.size,
             buffer_bytes=self._comm.node.buffer_stride,
-            spin_us=self._comm.ways[RANKS].spin_ns / 1000,
+            spin_us=self._comm.paces[RANKS].spin_ns / 1000,
         )
         return ShmBackend(config, group, part.leader), None

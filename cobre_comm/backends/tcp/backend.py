@@ -105,9 +105,9 @@ class TcpBackend(KernelBackend):
         return super()._convene()
 
     def _make_part(self, part: Part, group: Group) -> tuple[TcpBackend | None, Exception | None]:
-        way = self._comm.ways[RANKS if self._nodes is None else LEADERS]
+        pace = self._comm.paces[RANKS if self._nodes is None else LEADERS]
         buffer_bytes = self._comm.node.buffer_stride or None
-        config = config_of_part(self._config, part, buffer_bytes, way.spin_ns / 1000)
+        config = config_of_part(self._config, part, buffer_bytes, pace.spin_ns / 1000)
         met = self._membership
         if met.attachment is not None and met.nodes == 1:
             if not part.has_color:

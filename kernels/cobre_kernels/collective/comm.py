@@ -18,6 +18,9 @@ from cobre_kernels.machine.record import (
     word,
 )
 
+SIZES = 32  # powers of two, from that of the least large call on (shm/ways.py)
+LARGE_ROWS = 3 * SIZES  # one for each operation that has ways, and each size
+
 # Values of the guard. Linux gives a forked child this word as 0 (backends/comm_memory.py): FORKED.
 FORKED = 0
 BUSY = 1
@@ -51,6 +54,24 @@ FILLS = Record(
     span=word("and how many it will after the next slow fill"),
 )
 
+TRIED = Record(
+    "Tried",
+    "What the trials of one way have cost (shm/ways.py).",
+    total_ns=word("the sum of the times"),
+    slowest_ns=word("the longest of the times"),
+)
+
+LARGE = Record(
+    "Large",
+    "Large calls of one operation and one power of two of bytes (shm/ways.py).",
+    ways=word("how many ways such a call has"),
+    calls=word("how many calls have succeeded since the first trial"),
+    way=word("the way of the calls after the trials"),
+    began_ns=word("when the last rank had entered the call whose time is not known yet"),
+    ended_ns=word("when this rank had ended that call"),
+    tried=own_rows(TRIED, "one for each way", 3),
+)
+
 COLLECTIVE = Record(
     "Collective",
     "How one collective runs on this communicator: kernels, by address.",
@@ -62,9 +83,9 @@ COLLECTIVE = Record(
 RANKS = 0
 LEADERS = 1
 
-WAY = Record(
-    "Way",
-    "How this rank waits for one or the other (waiting/patience.py).",
+PACE = Record(
+    "Pace",
+    "How this rank waits among RANKS, or among LEADERS (waiting/patience.py).",
     block_kernel=word("kernel that sleeps, by address"),
     look_around_kernel=word("and the one that finds out which ranks are missing"),
     spin_ns=word("how long a wait spins"),
@@ -113,6 +134,9 @@ NODE = Record(
     region_fills=part(FILLS, "of its parts of outputs in regions"),
     shown_location=part(LOCATION, "where another rank's output lies, as its cell says"),
     reading=part(READING, "of the arrays of other ranks"),
+    forced_way=word("the way that each large call takes, for tests; -1: the fastest one"),
+    measured=word("index in ``large`` of the large call under way; -1: it is not measured"),
+    large=own_rows(LARGE, "one for each operation and power of two (shm/ways.py)", LARGE_ROWS),
 )
 
 COMM = Record(
@@ -154,7 +178,7 @@ COMM = Record(
     trace_call=word("kernel that adds a call there; 0: nobody has asked for a trace"),
     # Waiting (waiting/patience.py).
     pause_kernel=word("the kernel of the policy, by address"),
-    ways=own_rows(WAY, "among RANKS, and among LEADERS", 2),
+    paces=own_rows(PACE, "among RANKS, and among LEADERS", 2),
     wait=part(WAIT, "under way"),
     timeout_ns=word("longest wait for a live peer; 0: no limit"),
     portable=word("1: sleep and look, without futex"),

@@ -46,7 +46,7 @@ PACKAGE = "cobre_kernels"
 LOOK_S = 0.02
 FROM_C = {
     "__errno_location", "__error", "calloc", "clock_gettime", "fcntl", "free", "memmove",
-    "nanosleep", "poll", "process_vm_readv", "recv", "recvmsg", "sched_yield", "sendmsg",
+    "nanosleep", "poll", "process_vm_readv", "process_vm_writev", "recv", "recvmsg", "sched_yield", "sendmsg",
     "syscall", "write",
 }  # fmt: skip
 FROM_PYTHON = re.compile(r"Py(Dict|Err|Eval|GILState|Long|Object|ThreadState|Tuple)?_\w+")

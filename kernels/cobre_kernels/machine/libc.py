@@ -44,7 +44,7 @@ FLOCK_LENGTH_WORD = 2 if IS_LINUX else 1
 FLOCK_PID_WORD = 3 if IS_LINUX else 2  # its lower half
 SCRATCH_WORDS = 4  # room for a timespec or a struct flock, in private memory of the caller
 
-CAN_READ_PROCESSES = IS_LINUX  # if the system permits it
+CAN_REACH_PROCESSES = IS_LINUX  # if the system permits it
 
 # Sockets. On macOS the option SO_NOSIGPIPE of a socket does what MSG_NOSIGNAL does on Linux.
 MSG_NOSIGNAL = 0x4000 if IS_LINUX else 0
@@ -71,11 +71,9 @@ _sendmsg = CFunction("sendmsg", _LONG, _INT, _LONG, _INT)
 _recvmsg = CFunction("recvmsg", _LONG, _INT, _LONG, _INT)
 _write = CFunction("write", _LONG, _INT, _LONG, _LONG)
 _poll = CFunction("poll", _INT, _LONG, _LONG, _INT)
-_read_process = (
-    CFunction("process_vm_readv", _LONG, _INT, _LONG, _LONG, _LONG, _LONG, _LONG)
-    if CAN_READ_PROCESSES
-    else None
-)
+_OF_PROCESSES = (_LONG, _INT, _LONG, _LONG, _LONG, _LONG, _LONG)
+_read_process = CFunction("process_vm_readv", *_OF_PROCESSES) if CAN_REACH_PROCESSES else None
+_write_process = CFunction("process_vm_writev", *_OF_PROCESSES) if CAN_REACH_PROCESSES else None
 _errno_location = CFunction("__errno_location" if IS_LINUX else "__error", _LONG)
 fetch_exception = CFunction("PyErr_Fetch", None, _LONG, _LONG, _LONG)
 normalize_exception = CFunction("PyErr_NormalizeException", None, _LONG, _LONG, _LONG)
@@ -215,6 +213,15 @@ def read_process(pid, here, there, count):
     Returns how many bytes were copied, or -1; see process_vm_readv(2).
     """
     return _read_process(pid, here, count, there, count, 0)
+
+
+@routine
+def write_process(pid, here, there, count):
+    """Copy memory described by ``count`` iovecs ``here``, in their order, to another process.
+
+    Returns how many bytes were copied, or -1; see process_vm_writev(2).
+    """
+    return _write_process(pid, here, count, there, count, 0)
 
 
 @routine

@@ -3,10 +3,11 @@
 A byte is copied into the slot by its owner, and out of the slot by each reader. Chunks are small
 enough to be read from the owner's cache. If the next rank has arrived already, this rank copies the
 chunk of the next rank and its own chunk in turn. If ``recv`` is one memory for all ranks, a byte is
-copied once, by its owner, to its block (``region.py``).
+copied once, by its owner, to its block (``region.py``). Large blocks may be read where they are
+(``reading.py``); ``ways.py`` chooses.
 """
 
-from cobre_kernels.collective.calls import Allgatherv, called
+from cobre_kernels.collective.calls import ALLGATHERV, Allgatherv, called
 from cobre_kernels.collective.checks import (
     block_of,
     bytes_of,
@@ -20,10 +21,12 @@ from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.copy import copy_far, copy_out, copy_two, is_large, move, store_fence
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.shm.control import INLINE_BYTES
-from cobre_kernels.shm.region import meet_in_region, no_rank_writes, receive
+from cobre_kernels.shm.reading import end_reading, read_array, show_array
+from cobre_kernels.shm.region import PRIVATE, meet_in_region, no_rank_writes, receive
 from cobre_kernels.shm.slot import PROBE_EVERY, fill, fill_slot, slot_of
 from cobre_kernels.shm.step import await_rank, has_come, next_generation, publish, synchronise
 from cobre_kernels.shm.wait import cell_of, has_arrived
+from cobre_kernels.shm.ways import SLOTS, choose_way, end_way, learn_times, show_times
 
 BY_TURNS_BYTES = 2**20  # of recv: if it has more, a second-level cache has no room for two chunks
 
@@ -51,11 +54,48 @@ def _into_region(comm, call):
 
 @routine
 def _by_slots(comm, call, outputs):
+    """Move all blocks by one of the ways of a large call, or through slots."""
+    largest = largest_block_bytes(comm.size, call)
+    if choose_way(comm, ALLGATHERV, largest, outputs == PRIVATE) == SLOTS:
+        return end_way(comm, _move_chunks(comm, call, largest))
+    return end_way(comm, _from_arrays(comm, call))
+
+
+@routine
+def _from_arrays(comm, call):
+    """Read the block of each rank from its ``send``.
+
+    Return USE_SLOTS if a rank cannot reach an array, or has its own output in a region.
+    """
+    generation, shown, rank = next_generation(comm), called(comm), comm.rank
+    show_array(comm, generation, call.send, 1)
+    publish(comm, generation, shown)
+    own_block, own_bytes = block_of(call, rank), bytes_of(call, rank)
+    if own_block != call.send:
+        copy_out(own_block, call.send, own_bytes, is_large(own_bytes))
+        store_fence()
+    could, worst = 1, OK
+    for _ in range(comm.size - 1):
+        rank = rank + 1 if rank + 1 < comm.size else 0
+        outcome = await_rank(comm, rank, generation, shown)
+        if not has_come(outcome):
+            return outcome
+        worst = max(worst, outcome)
+        if worst == OK:
+            target, length = block_of(call, rank), bytes_of(call, rank)
+            could &= read_array(comm, rank, generation, 0, target, length)
+    if worst != OK:
+        return worst
+    learn_times(comm, generation)
+    return end_reading(comm, call.send, could)
+
+
+@routine
+def _move_chunks(comm, call, largest):
     """Move all blocks, chunk after chunk; blocks of up to INLINE_BYTES travel in the cells.
 
     Ranks that have an output in common write the same bytes, and each rank writes a byte once.
     """
-    largest = largest_block_bytes(comm.size, call)
     is_inline = largest <= INLINE_BYTES
     streams = is_large(call.recv_count * call.itemsize)
     begin = 0
@@ -80,6 +120,8 @@ def _chunk(comm, call, begin, is_inline, streams):
         move(cell_of(comm, rank, generation).payload, source, own_bytes)
     elif own_bytes > 0:
         fill_slot(comm, generation, source, own_bytes)
+    if begin == 0:
+        show_times(comm, generation)
     publish(comm, generation, shown)
     own_done = own_bytes if own_block == source else 0
     by_turns = not is_inline and call.recv_count * call.itemsize <= BY_TURNS_BYTES
@@ -106,6 +148,8 @@ def _chunk(comm, call, begin, is_inline, streams):
             own_done += both
     if own_done < own_bytes:
         copy_out(own_block + own_done, source + own_done, own_bytes - own_done, streams)
+    if begin == 0 and worst == OK:
+        learn_times(comm, generation)
     return worst
 
 

@@ -3,25 +3,29 @@
 Three ways lead to the same bits. Up to INLINE_BYTES, the contributions travel in the cells. With
 few ranks, or up to FOLD_ALL_BYTES, every rank folds every slot itself, one step a chunk. Else each
 rank folds its own stripe of a chunk, and the other ranks copy the result in the following step. So
-for a chunk of the payload a rank reads about two chunks, and not a chunk of each rank.
+for a chunk of the payload a rank reads about two chunks, and not a chunk of each rank. In a large
+call each rank may instead read its stripe of every ``send`` where it is, and then the result's other
+stripes (``reading.py``); ``ways.py`` chooses.
 
 If ``recv`` is one memory for all ranks, each rank folds its stripes into ``recv``, and no rank
 copies results (``region.py``). No two ranks may fold into the same bytes of ``recv``.
 """
 
-from cobre_kernels.collective.calls import Allreduce, called, contribution_bytes
+from cobre_kernels.collective.calls import ALLREDUCE, Allreduce, called, contribution_bytes
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.reduction.fold import FOLD_BLOCK_BYTES, fold
 from cobre_kernels.collective.regions import NO_REGION, NOWHERE, OutputMemory
-from cobre_kernels.collective.status import OK
+from cobre_kernels.collective.status import OK, USE_SLOTS
 from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.copy import FAR_BYTES, move
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.record import LINE_BYTES
 from cobre_kernels.shm.control import INLINE_BYTES
+from cobre_kernels.shm.reading import end_reading, read_array, show_array, shown_by
 from cobre_kernels.shm.region import (
     MEETING,
     MIXED,
+    PRIVATE,
     location_of,
     meet_in_region,
     receive,
@@ -30,9 +34,18 @@ from cobre_kernels.shm.region import (
 from cobre_kernels.shm.slot import fill_slot, slot_of, stripe_of
 from cobre_kernels.shm.step import next_generation, synchronise
 from cobre_kernels.shm.wait import cell_of
+from cobre_kernels.shm.ways import (
+    SLOTS,
+    choose_way,
+    end_way,
+    give_up_trials,
+    learn_times,
+    show_times,
+)
 
 FOLD_ALL_BYTES = 16384  # for more bytes and more than FOLD_ALL_RANKS ranks, stripes cost less
 FOLD_ALL_RANKS = 3
+READ_BYTES = 65536  # of another rank's array at a time, which a second-level cache holds twice
 TURN_BYTES = 1024  # less than prefetchers run ahead
 
 
@@ -48,7 +61,7 @@ def allreduce_body(comm, call):
 
 @routine
 def _by_slots(comm, call, outputs):
-    """Choose one of the three ways.
+    """Choose one of the ways.
 
     By stripes a rank writes only results to ``recv``, so several ranks may have ``recv`` in common.
     If there are two ranks, each has an output of its own here: if both had the same bytes of a
@@ -59,9 +72,66 @@ def _by_slots(comm, call, outputs):
         return _stripes(comm, call)
     if size_bytes <= INLINE_BYTES:
         return _inline(comm, call)
+    if choose_way(comm, ALLREDUCE, size_bytes, outputs == PRIVATE) == SLOTS:
+        return end_way(comm, _through_slots(comm, call))
+    return end_way(comm, _from_arrays(comm, call))
+
+
+@routine
+def _through_slots(comm, call):
+    size_bytes = contribution_bytes(call)
     if size_bytes <= FOLD_ALL_BYTES or comm.size <= FOLD_ALL_RANKS:
         return _every_rank_folds(comm, call)
     return _stripes(comm, call)
+
+
+@routine
+def _from_arrays(comm, call):
+    """Read and fold this rank's stripe of every ``send``, then read the other stripes' results.
+
+    Return USE_SLOTS if a rank cannot reach an array, sends in place, or has its output in a region.
+    """
+    size_bytes, generation = contribution_bytes(call), next_generation(comm)
+    show_array(comm, generation, call.send if call.send != call.recv else NOWHERE, 1)
+    outcome = synchronise(comm, called(comm))
+    if outcome != OK:
+        return outcome
+    for rank in range(comm.size):
+        if shown_by(comm, rank, generation).array == NOWHERE:
+            give_up_trials(comm)
+            return USE_SLOTS
+    learn_times(comm, generation)
+    outcome = end_reading(comm, call.recv, _read_and_fold(comm, call, generation))
+    if outcome != OK:
+        return outcome
+    could, rank = 1, comm.rank
+    for _ in range(comm.size - 1):
+        rank = rank + 1 if rank + 1 < comm.size else 0
+        begin, end = _stripe(comm, rank, size_bytes)
+        target = call.recv + begin
+        could &= read_array(comm, rank, generation + 1, begin, target, end - begin)
+    return end_reading(comm, NOWHERE, could)
+
+
+@routine
+def _read_and_fold(comm, call, generation):
+    """Fold this rank's stripe of all sends into ``recv``; return 1, or 0 if one is denied."""
+    begin, end = _stripe(comm, comm.rank, contribution_bytes(call))
+    room, could = stripe_of(comm, comm.rank, 0), 1
+    while begin < end and could:
+        length = min(end - begin, READ_BYTES)
+        target = call.recv + begin
+        for rank in range(comm.size):
+            source = call.send + begin
+            if rank != comm.rank:
+                source = target if rank == 0 else room
+                could &= read_array(comm, rank, generation, begin, source, length)
+            if rank > 0:
+                fold(comm, call, target, source, length)
+            elif source != target:
+                move(target, source, length)
+        begin += length
+    return could
 
 
 @routine
@@ -90,7 +160,7 @@ def _every_rank_folds(comm, call):
     begin = 0
     while begin < size_bytes:
         length = min(chunk, size_bytes - begin)
-        outcome = _contribute(comm, call.send + begin, length)
+        outcome = _contribute(comm, call.send, begin, length)
         if outcome != OK:
             return outcome
         own = _own_chunk(comm, call, begin, length)
@@ -106,7 +176,7 @@ def _stripes(comm, call):
     begin = 0
     while begin < size_bytes + chunk:
         length = min(chunk, max(size_bytes - begin, 0))
-        outcome = _contribute(comm, call.send + begin, length)
+        outcome = _contribute(comm, call.send, begin, length)
         if outcome != OK:
             return outcome
         own, generation = _own_chunk(comm, call, begin, length), comm.node.generation
@@ -120,10 +190,16 @@ def _stripes(comm, call):
 
 
 @routine
-def _contribute(comm, source, length):
+def _contribute(comm, send, begin, length):
     """Put this rank's chunk into its slot, and wait for the chunks of the other ranks."""
-    fill_slot(comm, next_generation(comm), source, length)
-    return synchronise(comm, called(comm))
+    generation = next_generation(comm)
+    fill_slot(comm, generation, send + begin, length)
+    if begin == 0:
+        show_times(comm, generation)
+    outcome = synchronise(comm, called(comm))
+    if begin == 0 and outcome == OK:
+        learn_times(comm, generation)
+    return outcome
 
 
 @routine
@@ -209,7 +285,7 @@ def _into_region(comm, call):
     while begin < size_bytes:
         length = min(chunk, size_bytes - begin)
         if begin > 0 or region == MIXED:
-            outcome = _contribute(comm, call.send + begin, length)
+            outcome = _contribute(comm, call.send, begin, length)
             if outcome != OK:
                 return outcome
         own = _own_chunk(comm, call, begin, length)

@@ -4,18 +4,20 @@ With many ranks each slot is small, so the root also fills slots of other ranks
 (``slot.fill_slots``).
 
 If ``buf`` is one memory for all ranks, the root's bytes are in it already (``region.py``). If
-``buf`` is large and private, the other ranks read it from the root's memory (``reading.py``).
+``buf`` is large and private, the other ranks may read it from the root's memory (``reading.py``),
+each beginning at another place. The root may meanwhile write an R-th of the bytes to each of the
+other ranks, so that all R ranks end together. ``ways.py`` chooses.
 """
 
-from cobre_kernels.collective.calls import Broadcast, called
+from cobre_kernels.collective.calls import BROADCAST, Broadcast, called
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.regions import OutputMemory
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.copy import is_large, move, store_fence
 from cobre_kernels.machine.kernel import kernel
-from cobre_kernels.shm.control import INLINE_BYTES
-from cobre_kernels.shm.reading import end_reading, may_read, read_array, show_array
+from cobre_kernels.shm.control import INLINE_BYTES, PAGE_BYTES
+from cobre_kernels.shm.reading import end_reading, read_array, show_array, write_array
 from cobre_kernels.shm.region import PRIVATE, meet_in_region, receive
 from cobre_kernels.shm.slot import copy_slots, fill_slots
 from cobre_kernels.shm.step import (
@@ -26,6 +28,7 @@ from cobre_kernels.shm.step import (
     publish,
 )
 from cobre_kernels.shm.wait import cell_of
+from cobre_kernels.shm.ways import BOTH, SLOTS, choose_way, end_way, learn_times, show_times
 
 
 @kernel(COMM, Broadcast)
@@ -43,31 +46,73 @@ def _into_region(comm, call):
 
 @routine
 def _by_slots(comm, call, outputs):
-    """Read the root's buffer in the root's memory, or move the buffer through slots."""
-    if outputs == PRIVATE and may_read(comm, call.size_bytes):
-        return _read_from_root(comm, call)
-    return _move_chunks(comm, call)
+    """Move the bytes by one of the ways of a large call, or through slots."""
+    way = choose_way(comm, BROADCAST, call.size_bytes, outputs == PRIVATE)
+    if way == SLOTS:
+        return end_way(comm, _move_chunks(comm, call))
+    return end_way(comm, _from_array(comm, call, way))
 
 
 @routine
-def _read_from_root(comm, call):
-    """Read the buffer in the root's memory.
+def _from_array(comm, call, way):
+    """Let the other ranks read the root's buffer, while the root writes its share to theirs.
 
-    Return USE_SLOTS if a rank cannot read there, or has its own buffer in a region.
+    Return USE_SLOTS if a rank cannot reach a buffer, or has its own buffer in a region.
     """
     generation, shown = next_generation(comm), called(comm)
     could = 1
-    if comm.rank == call.root:
-        show_array(comm, generation, call.buffer)
+    show_array(comm, generation, call.buffer, could)
     publish(comm, generation, shown)
     if comm.rank != call.root:
         outcome = await_rank(comm, call.root, generation, shown)
         if not has_come(outcome):
             return outcome
         if outcome == OK:
-            could = read_array(comm, call.root, generation, call.buffer, call.size_bytes)
+            could = _read_share(comm, call, generation, way)
     outcome = await_all(comm, generation, shown)
-    return end_reading(comm, could) if outcome == OK else outcome
+    if outcome != OK:
+        return outcome
+    if comm.rank == call.root and way == BOTH:
+        could = _write_shares(comm, call, generation)
+    learn_times(comm, generation)
+    return end_reading(comm, call.buffer, could)
+
+
+@routine
+def _share(comm, call, number):
+    """Return where the share of a number from 1 on ends; the last share may be shorter."""
+    pages = -(-call.size_bytes // PAGE_BYTES)
+    return min(number * -(-pages // comm.size) * PAGE_BYTES, call.size_bytes)
+
+
+@routine
+def _read_share(comm, call, generation, way):
+    """Read the root's buffer from this rank's place on, around the end, but for the root's share.
+
+    The place of the first rank after the root is behind the first share, and so on: many readers of
+    one page would meet in its reference count.
+    """
+    number = (comm.rank - call.root) % comm.size
+    begin = _share(comm, call, number)
+    end = _share(comm, call, number - 1) if way == BOTH else begin
+    could = _read(comm, call, generation, begin, call.size_bytes)
+    return could and _read(comm, call, generation, 0, end)
+
+
+@routine
+def _read(comm, call, generation, begin, end):
+    return read_array(comm, call.root, generation, begin, call.buffer + begin, end - begin)
+
+
+@routine
+def _write_shares(comm, call, generation):
+    """As the root, write to each other rank the share that ends at its place."""
+    could = 1
+    for number in range(1, comm.size):
+        rank = (call.root + number) % comm.size
+        begin, end = _share(comm, call, number - 1), _share(comm, call, number)
+        could &= write_array(comm, rank, generation, begin, call.buffer + begin, end - begin)
+    return could
 
 
 @routine
@@ -76,7 +121,7 @@ def _move_chunks(comm, call):
     done = 0
     while True:
         length = min(call.size_bytes - done, comm.node.cast_bytes)
-        outcome = _chunk(comm, call, call.buffer + done, length)
+        outcome = _chunk(comm, call, done, length)
         done += length
         if outcome != OK or done >= call.size_bytes:
             if is_large(call.size_bytes):
@@ -85,14 +130,16 @@ def _move_chunks(comm, call):
 
 
 @routine
-def _chunk(comm, call, chunk, length):
-    generation, shown = next_generation(comm), called(comm)
+def _chunk(comm, call, done, length):
+    generation, shown, chunk = next_generation(comm), called(comm), call.buffer + done
     is_inline = call.size_bytes <= INLINE_BYTES
     is_root = comm.rank == call.root
     if is_root and is_inline:
         move(cell_of(comm, call.root, generation).payload, chunk, length)
     elif is_root:
         fill_slots(comm, generation, chunk, length)
+    if done == 0:
+        show_times(comm, generation)
     publish(comm, generation, shown)
     if not is_root:
         outcome = await_rank(comm, call.root, generation, shown)
@@ -102,4 +149,7 @@ def _chunk(comm, call, chunk, length):
             copy_slots(comm, call.root, generation, chunk, length, is_large(call.size_bytes))
         elif not has_come(outcome):
             return outcome
-    return await_all(comm, generation, shown)
+    outcome = await_all(comm, generation, shown)
+    if done == 0 and outcome == OK:
+        learn_times(comm, generation)
+    return outcome

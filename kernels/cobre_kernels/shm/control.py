@@ -38,6 +38,7 @@ HAS_CLOSED = 1
 HAS_FAILED = 2
 
 INLINE_BYTES = LINE_BYTES - 32
+RANK_BITS = 16  # of the word ``writing``, for a rank of the node
 IN_REGION = -(2**63)  # in a cell's signature: the payload is the location of the rank's output
 
 CELL = Record(
@@ -57,6 +58,7 @@ RANK_BLOCK = Record(
     line_bytes=LINE_BYTES,
     pid=shared("process id once attached, 0 before; written by its rank"),
     condition=shared("MEMBER, then HAS_CLOSED or HAS_FAILED for ever; written by its rank"),
+    writing=shared("number and rank of the write to that rank's array that is under way; or 0"),
     sleepers=shared("how many peers sleep until this rank arrives", begins_line=True),
     cells=own_rows(CELL, "for even and for odd generations", 2, begins_line=True),
 )

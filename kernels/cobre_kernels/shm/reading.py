@@ -1,73 +1,166 @@
-"""A large private array is read where it is, by process_vm_readv(2): one copy instead of two.
+"""A large private array is reached where it is, by process_vm_readv(2): one copy instead of two.
 
-The sender shows the place of its array in the first step, and each reader copies the array. In a
-last step all ranks show whether they could read, so no sender returns before its array is read. Not
-every system permits process_vm_readv (Yama, seccomp, containers), and a system may forbid it at any
-time. If one rank could not read, all ranks learn that in the last step, begin anew through slots,
-and do not try to read again on this communicator. So the first large collective is the test.
+A rank shows the place of its array in a step, and another rank copies the array, or in a broadcast
+the root writes a share of it (process_vm_writev(2)). In a last step all ranks show whether they
+could, so no rank returns before its array is done with. Not every system permits the two calls
+(Yama, seccomp, containers), and a system may forbid them at any time. If one rank could not reach
+an array, all ranks learn that in the last step, begin anew through slots, and do not try again on
+this communicator.
+
+A rank that fails returns early, and then nobody may write to its array any more. So a writer writes
+pieces, each with a number. Before a piece the writer shows the number and looks whether the rank
+has failed; a rank that fails tells so, and waits for the end of the piece that is shown
+(:func:`await_writers`). The kernel copies the number to the *mark* of that rank behind the bytes:
+so the rank need not wait for a writer that was stopped after the bytes were written.
 """
 
 from cobre_kernels.collective.calls import called
-from cobre_kernels.collective.reading import READING, SENDER
+from cobre_kernels.collective.reading import READING, SHOWN
 from cobre_kernels.collective.status import OK, USE_SLOTS
 from cobre_kernels.machine import libc
-from cobre_kernels.machine.atomics import WORD_BYTES, peek, poke
+from cobre_kernels.machine.atomics import (
+    WORD_BYTES,
+    load_acquire,
+    load_seq_cst,
+    peek,
+    poke,
+    store_release,
+    store_seq_cst,
+)
 from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.copy import move
+from cobre_kernels.shm.control import MEMBER, RANK_BITS
 from cobre_kernels.shm.step import next_generation, synchronise
 from cobre_kernels.shm.wait import cell_of
 
-READ_BYTES = 2 * 2**20  # the call looks up every page, so for less, slots are as fast (copies.md)
+PIECE_BYTES = 2**20  # of a write, for whose end a rank that fails waits: some 100 us
 MOST_BYTES = 2**30  # of a call, which moves less than 2 GiB
-SENDER_BYTES = SENDER.size_bytes
+NAP_NS = 20_000
+SHOWN_BYTES = SHOWN.size_bytes
 TOKEN = READING.offsets["token"]
+NUMBER = READING.offsets["number"]
 
 
 @routine
-def may_read(comm, size_bytes):
-    """Tell whether so many private bytes are read where they are; the same on all ranks."""
-    return libc.CAN_READ_PROCESSES and size_bytes >= READ_BYTES and not comm.node.reading.is_refused
-
-
-@routine
-def show_array(comm, generation, address):
+def show_array(comm, generation, address, could):
     """Put the place of this rank's array into its cell of the step that it enters next."""
     reading = comm.node.reading
-    sender = reading.sender
-    sender.pid, sender.array = reading.pid, address
-    sender.token, sender.token_address = reading.token, reading.address + TOKEN
-    move(cell_of(comm, comm.node.rank, generation).payload, sender.address, SENDER_BYTES)
+    own = reading.own
+    own.pid, own.array, own.could = reading.pid, address, could
+    own.token, own.token_address = reading.token, reading.address + TOKEN
+    own.mark = reading.mark
+    move(cell_of(comm, comm.node.rank, generation).payload, own.address, SHOWN_BYTES)
 
 
 @routine
-def read_array(comm, rank, generation, target, size_bytes):
-    """Copy the array that a rank shows in this step; return 1, or 0 if it cannot be read."""
-    reading = comm.node.reading
-    sender, here, there = reading.sender, reading.here, reading.there
-    move(sender.address, cell_of(comm, rank, generation).payload, SENDER_BYTES)
-    here[0].begin, here[0].count = reading.found, WORD_BYTES
-    there[0].begin, there[0].count = sender.token_address, WORD_BYTES
-    poke(reading.found, 0)
-    done = 0
-    while done < size_bytes:
-        count = min(size_bytes - done, MOST_BYTES)
-        here[1].begin, here[1].count = target + done, count
-        there[1].begin, there[1].count = sender.array + done, count
-        got = libc.read_process(sender.pid, here[0].address, there[0].address, 2)
-        if got != WORD_BYTES + count or peek(reading.found) != sender.token:
+def shown_by(comm, rank, generation):
+    """Return what a rank shows in a step, in a record that the next call of this overwrites."""
+    theirs = comm.node.reading.theirs
+    move(theirs.address, cell_of(comm, rank, generation).payload, SHOWN_BYTES)
+    return theirs
+
+
+@routine
+def read_array(comm, rank, generation, begin, target, count):
+    """Copy bytes of the array that a rank shows, from ``begin`` on; return 1, or 0 if denied."""
+    theirs, done = shown_by(comm, rank, generation), 0
+    while done < count:
+        length = min(count - done, MOST_BYTES)
+        here, there = _vectors(comm, 1, target + done, theirs.array + begin + done, length)
+        _see_token(comm)
+        got = libc.read_process(theirs.pid, here, there, 2)
+        if got != WORD_BYTES + length or peek(comm.node.reading.found) != theirs.token:
             return 0
-        done += count
+        done += length
     return 1
 
 
 @routine
-def end_reading(comm, could):
-    """Go through the last step; return USE_SLOTS if a rank could not read."""
+def write_array(comm, rank, generation, begin, source, count):
+    """Copy to the array that a rank shows, from ``begin`` on; return 1, or 0 if denied.
+
+    If the rank has failed, the rest is not written.
+    """
+    theirs, done = shown_by(comm, rank, generation), 0
+    while done < count:
+        length = min(count - done, PIECE_BYTES)
+        if _write_piece(comm, rank, theirs.array + begin + done, source + done, length) == 0:
+            return 0
+        done += length
+    return 1
+
+
+@routine
+def _write_piece(comm, rank, target, source, count):
+    node, reading = comm.node, comm.node.reading
+    own = node.control.blocks[node.rank]
+    here, there = _see_token(comm)
+    is_theirs = libc.read_process(reading.theirs.pid, here, there, 1) == WORD_BYTES
+    if not is_theirs or peek(reading.found) != reading.theirs.token:
+        return 0
+    reading.writes += 1
+    reading.number = reading.writes << RANK_BITS | rank
+    got = count + WORD_BYTES
+    # Sequentially consistent, with the store in step.announce and the load in await_writers: either
+    # this rank sees that the reader has failed, or the reader sees this write.
+    store_seq_cst(own.writing, reading.number)
+    if load_seq_cst(node.control.blocks[rank].condition) == MEMBER:
+        here, there = _vectors(comm, 0, source, target, count)
+        _vectors(comm, 1, reading.address + NUMBER, reading.theirs.mark, WORD_BYTES)
+        got = libc.write_process(reading.theirs.pid, here, there, 2)
+    store_release(own.writing, 0)  # in await_writers the bytes are there once the word is 0
+    return 1 if got == count + WORD_BYTES else 0
+
+
+@routine
+def _see_token(comm):
+    """Let the first vector bring the other rank's token; return the addresses of the vectors."""
+    reading = comm.node.reading
+    poke(reading.found, 0)
+    return _vectors(comm, 0, reading.found, reading.theirs.token_address, WORD_BYTES)
+
+
+@routine
+def _vectors(comm, index, here, there, count):
+    """Set a pair of vectors; return the addresses of the first ones."""
+    own, other = comm.node.reading.here, comm.node.reading.there
+    own[index].begin, own[index].count = here, count
+    other[index].begin, other[index].count = there, count
+    return own[0].address, other[0].address
+
+
+@routine
+def end_reading(comm, address, could):
+    """Go through a step after arrays were reached; return USE_SLOTS if a rank could not.
+
+    In that step ranks show another array, at ``address``, and may reach these arrays after it.
+    """
     generation = next_generation(comm)
-    poke(cell_of(comm, comm.node.rank, generation).payload, could)
+    show_array(comm, generation, address, could)
     outcome = synchronise(comm, called(comm))
     for rank in range(comm.node.size if outcome == OK else 0):
-        if peek(cell_of(comm, rank, generation).payload) == 0:
+        if shown_by(comm, rank, generation).could == 0:
             comm.node.reading.is_refused = 1
             outcome = USE_SLOTS
     return outcome
+
+
+@routine
+def await_writers(comm):
+    """Wait until no rank writes to this rank's array, after this rank has told that it has failed.
+
+    The wait ends when a piece is written, or when its writer has died. A writer that is stopped
+    between showing a piece and writing it could write when it continues: for that one this rank
+    waits.
+    """
+    node, mark = comm.node, comm.node.reading.mark
+    for rank in range(node.size):
+        while True:
+            # Sequentially consistent: see _write_piece.
+            number = load_seq_cst(node.control.blocks[rank].writing)
+            is_here = number != 0 and number & (1 << RANK_BITS) - 1 == node.rank
+            if not is_here or load_acquire(mark) == number:
+                break
+            if not libc.lock_is_held(node.liveness_fd, rank, comm.scratch):
+                break
+            libc.sleep_ns(NAP_NS, comm.scratch)

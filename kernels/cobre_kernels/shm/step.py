@@ -9,7 +9,7 @@ In this file a rank is given by its number on its node (``comm.node``).
 
 from typing import NamedTuple
 
-from cobre_kernels.collective.calls import CALLED, BodyStatus, ShownWords
+from cobre_kernels.collective.calls import CALLED, ShownWords
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.seeing.journal import note_entered
 from cobre_kernels.collective.status import DISAGREE, OK, USE_SLOTS
@@ -20,12 +20,11 @@ from cobre_kernels.machine.atomics import (
     load_relaxed,
     load_seq_cst,
     store_relaxed,
-    store_release,
     store_seq_cst,
 )
 from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.kernel import kernel
-from cobre_kernels.shm.control import HAS_CLOSED, HAS_FAILED, IN_REGION
+from cobre_kernels.shm.control import HAS_CLOSED, IN_REGION
 from cobre_kernels.shm.wait import cell_of, wait_for
 
 
@@ -126,14 +125,6 @@ def node_step_kernel(comm, call):
     return synchronise(comm, ShownWords(call.signature, call.compared, call.count))
 
 
-@kernel(COMM, BodyStatus)
-def abandon_body(comm, call):
-    """Keep the call of every rank, and tell the other ranks that this rank has failed."""
-    record_calls(comm)
-    announce(comm, HAS_FAILED)
-    return OK
-
-
 @kernel(COMM)
 def announce_closed_kernel(comm):
     """Tell the other ranks that this rank has closed its communicator."""
@@ -158,7 +149,8 @@ def record_calls(comm):
 @routine
 def announce(comm, condition):
     """Tell the other ranks that this rank will enter no further step; wake those that sleep."""
-    # Pairs with the load-acquire in wait._why_missing.
-    store_release(comm.node.control.blocks[comm.node.rank].condition, condition)
+    # A release, which pairs with the load-acquire in wait._why_missing. Sequentially consistent,
+    # because of the load of writing that follows in reading.await_writers.
+    store_seq_cst(comm.node.control.blocks[comm.node.rank].condition, condition)
     for parity in range(2):
         libc.futex_wake_all(cell_of(comm, comm.node.rank, parity).arrived)

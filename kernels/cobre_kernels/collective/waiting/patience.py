@@ -9,11 +9,11 @@ A wait is a loop of its transport. The loop looks for a flag, bytes or a request
     end_wait(comm, outcome)
 
 A wait spins for a while, then yields the core for a while, and then blocks. How long it spins and
-yields depends on its *way* (``comm.ways``): a rank waits among the ranks of its node, and a leader
+yields depends on its *pace* (``comm.paces``): a rank waits among the ranks of its node, and a leader
 also among other leaders. When a wait first blocks, or has lasted for a tick, it becomes a *long*
 wait. From then on other ranks can see whom the rank awaits, the timeout counts, and the rank does
 not hold the GIL. In a long wait the rank *looks around* every tick: it runs Python's signal
-handlers, and finds out which ranks are missing. A way has two kernels for long waits, by address:
+handlers, and finds out which ranks are missing. A pace has two kernels for long waits, by address:
 
 ======================  ========================================================================
 ``block_kernel``        sleeps until a look may succeed, but no longer than it is told. It calls
@@ -95,15 +95,15 @@ def begin_anew(comm):
 
 
 @routine
-def _way(comm):
-    return comm.ways[comm.wait.among]
+def _pace(comm):
+    return comm.paces[comm.wait.among]
 
 
 @routine
 def spin_again(comm):
     """Let a wait spin again; its timeout continues."""
     wait = comm.wait
-    wait.act = SPIN if _way(comm).spin_ns > 0 else YIELD
+    wait.act = SPIN if _pace(comm).spin_ns > 0 else YIELD
     wait.looks = 0
     wait.entered_ns = 0
     wait.nap_ns = 0
@@ -160,7 +160,7 @@ def pause_kernel(comm):
     elif wait.act == YIELD:
         libc.sched_yield()
     else:
-        outcome = run(_way(comm).block_kernel, comm, Patience(_remaining_ns(comm)))
+        outcome = run(_pace(comm).block_kernel, comm, Patience(_remaining_ns(comm)))
         if outcome != OK:
             _read_clock(comm)
             return _end_in(comm, outcome)
@@ -170,11 +170,11 @@ def pause_kernel(comm):
 @routine
 def _next_act(comm, spent_ns):
     """Return the act of a wait since which ``spent_ns`` have passed: SPIN, YIELD or BLOCK."""
-    way = _way(comm)
-    if spent_ns < way.spin_ns:
+    pace = _pace(comm)
+    if spent_ns < pace.spin_ns:
         return SPIN
-    yield_ns = 0 if comm.wait.among == RANKS and comm.wait.naps != 0 else way.yield_ns
-    return YIELD if spent_ns < way.spin_ns + yield_ns else BLOCK
+    yield_ns = 0 if comm.wait.among == RANKS and comm.wait.naps != 0 else pace.yield_ns
+    return YIELD if spent_ns < pace.spin_ns + yield_ns else BLOCK
 
 
 @routine
@@ -236,7 +236,7 @@ def _look_around(comm, is_overdue):
     if outcome != OK:
         return outcome
     is_line_due = 0 < comm.late_ns <= waited_ns(comm) >> wait.lines
-    return run(_way(comm).look_around_kernel, comm, Look(is_overdue, is_line_due))
+    return run(_pace(comm).look_around_kernel, comm, Look(is_overdue, is_line_due))
 
 
 @routine

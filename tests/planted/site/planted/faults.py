@@ -40,7 +40,7 @@ class Fault:
         """Give a communicator's record the address of the kernel with the fault."""
         name, _, part = self.changed.rpartition("_")
         if self.changed == "look_around_kernel":
-            comm.ways[RANKS].look_around_kernel = address
+            comm.paces[RANKS].look_around_kernel = address
         elif part == "kernel":
             setattr(comm, self.changed, address)
         else:

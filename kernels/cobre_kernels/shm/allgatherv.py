@@ -72,7 +72,7 @@ def _from_arrays(comm, call):
     publish(comm, generation, shown)
     own_block, own_bytes = block_of(call, rank), bytes_of(call, rank)
     if own_block != call.send:
-        copy_out(own_block, call.send, own_bytes, is_large(own_bytes))
+        copy_out(own_block, call.send, own_bytes, is_large(call.recv_count * call.itemsize))
         store_fence()
     could, worst = 1, OK
     for _ in range(comm.size - 1):

@@ -1,4 +1,4 @@
-"""Run a command to its end; if its exit status is wrong, show its output."""
+"""Runs a command to its end; if its exit status is wrong, shows its output."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The rule of `tests/rungs.py` says which tests each run has; here it is tried on made-up rows."""
+"""`tests/rungs.py` decides which tests each run has; here it decides about made-up rows."""
 
 import pathlib
 import re
@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 
 
 class Row:
-    """A row of a test, as pytest collects it."""
+    """A row of a test, with what pytest's collection says about it."""
 
     def __init__(self, nodeid, *marks, **params):
         self.nodeid = nodeid
@@ -27,7 +27,7 @@ class Row:
 
 
 def usual(rows, costs, keeps_promise=False):
-    """Return, of the rows that `make test` has, the part of the name in brackets."""
+    """Return the rows that `make test` has, each by the part of its name in brackets."""
 
     def cost(row):
         return costs.get(row.nodeid, 0.0)

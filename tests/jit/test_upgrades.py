@@ -1,4 +1,4 @@
-"""A cache that another version has left is never used, and stops no program.
+"""A cache that another version has left is never used, and makes no program fail.
 
 The same holds for a cache in which files are mixed up, because ranks saved at the same time.
 """
@@ -33,7 +33,7 @@ def test_the_types_of_all_objects_are_tried_here():
 
 
 def of_another_version(cls, *arguments):
-    """Return a type that this process has not made: numba may look functions up by made types."""
+    """Return a type that this process has not made; numba may look functions up by made types."""
     other = object.__new__(cls)
     vars(other).update(vars(cls(*arguments)))
     other.name = f"{cls.__name__}(0123456789abcdef)"
@@ -44,7 +44,7 @@ def of_another_version(cls, *arguments):
 @each_type
 def test_types_of_another_version_equal_none_of_this_one(cls, arguments, times):
     restored = of_another_version(cls, *arguments)
-    for _ in range(times):  # numba may write again what it has read from a cache
+    for _ in range(times):  # numba may write to a cache what it has read from a cache
         restored = pickle.loads(pickle.dumps(restored))
     assert restored.name == f"{cls.__name__}(0123456789abcdef)"
     assert restored != cls(*arguments)

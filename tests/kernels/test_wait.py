@@ -1,4 +1,4 @@
-"""A rank polls at the very moment at which another rank claims a line, arrives or ends."""
+"""A rank polls at the same moment as another rank claims a late line, arrives, or ends."""
 
 from typing import NamedTuple
 

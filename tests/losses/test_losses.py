@@ -5,7 +5,8 @@ import pytest
 from tests.grid import some
 from tests.losses.training import WAYS, Training, undisturbed
 
-pytestmark = pytest.mark.timeout(600)  # the first training compiles, on a busy machine for minutes
+# the first training compiles, which takes minutes on a busy machine
+pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ _now_s = 0.0
 
 
 def replayed_clock() -> float:
-    """Stand for perf_counter: a round lasts from 0 to its sample, so that no sample is rounded."""
+    """Stands for perf_counter: each round begins at 0, so that its sample is not rounded."""
     return _now_s
 
 
@@ -97,13 +97,13 @@ def extra_info(
 
 
 def too_few(blocks: int | None, calls: int | None) -> bool:
-    """Whether a figure is of so few blocks or calls that its median says nothing."""
+    """Whether a figure has so few blocks or calls that the median says nothing."""
     known = blocks is not None and calls is not None
     return known and (blocks < FEWEST_BLOCKS or calls < FEWEST_CALLS)
 
 
 def ratios(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, float]:
-    """Return the ratio of the medians, and the quartiles of the ratios of neighbouring blocks."""
+    """Return the ratio of the medians, and quartiles of the ratios of neighbouring blocks."""
     each = [a / b for a, b in zip(ours, theirs, strict=True)]
     if len(each) == 1:
         each *= 2

@@ -1,4 +1,4 @@
-"""What `make demo` shows: a case with a known optimum, and a larger one on 1 rank and on all cores.
+"""What `make demo` shows: a case with a known optimum, then a larger case on 1 rank and all cores.
 
 python demo.py FOLDER [--case CASE]
 """
@@ -66,12 +66,12 @@ def told(ranks: int) -> str:
 
 
 def told_size() -> str:
-    """Return the sizes of the larger case."""
+    """Return the sizes of the larger case as text."""
     return f"{LARGER.stages} stages, {LARGER.hydros} hydros, {ITERATIONS} iterations"
 
 
 def put_first(path: Path, more: dict[str, Any]) -> None:
-    """Add to a result behind its optimum and the difference to the optimum."""
+    """Add entries to a result, after its optimum and the difference to the optimum."""
     result = json.loads(path.read_text())
     first = {name: result[name] for name in FIRST if name in result}
     write_text(path, json.dumps({**first, **more, **result}, indent=1) + "\n")

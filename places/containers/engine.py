@@ -38,7 +38,7 @@ class Engine:
         return run(*self._podman, *words, within_s=within_s)
 
     def import_debian(self):
-        """Make the image of Debian, the base of the image of the example, if there is none."""
+        """Make the image of Debian on which the example's image is based, unless it is there."""
         if not self._podman_run("image", "exists", "debian").code:
             return
         base = self._folder / "debian"
@@ -95,7 +95,7 @@ class Engine:
         )  # fmt: skip
 
     def tell(self, *words):
-        """Run another command of podman; return its output."""
+        """Run another command of podman; return the output of the command."""
         done = self._podman_run(*words)
         expect(done.code == 0, done)
         return done.output

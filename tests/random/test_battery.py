@@ -55,7 +55,7 @@ def sigmas_of_triples(x):
 
 
 def sigmas_of_runs(x):
-    """Runs above and below 1/2 (A. Wald and J. Wolfowitz, 1940)."""
+    """Return how wrong the number of runs about 1/2 is (A. Wald and J. Wolfowitz, 1940)."""
     above = x >= 0.5
     runs = 1 + np.count_nonzero(above[1:] != above[:-1])
     n, m = np.count_nonzero(above), np.count_nonzero(~above)
@@ -77,7 +77,7 @@ def sigmas_of_low_bits(x):
 
 
 def distance(x, probability):
-    """Return sqrt(n) times Kolmogorov and Smirnov's distance, in the measure of SIGMAS."""
+    """Return sqrt(n) times Kolmogorov and Smirnov's distance, scaled so that SIGMAS bounds it."""
     p, n = np.array([probability(each) for each in np.sort(x)]), len(x)
     steps = np.arange(n + 1) / n
     found = max(np.abs(p - steps[:-1]).max(), np.abs(p - steps[1:]).max())

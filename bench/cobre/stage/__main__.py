@@ -50,7 +50,7 @@ HERE = Path(__file__).parent
 
 
 def run(*words: object) -> str:
-    """Run a command and return its output; if it fails, print its output and end."""
+    """Run a command, return its output; if the command fails, print its output and end."""
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"{' '.join(map(str, words))} failed:\n{done.stdout}{done.stderr}")
@@ -58,7 +58,7 @@ def run(*words: object) -> str:
 
 
 def compile_highs(python: Path, folder: Path) -> Path:
-    """Compile `highs.c` against the library of the wheel in `python`; return the program."""
+    """Compile `highs.c` against the library of a wheel in `python`; return the program."""
     home = run(python, "-c", "import highsbox; print(highsbox.highs_dist_dir())").strip()
     program, lib = folder / "highs", f"{home}/lib"
     options = "-O3", "-march=native", f"-I{home}/include/highs", "-o", program
@@ -67,12 +67,12 @@ def compile_highs(python: Path, folder: Path) -> Path:
 
 
 def differences(values: np.ndarray, right: np.ndarray) -> list[float]:
-    """Return the differences relative to `right`, absolute where that is below one."""
+    """Return the differences relative to `right`; where that is below one, the absolute ones."""
     return (np.abs(values - right) / np.maximum(np.abs(right), 1.0)).tolist()
 
 
 def measure(stage: Stage, program: Path, rounds: int, tolerance: float) -> dict:
-    """Solve all draws of `stage` in every way, in turn; return the figures of each way."""
+    """Solve all draws of `stage` in each way in turn; return the figures of each way."""
     with tempfile.TemporaryDirectory() as name:
         problem, values = Path(name) / "problem", Path(name) / "values"
         arrays = program_of(stage)

@@ -1,4 +1,4 @@
-"""Solve one linear program, and check the answer against the original data."""
+"""Solve one linear program, and check the solution against the original data."""
 
 from compiled import plain
 
@@ -20,7 +20,7 @@ ATTEMPTS = "from the basis before", "with its inverse rebuilt", "from cold", "by
 
 @plain
 def settle(lp: Lp, patience: int, tolerance: float) -> int:
-    """Make one attempt: dual simplex, check, and primal simplex if the check fails."""
+    """Make one attempt: the dual simplex, a check, and the primal simplex if the check fails."""
     result = iterate(lp, patience)
     if result == INFEASIBLE or accept(lp, tolerance):
         return result if result == INFEASIBLE else OPTIMAL

@@ -20,9 +20,9 @@ NOTHING, FOUND, WRONG = 0, 1, 2
 
 
 class Standing(NamedTuple):
-    """The results of earlier iterations that the next ones depend on, beside the cuts."""
+    """The results of earlier iterations, beside the cuts, on which the next iterations depend."""
 
-    trace: np.ndarray  # (iterations,) of TRACE, in scaled units
+    trace: np.ndarray  # (iterations,) records of TRACE, in scaled units
     reference: np.ndarray  # (T, H) incoming volumes of the reference bases
 
 
@@ -44,7 +44,7 @@ def find_checkpoint(setting: Setting, path: Path, plan: Plan | None = None) -> H
 
 
 def _judge(setting: Setting, path: Path, plan: Plan | None) -> tuple[int, bytes]:
-    """Return rank 0's answer, with the header or the sentence on what is wrong."""
+    """Return the answer of rank 0: the header, or a sentence on what is wrong."""
     try:
         header = verify(path, len(TRACE.names or ()))
     except FileNotFoundError:

@@ -31,7 +31,7 @@ SELECTIONS = (None, "dynamic", "lml1")  # None is Cobre's default: every cut is 
 SEED = 1
 
 LONGER = 2
-"""Ours trains so many times as many iterations: some may be needed to reach Cobre's bound."""
+"""Ours trains this many times Cobre's iterations, because it may need more for Cobre's bound."""
 
 
 class Size(NamedTuple):

@@ -32,7 +32,7 @@ from training.share import Node, Setting
 from cobre_comm import Communicator, LocalBackend, SharedRegion, ShmBackend, Work
 
 CASE = Path(__file__).parent / "cases" / "gen_h4_t5_k3.json"
-"""Any case: numbers of hydros, stages and so on are in no type."""
+"""Any case would do: no type depends on the numbers of hydros, stages and so on."""
 
 
 class NoWork(Work):

@@ -22,7 +22,7 @@ from pathlib import Path
 from cobre_comm.contract.routine import routine
 
 FROM_PYTHON = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": False}
-"""Options of functions that Python calls too."""
+"""Options of functions that Python also calls."""
 
 plain = routine(nogil=True, error_model="numpy", _nrt=False)
 """Decorator of functions that only compute."""

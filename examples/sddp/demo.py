@@ -17,11 +17,11 @@ from files import write_text
 EXAMPLE = Path(__file__).resolve().parent
 KNOWN = EXAMPLE / "cases" / "gen_h4_t5_k3.json"
 LARGER, ITERATIONS, FORWARD_PASSES = Shape(8, 6, 24, 20), 28, 32
-"""The larger case, which takes one core some seconds."""
+"""The larger case, and its training, which takes some seconds on one core."""
 FIRST = ("known_optimum", "known_bound", "relative_difference")
-"""What a reader of the result looks for."""
+"""The entries for which a reader of the result looks first."""
 MOST = 8
-"""Most ranks of the larger case: for more of them, there is too little work."""
+"""The most ranks for the larger case, which has too little work for more ranks."""
 
 
 def train(ranks: int, case: Path, out: Path, *words: object) -> dict[str, Any]:

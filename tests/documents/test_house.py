@@ -133,8 +133,8 @@ def _imported(tree):
             yield from (name.name for name in node.names)
 
 
-# These are the only two modules that import each other. The compiler imports what `compiled`
-# declares. `compiled` imports the compiler only when numba asks a declared function for its type.
+# No other two modules import each other. The compiler imports what `compiled` declares. `compiled`
+# imports the compiler only when numba asks a declared function for its type.
 DOOR = ("cobre_kernels.machine.compiled", "cobre_kernels.machine.compiling.compiler")
 
 

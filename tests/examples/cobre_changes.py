@@ -10,7 +10,7 @@ from tests.examples.cobre_variants import edit, put, rows
 
 REFUSED = None
 PLAIN = 59591.406217394
-"""The bound of the folder that is not changed."""
+"""The bound of the folder without any change."""
 INFLOW = "scenarios/inflow_seasonal_stats"
 LOAD = "scenarios/load_seasonal_stats"
 NOISE = "scenarios/noise_openings"

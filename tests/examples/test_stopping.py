@@ -125,7 +125,7 @@ def test_an_interval_below_the_bound_is_known_from_rounding():
 
 
 SKEW = Shape(8, 6, 5, 4)
-"""A tree of 1,024 paths is small enough for their extensive form."""
+"""The scenario tree has 1,024 paths, few enough for its extensive form."""
 
 
 @pytest.mark.slow

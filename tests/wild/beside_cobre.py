@@ -30,9 +30,9 @@ CALM = 1e-8
 """A bound has converged if it rose by less than this in the last quarter of its iterations."""
 PASSES = 8
 ITERATIONS = 60, 240
-"""Iterations of Cobre: the second number is tried if its bound has not converged."""
+"""Iterations of Cobre: first 60, then 240 if the bound of Cobre has not converged."""
 LIMIT_S = 300.0
-"""For one training by Cobre: its solver may step on for ever."""
+"""For one training by Cobre, because Cobre's solver may never end."""
 
 
 def train_cobre(python, case, iterations):

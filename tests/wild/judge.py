@@ -16,12 +16,12 @@ from tests.wild.oddities import spill_costs_more_than_all
 LIMITS = {"fall": 1e-8, "above": 1e-9, "below": 1e-7}
 """How much a bound may fall, exceed the optimum, and be below it when settled, relatively."""
 DEAR = {"fall": 1e-6, "above": 1e-9, "below": 1e-6}
-"""The limits where spill costs more than all else. Such a case may also be given up with the error
-that the solver failed."""
+"""The limits if spill costs more than everything else. The training of such a case may also fail
+with the error that the solver failed."""
 LEAST = 1e-4
 """Differences are relative to the optimum, or to this part of the cost of `doing_nothing`."""
 BUDGET = 100_000
-"""How many stage problems a case may take to settle; otherwise it is only compared from above."""
+"""A case may solve so many stage problems to settle; else its bound is only compared from above."""
 
 
 def doing_nothing(case):

@@ -328,7 +328,7 @@ ODDITIES = FOR_COBRE | {
     water_is_lost: 0.2,
     capacities_follow_the_seasons: 0.1,
 }
-"""The probability of each."""
+"""The probability of each oddity."""
 
 FAR_APART = 0.15
 """The probability of `spill_costs_more_than_all`, and of `cascades_in_other_units`."""

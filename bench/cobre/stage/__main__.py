@@ -40,10 +40,10 @@ from bench.machine import description as machine
 from cobre_comm import BackendKind, create_communicator
 
 STAGES = {8: 24, 20: 24, 40: 24, 80: 12, 160: 12}
-"""Stages of the case by its number of hydros."""
+"""The number of stages of the case, by its number of hydros."""
 CUTS = 0, 100, 500
 TRAINED = Options(iterations=40, trajectories=32)
-"""The training for these cuts, which may end when it has them all."""
+"""The training that makes these cuts; it may end when it has made all of them."""
 OURS, EVERY, LAZY = "ours", "all", "lazy"
 """The sides; `highs.c` knows the last two by these words."""
 HERE = Path(__file__).parent

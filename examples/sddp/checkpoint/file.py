@@ -12,9 +12,9 @@ from files import replacing
 from checkpoint.header import MAGIC, VERSION, CheckpointError, Header, decode
 
 PIECE = 1 << 20
-"""Bytes that are read and hashed together."""
+"""So many bytes are read and hashed at a time."""
 LINE = 1 << 24
-"""Bytes that the header may have."""
+"""The most bytes that the header may have."""
 
 
 def write_checkpoint(path: Path, header: Header, arrays: Iterable[np.ndarray]) -> None:

@@ -37,7 +37,7 @@ BLOCKS = List(Object({"block_id": COUNT, "factor": PRICE}), key=("block_id",))
 FACTOR = Object({"bus_id": BUS, "stage_id": STAGE, "block_factors": BLOCKS})
 FACTORS = Object({"load_factors": List(FACTOR, key=("bus_id", "stage_id"))})
 MOST_DRAWN = 10_000_000
-"""The numbers that are drawn for a case: as many take a minute to share."""
+"""The most numbers that are drawn for a case: to share so many takes a minute."""
 DRAWN = "Openings of {name} are drawn here: Cobre would draw others from the same distribution."
 
 

@@ -22,7 +22,7 @@ from cobre.stages import YEAR
 from cobre.write_system import HOURS, bounds_by_stage, not_written, penalties, system
 
 LEAST = 1e-9
-"""The least factor between the discounts of two stages: for less, Cobre has no precise rate."""
+"""The least factor between two stages' discounts; for a smaller one Cobre's rate is imprecise."""
 
 
 class NotInCobre(Exception):

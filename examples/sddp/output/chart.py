@@ -13,7 +13,7 @@ from training.run import Training
 from output.style import BLUE, GREY, ORANGE, figure_of
 
 WINDOW = 20
-"""Largest number of iterations over which simulated costs are averaged."""
+"""The most iterations over which simulated costs are averaged."""
 
 FLOOR = 1e-9
 """Gaps below this are rounding."""

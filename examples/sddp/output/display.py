@@ -12,7 +12,7 @@ from training.run import SAMPLE, Training
 from training.stopping import gap_of, is_below_bound
 
 MARKS = (1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 50, 64, 80)
-"""Iterations with a line of their own, up to 99; above that, the same times ten, and so on."""
+"""Iterations that have a line, up to 99; above that, ten times these numbers, and so on."""
 
 PHASES = "  phase      computing    waiting transferring"
 HEADER = (

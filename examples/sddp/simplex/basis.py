@@ -29,10 +29,10 @@ from simplex.state import (
 )
 
 SINGULAR = 1e-12
-"""A pivot below this, times the largest entry of its column, is taken for zero. Cuts that are
-nearly alike leave pivots of 1e-10, and the simplex has to pass such bases."""
+"""A pivot below this, times the largest entry of its column, counts as zero. Cuts that are nearly
+alike leave pivots of 1e-10, and the simplex has to continue at such bases."""
 LIGHTEST = 1e-4
-"""No weight is smaller: rounding must not make one zero or negative."""
+"""The least weight, so that rounding makes no weight zero or negative."""
 
 
 @plain

@@ -52,7 +52,7 @@ SMALL = 1e-6
 TIE = 1e-12
 """A reduced cost within this of zero has no sign: the variable stays where it rests."""
 REFRESH = 200
-"""Pivots after which the inverse is rebuilt before the next solve."""
+"""After so many pivots, the inverse is rebuilt before the next solve."""
 
 
 @plain

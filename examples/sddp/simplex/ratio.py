@@ -24,9 +24,9 @@ from simplex.state import (
 )
 
 IMPOSSIBLE = 1e-9
-"""A row is infeasible only if it misses its bound by more than this, times one plus its size."""
+"""A row is infeasible only if it misses its bound by this, times 1 + the size of the bound."""
 SMALLEST = 1e-8
-"""Entries of a row below this, times its largest one, do not make a pivot."""
+"""An entry below this, times the largest entry of its row, is no pivot."""
 NOISE = 1e-11
 """Where no larger entry is left, an entry counts that exceeds `NOISE` times the size of the terms
 of its sum. Smaller ones are rounding errors."""

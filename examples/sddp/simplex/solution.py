@@ -19,9 +19,9 @@ from simplex.state import (
 )
 
 ROUNDING = 1e-13
-"""Residuals up to this are left as they are."""
+"""Residuals up to this size are not corrected."""
 MENDED = 1e-7
-"""Largest relative excess over the cost of an unbounded variable that is repaired."""
+"""The largest excess over the cost of an unbounded variable that is repaired, relatively."""
 CANCELLED = 1e-5
 """The gap is relative to the objective, plus this times the size of its terms and of a cost: the
 terms may cancel, and then the rounding errors of the objective are of that size."""

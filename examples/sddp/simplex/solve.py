@@ -9,11 +9,11 @@ from simplex.solution import accept
 from simplex.state import AGE, RESULT, Lp
 
 ACCURATE = 1e-9
-"""Largest accepted entry of `Lp.measure`."""
+"""The largest entry of `Lp.measure` that is accepted."""
 LAST_RESORT = 1e-7
-"""Largest accepted entry in the last attempt: the dual objective is a valid bound even then."""
+"""The same for the last attempt: the dual objective is a valid bound even with such errors."""
 PATIENCE = 4
-"""Steps before pivots are chosen by least index, in numbers of variables."""
+"""After so many steps for each variable, pivots are chosen by least index."""
 ATTEMPTS = "from the basis before", "with its inverse rebuilt", "from cold", "by least indices"
 """The attempts, in this order."""
 

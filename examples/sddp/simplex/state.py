@@ -38,8 +38,8 @@ def sparse(matrix: np.ndarray) -> Sparse:
     """Return the nonzero entries of `matrix` by its rows."""
     line, index = np.nonzero(matrix)
     first = np.searchsorted(line, np.arange(matrix.shape[0] + 1))
-    # These are copies of columns of what NumPy has found. For one entry, numba would otherwise give
-    # the array another type.
+    # Both arrays are copies of columns of what NumPy has found. For one entry, numba would
+    # otherwise give the array another type.
     return Sparse(first, np.ascontiguousarray(index), matrix[line, index])
 
 

@@ -22,7 +22,7 @@ from training.share import CASE_ERROR, USAGE, Setting, UsageError, tell
 from cobre_comm.random import stream
 
 SIMULATED = 2**62
-"""Stands where a training has the number of its iteration, which is never so large."""
+"""In place of the number of an iteration of a training, which is never so large."""
 
 
 @njit(**FROM_PYTHON)

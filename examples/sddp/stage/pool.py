@@ -14,10 +14,10 @@ from compiled import plain
 from stage.units import Units
 
 BLOCK = 128
-"""Cuts evaluated together: the values of a block stay in the first-level cache."""
+"""So many cuts are evaluated together: their values stay in the first-level cache."""
 
 HASHED = 4096
-"""Cuts hashed together: no second copy of the pool is made."""
+"""So many cuts are hashed together, so that no second copy of the pool is made."""
 
 
 class Pool(NamedTuple):

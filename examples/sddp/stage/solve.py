@@ -30,17 +30,17 @@ LOOSE_ROW = 4
 NONE = -1
 
 COARSER, COARSEST = 100.0, 1e-5
-"""Where a solve fails, `VIOLATED` is multiplied by the first of these, up to the second."""
+"""After a failed solve, `VIOLATED` is multiplied by `COARSER`, up to `COARSEST`."""
 
 FLAT = 1.0 / 64.0
-"""A cut whose slopes are below this part of its intercept is scaled by that part instead."""
+"""If a cut's slopes are below this part of its intercept, that part determines the scale."""
 
 
 BEYOND = 4.0 * FEASIBLE
 """`move_bound` moves a bound by this much, times one plus the size of the bound."""
 
 SPARE = 40
-"""Room for cuts that do not bind, besides the H + 1 that can."""
+"""Room for cuts that do not bind, beside the H + 1 cuts that can bind."""
 
 
 def new_program(problem: Problem) -> Lp:

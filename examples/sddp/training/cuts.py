@@ -12,7 +12,7 @@ from training.plan import Plan
 from training.share import Setting
 
 ROOM = 256
-"""Room of a new pool, in cuts a stage; a pool from a checkpoint has as much to spare."""
+"""A new pool has room for so many cuts a stage; a pool from a checkpoint, for so many more."""
 
 
 class SharedCuts:

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 CHANCE = 0.025
-"""The chance with which a mean lies above a 95 % interval, or below it."""
+"""The chance that a mean is above its 95 % interval, and the chance that it is below."""
 
 FEW = 100
-"""Degrees of freedom up to which the distribution is summed; above, a series is as exact."""
+"""Up to so many degrees of freedom the distribution is summed; for more, a series is as exact."""
 
 HALVINGS = 60
 

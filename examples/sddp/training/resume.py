@@ -16,7 +16,7 @@ from training.plan import Plan
 from training.share import Setting, UnwrittenFile, UsageError, tell
 
 NOTHING, FOUND, WRONG = 0, 1, 2
-"""Rank 0's answer on a checkpoint: there is none, it serves, or it does not."""
+"""The answers of rank 0: there is no checkpoint, it can be used, or it cannot be used."""
 
 
 class Standing(NamedTuple):

@@ -41,7 +41,7 @@ REPORTED = {
     "half_width": "± 95 %",
     "cuts": "cuts",
 }
-"""What cobre-comm status shows of an iteration; names that end alike share a chart."""
+"""What `cobre-comm status` shows of an iteration; names with the same end share a chart."""
 
 SAMPLE = "simulate"
 """The phase of fresh paths."""

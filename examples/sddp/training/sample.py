@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from training.run import Run
 
 FIRST = 8
-"""The first iteration with a sample; the next one is half as many again: 12, 18, 27, ..."""
+"""The first iteration with a sample; each next one is half as much again: 12, 18, 27, ..."""
 
 FEWEST = 128
 """Paths of the smallest sample."""
 
 SHARE = 8
-"""A sample has one stage problem for so many that the training has solved before the sample."""
+"""When a training has solved this many stage problems, a sample may solve one."""
 
 DOUBT = 0.05
 """The chance that any sample of a training, however long, shows too low a cost."""
 
 TOGETHER = 1024
-"""Paths that a rank walks together, from stage to stage."""
+"""A rank walks so many paths together, from stage to stage."""
 
 
 def sample_number(iteration: int) -> int:

@@ -19,7 +19,7 @@ from numba import njit
 from cobre_comm.random import Key, integers, uniform
 
 LISTED = 20_000
-"""Largest number of paths that are visited one after the other."""
+"""A tree of at most so many paths is walked, path by path."""
 
 
 @njit(**FROM_PYTHON)

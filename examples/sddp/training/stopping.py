@@ -8,14 +8,14 @@ from stage.problem import Problem
 from training.plan import Options, Plan
 
 SETTLED = 1e-9
-"""An iteration whose cuts rise by less than this part of the bound, in all, found nothing new."""
+"""If the cuts of an iteration together rise by less than this part of the bound, none is new."""
 PATIENCE = 2048
 """Sampled trajectories that must find nothing new before training stops by itself."""
 BUDGET = 400_000
-"""Stage problems the default number of iterations allows for, within `LEAST` and `MOST`."""
+"""By default, training solves about so many stage problems, in `LEAST` to `MOST` iterations."""
 LEAST, MOST = 100, 2000
 ROUNDING = 1e-7
-"""A simulated cost may be below the bound by this part of it, where there is no chance in it."""
+"""A simulated cost that chance does not affect may be below the bound by this part of it."""
 
 
 def default_iterations(problem: Problem, plan: Plan) -> int:

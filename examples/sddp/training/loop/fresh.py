@@ -15,7 +15,7 @@ from training.loop.memory import NONE, State
 from training.sampling import draw_opening
 
 DRAWN = 2**61
-"""Added to an iteration in the names of its fresh paths; no training reaches that number."""
+"""Added to an iteration's number to name its fresh paths; no training has so many iterations."""
 
 PATH, STATUS, STAGE, OPENING, VOLUMES = 0, 1, 2, 3, 4
 """Fields of a failure: the first path that cannot continue, or `NONE`; its outcome, stage, opening

@@ -12,7 +12,7 @@ from stage.solve import new_program
 from training.plan import Plan
 
 NONE = -1
-"""No item: what a claim returns when nothing is left."""
+"""No item: a claim returns this when no item is left."""
 
 OK, FORWARD, BACKWARD, BOUND, FRESH = 0, 1, 2, 3, 4
 """The phases of an error; `OK` stands for no error."""

@@ -41,7 +41,7 @@ class Nodes:
     lanes: int = 1  # ranks of a node that move bytes between nodes
     alpha: float = 20e-6  # time from the send of a leader until another leader has read the message
     message: float = 2e-6  # time that a leader spends on one message to one other leader
-    step: float = 0.0  # time of a step among the ranks of a node; 0: it follows from their number
+    step: float = 0.0  # time of a step among the ranks of a node; 0: by the number of ranks
     socket: float = 2.5e9  # speed at which one leader sends, while it receives at the same speed
     copy: float = 8e9  # speed of a copy by one rank
     memory: float = 200e9  # speed of copies by all ranks of a node together

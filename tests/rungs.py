@@ -34,9 +34,9 @@ import pytest
 from cobre_comm.testing.pairwise import choose
 
 USUAL_S = 0.6  # seconds of CPU that a usual test may cost
-PROMISE_S = 2.0  # of a test that keeps a promise
-COMBINED_S = 0.1  # of a row with values that all occur in other rows too
-CI_S = 6.0  # of a test in CI
+PROMISE_S = 2.0  # seconds of CPU of a test that keeps a promise
+COMBINED_S = 0.1  # of a row if each of its values occurs in another row too
+CI_S = 6.0  # the most seconds of CPU of a test in CI
 # Tests that need a bare machine or long preparations, and rows that CI does not need.
 SLOWEST = re.compile(
     r"tests/(campaign|places|faults/mpi)/|pairs_leave_nothing|killed_training|longer_case"

@@ -38,7 +38,7 @@ class Engine:
         return run(*self._podman, *words, within_s=within_s)
 
     def import_debian(self):
-        """Make the image of Debian on which the example's image is based, unless it is there."""
+        """Make the image of Debian on which the example's image is based, if it is missing."""
         if not self._podman_run("image", "exists", "debian").code:
             return
         base = self._folder / "debian"

@@ -100,7 +100,7 @@ class Rank:
         self.steps = steps.steps(loss.seed, loss.size)
 
     def dies_in(self, during):
-        """Return a context in which the rank is killed, if ``during`` says when it is to die."""
+        """Return a context in which the rank is killed, if it is to die while it does this."""
         if during != self.death.during:
             return contextlib.nullcontext()
         if during in (COLLECTIVE, FENCE):

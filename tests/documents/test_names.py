@@ -79,7 +79,7 @@ def functions_not_there(text):
 
 
 def defines(path, name):
-    """Tell whether a file with ``path``, or a path that ends with it, has the function or class."""
+    """Tell whether a file has the function or class; the file's path ends with ``path``."""
     files = [ROOT / one for one in FILES if f"/{one}".endswith(f"/{path}")]
     definition = re.compile(rf"^ *(?:def|class) {name}\b", re.MULTILINE)
     return any(definition.search(one.read_text()) for one in files)

@@ -46,9 +46,9 @@ def test_a_costly_test_leaves_unless_it_keeps_a_promise_or_is_quick():
     costs["a[tcp-2]"] = rungs.PROMISE_S + 0.1
     more = [*rows, Row("other[tcp-2]"), Row("third[shm-2]")]
     costs["third[shm-2]"] = rungs.PROMISE_S
-    assert usual(more, costs, keeps_promise=True) == {"tcp-2", "shm-2"}, "others keep it for less"
+    assert usual(more, costs, keeps_promise=True) == {"tcp-2", "shm-2"}, "cheaper rows suffice"
     assert usual([Row("b[x]", "quick")], {"b[x]": 9.0}) == {"x"}
-    assert usual([Row("c[x]")], {}) == {"x"}, "nobody knows yet what it costs"
+    assert usual([Row("c[x]")], {}) == {"x"}, "a test without a recorded cost"
 
 
 def test_combinations_of_values_leave_unless_they_cost_next_to_nothing():

@@ -192,7 +192,7 @@ def test_a_training_in_two_parts_stops_as_one(alone, comm, tmp_path, stop):
     path = tmp_path / "half.ckpt"
     stopped_at(comm, iterations=stop, checkpoint=path)
     assert stopped_at(comm, checkpoint=path) == alone
-    assert stopped_at(comm, checkpoint=path) == alone, "it is finished, and stays so"
+    assert stopped_at(comm, checkpoint=path) == alone, "a finished training stays finished"
 
 
 def test_a_bound_that_stands_still_stops_the_training(comm):

@@ -44,7 +44,7 @@ def test_no_two_functions_of_ours_share_a_name():
     """A symbol consists of a function's name and a number; two processes may use one number."""
     found = json.loads(python("-m", "tests.jit.compiled_names", within_s=300).stdout)
     assert found["shared"] == {}
-    assert found["names"] > 200, "a listener that hears nothing would find nothing"
+    assert found["names"] > 200, "the listener has missed functions"
 
 
 def test_two_functions_from_caches_of_two_processes_draw_their_own_numbers(tmp_path):

@@ -83,8 +83,8 @@ def test_code_of_another_signature_is_not_run(tmp_path):
         swapped = other.read_bytes()
         other.write_bytes(one.read_bytes())
         one.write_bytes(swapped)
-    assert run_program() == "6 0.5 0 6 0.5 0", "what lies in the wrong file is compiled again"
-    assert run_program() == "6 0.5 2 6 0.5 2", "and is in the right one now"
+    assert run_program() == "6 0.5 0 6 0.5 0", "code in the wrong file is compiled again"
+    assert run_program() == "6 0.5 2 6 0.5 2", "compiled code is in the right file now"
 
 
 def test_a_class_that_has_gone():

@@ -116,7 +116,7 @@ def test_each_kernel_is_there_for_compiled_code_and_for_python(objects):
 
 
 def test_of_threads_that_need_kernels_at_once_one_loads_them(monkeypatch):
-    """If each loaded them, all but one would free theirs, although a caller may use an address."""
+    """If each thread loaded kernels, all but one would free theirs, which a caller may use."""
     loaded, both = [], threading.Barrier(2)
 
     class Engine:

@@ -58,7 +58,7 @@ def _act_when_flowing(host, octets, actions):
     """Act on a host as soon as ``octets`` more bytes have passed its cable."""
     before = sum(host.traffic())
     flows = wait_until(lambda: sum(host.traffic()) - before >= octets, DEADLINE_S / 2)
-    assert flows, "nothing flows"
+    assert flows, "no bytes pass the cable"
     for action in actions:
         action()
 

@@ -37,7 +37,7 @@ class Library:
 
     def __init__(self):
         self.begun, self.sent, self.inbox = [], [], []
-        self.failing = 0  # the number of the beginning call that fails; 0: no call fails
+        self.failing = 0  # which of the calls that begin something fails; 0: no call fails
         self.tests_left = 0  # how many calls of MPI_Test find a request still incomplete
         self.lost = []  # messages of which the receive fails
 

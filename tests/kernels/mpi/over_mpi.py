@@ -116,7 +116,7 @@ def test_data_that_go_on_moving_slowly(leader, mpi, monkeypatch):
 
 
 def test_a_message_that_cannot_be_received(leader, mpi):
-    """The query before the lost message gets its answer; the message after the lost one is read."""
+    """The query before the lost message gets its answer; the next message is still read."""
     mpi.tests_left = 2**60
     for kind in (QUERY, QUERY, REPORT):
         mpi.come(kind, reasons=(PRESENT, LEFT))

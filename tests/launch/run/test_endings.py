@@ -64,7 +64,7 @@ def test_the_first_primary_failure_is_the_cause():
     assert first_failure([lost(0, 1), killed]) is killed
     assert first_failure([Ending(0, 1, 1.0), Ending(1, -9, 1.0)]).rank == 1
     assert first_failure([Ending(0, 1, 1.0), Ending(1, 1, 0.5)]).rank == 1
-    assert first_failure([lost(0, 2), lost(2, 1, 2)]).rank == 2, "it is at fault itself"
+    assert first_failure([lost(0, 2), lost(2, 1, 2)]).rank == 2, "rank 2 is at fault itself"
     assert first_failure([Ending(STARTER, 1, 0.5), lost(0, 1)]).rank == 0, "mpiexec knows no cause"
     assert exit_status(-15) == 143
     assert describe(Ending(2, 5, 0.0)) == "rank 2 exited with code 5"

@@ -65,7 +65,7 @@ def test_no_shared_memory_of_the_users_stays(launcher, method, end):
 
 @pytest.fixture
 def reaped():
-    """Return an attempt whose only rank has ended, and was reaped by another process than it."""
+    """Return an attempt whose only rank has ended; this test has reaped it, not the attempt."""
     attempt = Attempt(Job(1, "local"), print)
     attempt.add(RankProcess(0, [sys.executable, "-c", ""], os.environ, Standard()))
     os.waitpid(attempt.ranks[0].pid, 0)

@@ -106,4 +106,4 @@ def test_pages_are_with_their_ranks(backend, interleave):
         assert list(map(sorted, told["interleave"])) == spread
         assert set(told["control"]) == ({*spread[0]} if interleave else {str(min(NODES))})
         counts = [count for share in told["interleave"] for count in share.values()]
-        assert max(counts) - min(counts) <= 1, "one page after the other"
+        assert max(counts) - min(counts) <= 1, "pages alternate over NUMA nodes"

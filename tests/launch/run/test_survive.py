@@ -42,7 +42,7 @@ def test_a_loss_before_the_ranks_have_met_is_a_failure_of_the_job():
     assert "go on" not in done.stderr
     # The launcher ends rank 0 a moment before rank 2, so rank 2 may report that rank 0 has ended.
     told = done.stderr.replace("rank 0 ended before all ranks had attached", "")
-    assert "rank 0" not in told, "it has had no time to give up"
+    assert "rank 0" not in told, "rank 0 has had no time to give up"
 
 
 def test_ctrl_c_after_a_loss_ends_the_job():

@@ -147,7 +147,7 @@ def test_nobody_else_can_make_it_speak_or_stop_it():
             began = time.monotonic()
             time.sleep(1.0)
             used = sum(process.cpu_times()[:2]) - before
-            assert used < 0.3 * (time.monotonic() - began), "it looks again and again"
+            assert used < 0.3 * (time.monotonic() - began), "the server polls all the time"
             assert page.ask(page.path)[0] == 200
         page.running.process.send_signal(signal.SIGINT)
         _, _, errors = page.running.finish(DEADLINE_S)

@@ -1,4 +1,4 @@
-"""Backward pass of one stage: a rank computes cuts at its points; all choose from all new cuts."""
+"""Backward pass of one stage: a rank computes cuts at its points; all ranks choose among these."""
 
 import numpy as np
 from compiled import plain

@@ -3,7 +3,7 @@
     python -m bench.compare before.json after.json
     python -m bench.compare after.json     # with what is recorded under that name
 
-A file is of `bench/results` or `bench/recorded`, or any JSON of pytest-benchmark.
+A file is from `bench/results` or `bench/recorded`, or it is any JSON of pytest-benchmark.
 """
 
 from __future__ import annotations

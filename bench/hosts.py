@@ -1,4 +1,4 @@
-"""Jobs on hosts of their own: network namespaces of this machine, whose cables have a rate.
+"""Jobs on hosts of their own: network namespaces of this machine, with cables of a given rate.
 
 Such a job needs root (`tests/network/hosts.py`). An mpiexec starts all ranks on the first host, and
 each rank then moves to the network of its own host. So all ranks stay children of one process.

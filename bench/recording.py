@@ -1,7 +1,7 @@
 """Record measured seconds as benchmarks of pytest-benchmark.
 
 Ranks are processes of their own, so nothing is timed in the process of pytest: a job hands back its
-samples, and they are replayed, each as one round. A test asks for the fixture ``record``::
+samples, and each sample is replayed as one round. A test asks for the fixture ``record``::
 
     def test_barrier(record):
         record(
@@ -10,8 +10,9 @@ samples, and they are replayed, each as one round. A test asks for the fixture `
             beside="openmpi", ratio_to={"Open MPI": ratios(ours, theirs)},
         )
 
-Only a test that has this fixture gets the clock that replays; ``benchmark(f)`` times f as usual.
-A figure that is no time per call passes ``value=`` and ``unit=`` beside the seconds it comes from.
+Only a test that has this fixture gets the clock that replays; ``benchmark(f)`` times f as usual. If
+a figure is no time per call, the test passes ``value=`` and ``unit=`` beside the seconds from which
+the figure comes.
 """
 
 from __future__ import annotations

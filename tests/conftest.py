@@ -17,7 +17,7 @@ from tests.grid import OUR_GRID, skip_unless_here, usual_and_slow
 os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
 TABLE = "tests/conformance/test_table.py"
 POINT = re.compile(r"(?:local|shm|tcp|mpi)[-a-z]*(?::[\d,x]+)?-\d+")  # a backend and its ranks
-FIRST = {"planted": 0, "network": 1}  # the folders whose tests come first, in this order
+FIRST = {"planted": 0, "network": 1}  # the tests of these folders come first, in this order
 # The tests of these folders need the compiled example: one worker runs all of them, so that the
 # example is compiled once.
 TOGETHER = dict.fromkeys(["tests/determinism", "tests/losses"], "tests/examples")

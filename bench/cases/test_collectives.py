@@ -1,11 +1,11 @@
 """Each collective from Python over shm, beside MPI and plain copies; how time grows.
 
-Sizes are those of one rank's contribution. Ours folds in rank order; an MPI library need not. In
-our broadcast, each rank returns when all ranks have shown the same call. In MPI's, the root returns
-when its bytes are on their way, so a loop of small broadcasts measures MPI's throughput. Plain
-copies: each rank fills its receiving buffers from its own block. An SDDP iteration is the traffic
-of the reference configuration, 587 MB: trial points (206 MB), 119 allgathervs of cuts (3.2 MB
-each), and two allreduces of bounds.
+Sizes are those of one rank's contribution. Our allreduce folds in rank order; an MPI library may
+fold in another order. In our broadcast, each rank returns when all ranks have shown the same call.
+In MPI's broadcast, the root returns when its bytes are on their way, so a loop of small broadcasts
+measures MPI's throughput. Plain copies: each rank fills its receiving buffers from its own block.
+An SDDP iteration is the traffic of the reference configuration, 587 MB: trial points (206 MB), 119
+allgathervs of cuts (3.2 MB each), and two allreduces of bounds.
 """
 
 from dataclasses import replace

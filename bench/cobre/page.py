@@ -3,7 +3,7 @@
     python -m bench.cobre.page bench/results/cobre.json
     python -m bench.cobre.page bench/results/stage.json
 
-`python -m bench.report` then writes the tables, which stand after marks `<!-- cobre NAME -->`.
+`python -m bench.report` then writes the tables, each after its mark `<!-- cobre NAME -->`.
 """
 
 import json

@@ -1,9 +1,9 @@
 """Every rank writes a part of shared data, and all ranks then read all of it.
 
-Three ways lead to the same state, and take turns in the same processes. The first is a shared
-region of ours and `fence`. In the second, each rank fills a buffer of its own, and our `allgatherv`
-gives every rank a copy. The third is a window of MPI (`MPI_Win_allocate_shared`) and
-`MPI_Win_fence`. The values change with every call, and are computed in place, as in a program.
+Three ways lead to the same state, and take turns in the same processes. The first way is a shared
+region of ours and `fence`. In the second way, each rank fills a buffer of its own, and our
+`allgatherv` gives every rank a copy. The third way is a window of MPI (`MPI_Win_allocate_shared`)
+and `MPI_Win_fence`. The values change with every call, and are computed in place, as in a program.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ Block = Callable[[], int | float | None]
 
 @dataclass(frozen=True)
 class Side:
-    """A side of a measurement, whose blocks are timed."""
+    """A side of a measurement; the blocks of the side are timed."""
 
     prepare: Callable[[int], Block]  # is given a number of calls, and returns a block of so many
     warm: int = 2  # calls that compile everything and touch all buffers

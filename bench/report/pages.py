@@ -1,12 +1,12 @@
 """Tables in pages that are written by hand.
 
-In the README, and in pages to which it leads, a table stands between `<!-- KIND NAME -->` and
-`<!-- end -->`, and is made anew there: these pages are read without the site too. Elsewhere the
-site makes a table where a page has the directive `{recorded} KIND NAME`. `table NAME` is a table of
-:data:`TABLES`, `run NAME` has the facts of a recorded run, and `targets fresh` the rows of the
-first targets. `speed growth` and `beside others` are a few rows that readers ask for first: with a
-core for each rank, and beside other packages. `cobre NAME` and `nodes NAME` are tables of the
-modules `bench.cobre.page` and `bench.nodes`.
+In the README, and in pages to which the README leads, a table is between `<!-- KIND NAME -->` and
+`<!-- end -->`, and is made anew there, because these pages are also read outside the site. In other
+pages the site makes a table where the page has the directive `{recorded} KIND NAME`. `table NAME`
+is a table of :data:`TABLES`, `run NAME` has the facts of a recorded run, and `targets fresh` the
+rows of the first targets. `speed growth` and `beside others` are a few rows that readers ask for
+first: with a core for each rank, and beside other packages. `cobre NAME` and `nodes NAME` are
+tables of the modules `bench.cobre.page` and `bench.nodes`.
 """
 
 from __future__ import annotations

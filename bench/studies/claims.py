@@ -2,9 +2,9 @@
 
     python -m bench.studies claims [RANKS]
 
-Beside a claim stands a loop in C that only adds one to a word of the same kind of memory:
+Beside a claim, a loop in C is measured that only adds one to a word of the same kind of memory:
 `__atomic_fetch_add`, by the compiler `cc`. Ranks over shared memory begin each round together, and
-claim until nothing is left. A round in which one rank got much less than its share is left out,
+claim until no item is left. A round in which one rank got much less than its share is left out,
 because the other rank was alone for a while. Prints medians over rounds, of rank 0.
 """
 

@@ -2,8 +2,9 @@
 
     python -m bench.studies draws
 
-Loops of `@njit` code that add up what they draw, on one rank, and arrays from Python beside those
-of `numpy.random.Generator`. The sides take turns. Prints nanoseconds a number: the best block.
+On one rank, loops of `@njit` code add up the numbers that they draw; from Python, arrays are drawn,
+beside the arrays of `numpy.random.Generator`. The sides take turns. Prints the nanoseconds of a
+number, in the best block.
 """
 
 from __future__ import annotations

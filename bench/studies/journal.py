@@ -1,11 +1,11 @@
-"""The cost of noting every call, also in a phase: entries that note it, beside entries that do not.
+"""The cost of noting every call, also in a phase: entries with notes beside entries without.
 
     python -m bench.studies journal
 
-The entries without notes are those of this file: they run the same bodies, and note nothing at
-their beginning and end. Compiled loops run blocks of both kinds in turn, on two ranks over shared
-memory, and blocks on a communicator that is in a phase. Prints the median nanoseconds of a call
-over blocks, and what notes and phases add; then those of ``enter`` and of a ``with`` block.
+The entries without notes are in this file: they run the same bodies, but note nothing at the
+beginning and the end of a call. Compiled loops run blocks of both kinds in turn, on two ranks over
+shared memory, and blocks on a communicator that is in a phase. Prints the median nanoseconds of a
+call over blocks, and what notes and phases add; then those of ``enter`` and of a ``with`` block.
 """
 
 from __future__ import annotations

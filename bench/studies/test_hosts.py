@@ -3,11 +3,11 @@
     make bench-hosts    # four hosts of one rank, beside Open MPI, with cables of 1 Gb/s
     make bench-lanes    # nodes of several ranks, with one leader and with several
 
-*Hosts*: the same processes hold MPI.COMM_WORLD and two of our communicators. One sends everything
-around the ring, the other (named "star") everything behind headers. *Lanes*: the same processes
-hold a communicator for each number of leaders. The cables have no delay, and a burst of 128 kB
-passes them at once, as it passes a network card: a short message that is not repeated costs less
-than the rate says.
+*Hosts*: the same processes hold MPI.COMM_WORLD and two of our communicators. One of ours sends
+everything around the ring, the other communicator (named "star") sends everything behind headers.
+*Lanes*: the same processes hold a communicator for each number of leaders. The cables have no
+delay. A burst of 128 kB passes a cable immediately, as it passes a network card: a short message
+that is not repeated costs less than the rate says.
 """
 
 from itertools import product

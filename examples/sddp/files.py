@@ -30,13 +30,14 @@ def draft_of(path: Path) -> Path:
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """Give a file to write to, which replaces `path` when the block ends without an error.
 
-    A link stays, and what it leads to is replaced; a file keeps its mode, and its owner where that
-    is allowed. What is no regular file (a pipe, /dev/null) is written directly.
+    If `path` is a link, the link stays, and the file to which it leads is replaced. A file keeps
+    its mode, and its owner if this is allowed. What is no regular file (a pipe, /dev/null) is
+    written directly.
 
     Raises
     ------
     OSError
-        If the file cannot be written; the one before is still there.
+        If the file cannot be written; the old file is still there.
     """
     target, draft = target_of(path), draft_of(path)
     before = target.stat() if target.exists() else None

@@ -88,7 +88,7 @@ class Engine:
         return run(*self.command(*words, options=options), within_s=within_s)
 
     def start(self, *words, options=(), network="none"):
-        """Start a container; return its process, whose output is a pipe."""
+        """Start a container; return its process, with a pipe as output."""
         return subprocess.Popen(
             self.command(*words, options=options, network=network), stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment(),

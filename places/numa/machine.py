@@ -1,9 +1,9 @@
 """A virtual machine with NUMA nodes, which runs one command on the files of this machine.
 
-The kernel of the virtual machine is Debian's, unpacked and not installed. Its files are those of
-this machine, read only. What the command writes goes to memory and is gone afterwards, except for
-files in the scratch folder. The distances of the NUMA nodes are only what QEMU tells the kernel,
-because all of the memory is memory of this machine.
+The kernel of the virtual machine is Debian's, unpacked and not installed. The virtual machine sees
+the files of this machine, read only. What the command writes goes to memory and does not stay,
+except for files in the scratch folder. The distances of the NUMA nodes are only what QEMU tells the
+kernel, because all of the memory is memory of this machine.
 
 Sources: qemu(1) on -numa; the kernel's 9p.rst, overlayfs.rst and ramfs-rootfs-initramfs.rst.
 """

@@ -1,4 +1,4 @@
-"""Each rank takes the pages that it owns, so that they come from its own NUMA node."""
+"""Each rank takes the pages that it owns, so that these pages are on its own NUMA node."""
 
 import errno
 import math
@@ -108,7 +108,7 @@ def test_a_rank_that_cannot_take_its_pages(comm, monkeypatch):
 
 
 def policy_at(address):
-    """Return the memory policy of the mapping at an address, as Linux tells it."""
+    """Return the memory policy that Linux reports for the mapping at an address."""
     for line in Path("/proc/self/numa_maps").read_text().splitlines():
         if line.startswith(f"{address:08x} "):
             return line.split()[1]

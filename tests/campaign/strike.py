@@ -93,7 +93,7 @@ def speak(victim):
 
 
 def in_prange(victim):
-    """Call with a wrong length in a parallel loop, whose threads cannot raise."""
+    """Call with a wrong length in a parallel loop; the threads of the loop cannot raise."""
     # This threading layer has threads of its own, even if there is only one of them. The variable
     # has to be in the environment, because numba reads the variables again when it compiles.
     os.environ["NUMBA_THREADING_LAYER"] = "workqueue"

@@ -20,7 +20,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def adopt_orphans():
-    """Become the parent of each descendant whose own parent ends."""
+    """Become the parent of each descendant when the descendant's own parent ends."""
     _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 

@@ -57,7 +57,7 @@ TABLE_OF_OFFSETS = "_GLOBAL_OFFSET_TABLE_"  # the loader makes this symbol
 
 
 def symbols_of(object_file):
-    """Return the names that an object file shows to others, and those that it asks for."""
+    """Return the names that an object file defines for others, and those that it needs."""
     sections = {each.name(): each.data() for each in object_file.sections()}
     shown, asked = set(), set()
     for name, kind, _, section, *_ in SYMBOL.iter_unpack(sections[b".symtab"]):

@@ -35,7 +35,7 @@ def why_missing_kernel(comm, call):
 
 
 class Rank:
-    """Rank 0, whose only peer is the test."""
+    """Rank 0; its only peer is the test."""
 
     def __init__(self):
         self.words, self.control = COMM.array(SIZE), CONTROL.array(SIZE)

@@ -1,4 +1,4 @@
-"""A training whose ranks are killed ends with the cuts of a training that lost none."""
+"""A training that loses ranks ends with the cuts of a training that loses no rank."""
 
 import pytest
 

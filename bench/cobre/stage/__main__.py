@@ -3,17 +3,17 @@
     make bench-stage
     python -m bench.cobre.stage --python .venv-cobre/bin/python --out bench/results/stage.json
 
-The stage is the one in the middle of a random case, with the first 0, 100 and 500 cuts of a
-training. It is solved at points of scenarios under the policy, each under all openings from dry to
+The stage is in the middle of a random case, and has the first 0, 100 and 500 cuts of a training. It
+is solved at points of scenarios under the policy; at each point, under all openings from dry to
 wet. Sides:
 
 - ours: the loop of the backward pass, with cuts added as they are found violated;
 - HiGHS, every cut: `Highs_changeRowsBoundsByRange` and `Highs_run` from the last basis;
 - HiGHS, lazy: the same, with cuts added and dropped by the rules of ours.
 
-HiGHS gets the scaled problem that ours solves. It is the dual simplex, without presolve, on one
-thread, by its C library (`--python` must have the wheel `highsbox`; MIT). Sides take turns; a
-figure is the median of the rounds, in thread time, without reading the data and the first solve.
+HiGHS gets the scaled problem that our solver solves. HiGHS runs the dual simplex, without presolve,
+on one thread, by its C library (`--python` must have the wheel `highsbox`; MIT). Sides take turns;
+a figure is the median of the rounds, in thread time, without reading the data and the first solve.
 """
 
 import argparse

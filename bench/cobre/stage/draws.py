@@ -164,7 +164,7 @@ def program_of(stage: Stage) -> Program:
 
 
 def write_program(program: Program, path: Path) -> None:
-    """Write the arrays of `program`, one after the other."""
+    """Write the arrays of `program` one after another."""
     with path.open("wb") as file:
         for array in program:
             file.write(np.ascontiguousarray(array).tobytes())

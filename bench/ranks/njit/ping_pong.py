@@ -16,7 +16,7 @@ APART_BYTES = 128  # two lines, because processors fetch lines in pairs
 
 @njit(nogil=True)
 def serve(ball, back, first, calls):
-    """Rank 0: one round trip after the other."""
+    """Rank 0: make one round trip after another."""
     for number in range(first, first + calls):
         store_release(ball, number)  # read by load_acquire in `return_balls`
         while load_acquire(back) != number:

@@ -161,12 +161,12 @@ def write_case(
     case : Case
         Any case that `check` lets pass.
     folder : Path
-        Is made whole or not at all. If it is there, then it must be empty: what was left of
-        another case would be read with this one.
+        The folder is made as a whole or not at all. If it exists, it must be empty: files that
+        another case has left would be read with this case.
     forward_passes, iterations : int
-        What Cobre is to do: Cobre has no options for these two numbers.
+        How Cobre trains: Cobre has no options for these two numbers.
     selection : str, optional
-        Its method of cut selection, such as ``"dynamic"``; without it, every cut is a row.
+        Cobre's method of cut selection, such as ``"dynamic"``; without it, every cut is a row.
 
     Raises
     ------

@@ -74,7 +74,7 @@ def rest_boxed(lp: Lp) -> None:
 
 @plain
 def compute_basics(lp: Lp) -> None:
-    """Compute the values of all variables from the resting values of the nonbasic ones."""
+    """Compute the values of all variables from those at which nonbasic variables rest."""
     n, m = lp.cost.size, rows_of(lp)
     for j in range(n):
         if is_nonbasic(lp, j):

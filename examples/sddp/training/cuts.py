@@ -41,7 +41,7 @@ class SharedCuts:
         self.pool = self.pool._replace(coef=self.memory.rows)
 
     def take_over(self, rows: np.ndarray, counts: np.ndarray) -> None:
-        """Fill the pool with the first `counts` of `rows`, those of an earlier region."""
+        """Fill the pool with the first `counts` of `rows`, which come from an earlier region."""
         self.memory.move(rows, rows.shape[2])
         self.pool.count[:] = counts
         self.pool = self.pool._replace(coef=self.memory.rows)

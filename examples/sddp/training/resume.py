@@ -105,12 +105,12 @@ def save_checkpoint(
     points: SharedPoints,
     standing: Standing,
 ) -> None:
-    """Write a checkpoint on rank 0; the other ranks wait, and learn whether it could.
+    """Write a checkpoint on rank 0; the other ranks wait, and learn whether rank 0 could write.
 
     Raises
     ------
     UnwrittenFile
-        On every rank the same, if the file cannot be written; the one before is still there.
+        On every rank the same, if the file cannot be written; the old file is still there.
     """
     text = b""
     if setting.comm.rank == 0:

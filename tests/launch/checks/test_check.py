@@ -240,7 +240,7 @@ def test_what_makes_it_worthless_is_refused(name, monkeypatch, refusal):
 
 @pytest.fixture
 def no_mpi(tmp_path, monkeypatch):
-    """Hide mpi4py behind a package whose import fails."""
+    """Hide mpi4py behind a package that cannot be imported."""
     package = tmp_path / "mpi4py"
     package.mkdir()
     (package / "__init__.py").write_text("raise ImportError('planted: no libmpi.so')\n")

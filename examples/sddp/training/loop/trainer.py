@@ -158,15 +158,15 @@ def train(comm, work, region, cuts, state, iteration, trace) -> bool:  # type: i
     Parameters
     ----------
     comm : Communicator
-        Any backend; all ranks call with equal arguments, those of their own memory apart.
+        Any backend; all ranks call with equal arguments, except arrays in their own memory.
     work : Work
         `Items.work`, in a new round.
     region, cuts : SharedRegion
-        Where the rows of `state.memory` lie, and the coefficients of `state.pool`.
+        The regions of the rows of `state.memory`, and of the coefficients of `state.pool`.
     state : State
         `pool` must have room for one cut per trajectory and stage.
     iteration : int
-        Its number, from 0 on.
+        The number of the iteration, from 0.
     trace : ndarray of TRACE, shape (1,)
         Receives the record of the iteration. With shape (0,) nothing is done.
 

@@ -21,32 +21,34 @@ NOWHERE = 0  # an address in no region
 REGION = Record(
     "Region",
     "Where this process has mapped a region; shared among its threads.",
-    number=shared("the same on all ranks; NO_REGION: the row is free"),
-    begin=shared("address of its first byte"),
-    end=shared("and of the one after its last"),
+    number=shared("number of the region, the same on all ranks; NO_REGION: the row is free"),
+    begin=shared("address of the region's first byte"),
+    end=shared("address behind the region's last byte"),
 )
 
 REGIONS = Record(
     "Regions",
     "The regions that this process has mapped; shared among its threads.",
-    used=shared("rows before this one may hold a region"),
-    rows=own_rows(REGION, "in any order", ROWS),
+    used=shared("number of rows that have been used; all other rows are free"),
+    rows=own_rows(REGION, "the regions, in any order", ROWS),
 )
 
 REGION_STATE = Record(
     "RegionState",
-    "A region as compiled code sees it; in the memory of its own process.",
-    identity=word("which of its communicator's regions it is; the same on all ranks"),
-    closed=shared("1: its methods raise; threads of this process read it"),
+    "What compiled code knows about a region; in the memory of this process.",
+    identity=word("number of the region among those of its communicator; the same on all ranks"),
+    closed=shared(
+        "1: the region is closed, so its methods raise; other threads of this process read the word"
+    ),
 )
 
 LOCATION = Record(
     "Location",
-    "Where a rank's output and its data to send lie; the same on all ranks, unlike addresses.",
+    "Where a rank's output and its data to send lie; unlike addresses, the same on all ranks.",
     region=word("number of the output's region, or NO_REGION"),
-    offset=word("of the output in it"),
+    offset=word("offset of the output in that region"),
     send_region=word("number of the region that holds the data to send, or NO_REGION"),
-    send_offset=word("of these data in it"),
+    send_offset=word("offset of the data to send in that region"),
 )
 
 

@@ -19,9 +19,11 @@ from cobre_kernels.machine.record import Record, shared, word
 
 STOP_FLAG = Record(
     "StopFlag",
-    "Words for signals to a process: its stop flag, shared with their handler alone, and more.",
-    requested=shared("0, or STOP once a signal has asked this process to stop"),
-    interrupted=word("address of the journal of the wait in which handlers run; 0: in none"),
+    "Words about signals to this process; the stop flag is shared with the signal handler alone.",
+    requested=shared("the stop flag: STOP, if a signal has asked this process to stop; else 0"),
+    interrupted=word(
+        "address of the journal of the communicator in whose wait handlers run now; 0: none run"
+    ),
 )
 
 

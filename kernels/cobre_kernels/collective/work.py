@@ -40,28 +40,36 @@ from cobre_kernels.machine.record import (
 from cobre_kernels.machine.ticks import ticks
 
 NOTHING_LEFT = -1
-CLOSED = -1  # of the round: odd, so that no claim continues
+CLOSED = -1  # in the word of the round: odd, so that every claim is refused
 
 CLAIMS = Record(
     "Claims",
     "How many claims the ranks of a node have made in a round; in a region of these ranks.",
     line_bytes=LINE_BYTES,
-    made=shared("claims, of which the last ones may have found nothing left"),
+    made=shared("number of claims; the last claims may have found no item left"),
 )
 
 WORK = Record(
     "Work",
-    "What a rank knows of its shared-out work; in the memory of its own process.",
+    "What a rank knows about shared-out work; in the memory of this process.",
     comm=pointer("Comm", "the communicator"),
-    round=shared("number of the round, doubled; one more: this rank resets it; or CLOSED"),
-    claims=rows("Claims", "of this node, by the parity of the round"),
-    count=word("items of all nodes"),
-    first=word("the first item of this node, in this round"),
-    last=word("and the one behind the last"),
-    order=word("address of this node's items in their order; 0: they ascend"),
-    claimed=table("ticks when this rank claimed each item; those of older rounds stay"),
+    round=shared(
+        "twice the number of the round; plus 1 while this rank resets the work; or CLOSED"
+    ),
+    claims=rows(
+        "Claims", "counts of the claims on this node: one for even rounds, one for odd rounds"
+    ),
+    count=word("number of items of all nodes"),
+    first=word("the first item of this node in this round"),
+    last=word("the number behind the last item of this node in this round"),
+    order=word("address of this node's items in the order of their claims; 0: in ascending order"),
+    claimed=table(
+        "for each item, the ticks when this rank last claimed it, in this round or an older round"
+    ),
     began=word("ticks when this rank began the round"),
-    ended=shared("ticks of the first claim of this rank that found nothing left; 0: none has"),
+    ended=shared(
+        "ticks of this rank's first claim that found no item left; 0: there was no such claim"
+    ),
 )
 
 

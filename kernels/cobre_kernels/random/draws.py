@@ -96,8 +96,8 @@ def _multiply(high, low, bound):
 
 NUMBERS = Record(
     "Numbers",
-    "Numbers that are drawn for Python, one after the other, in an array of the caller.",
-    first=word("the first of them: a float64, or an int64"),
+    "Numbers that are drawn for Python, in an array of the caller.",
+    first=word("the first number, a float64 or an int64; the other numbers follow"),
 )
 
 _store_float64 = element_access(np.float64)[1]

@@ -16,18 +16,18 @@ from cobre_kernels.tcp.tags import FIRST_CONTROL, LENGTH_BYTES, PREFIX_BYTES
 
 FRAME_HEADER = Record(
     "TcpHeader",
-    "Begins a message between two leaders, in the byte order of the network.",
-    first=word("length of the frame (32 bits), tag (8), marks of the sender's header (8), 0"),
+    "The header of a message between two leaders, in the byte order of the network.",
+    first=word("length of the frame (32 bits), tag (8), marks of the sender's header (8), zeros"),
     verb=word("number of the verb"),
     signature=word("signature of the sender's call"),
-    compared=word("the other word of its call that ranks compare"),
-    came=word("when the last rank of its node came, and which one"),
+    compared=word("the second word of the sender's call that ranks compare"),
+    came=word("when the last rank of the sender's node arrived, and which rank that was"),
 )
 CONTROL_MESSAGE = Record(
     "ControlMessage",
     "A control message, in the byte order of the network.",
-    first=word("three bytes that are not sent, length of the frame, tag"),
-    number=word("its number"),
+    first=word("three bytes that are not sent, then the length of the frame, and the tag"),
+    number=word("the number in the message"),
 )
 FRAME_HEADER_BYTES = FRAME_HEADER.size_bytes
 CONTROL_OFFSET = WORD_BYTES - PREFIX_BYTES

@@ -42,23 +42,23 @@ from cobre_kernels.machine.record import WORD_BYTES, Record, pointer, record_at
 REDUCED = Record(
     "AllreduceArguments",
     "Arguments of an allreduce, as CPython passes them.",
-    send=pointer("Array", "the array, or another object"),
-    recv=pointer("Array", "likewise"),
-    op=pointer("Array", "a ReduceOp, or another object; only if there are three"),
+    send=pointer("Array", "the array to send, or another object"),
+    recv=pointer("Array", "the array that receives, or another object"),
+    op=pointer("Array", "the third argument, if there is one: a ReduceOp, or another object"),
 )
 CAST = Record(
     "BroadcastArguments",
     "Arguments of a broadcast, as CPython passes them.",
-    buffer=pointer("Array", "the array, or another object"),
-    root=pointer("Array", "an int, or another object; only if there are two"),
+    buffer=pointer("Array", "the array to broadcast, or another object"),
+    root=pointer("Array", "the second argument, if there is one: an int, or another object"),
 )
 GATHERED = Record(
     "AllgathervArguments",
     "Arguments of an allgatherv, as CPython passes them.",
-    send=pointer("Array", "the array, or another object"),
-    recv=pointer("Array", "likewise"),
-    counts=pointer("Array", "likewise"),
-    displs=pointer("Array", "likewise"),
+    send=pointer("Array", "the array to send, or another object"),
+    recv=pointer("Array", "the array that receives, or another object"),
+    counts=pointer("Array", "an array of counts, or another object"),
+    displs=pointer("Array", "an array of displacements, or another object"),
 )
 
 _reduced, _cast, _gathered = map(record_at, (REDUCED, CAST, GATHERED))

@@ -1,4 +1,4 @@
-"""Objects of CPython and NumPy, as the fast path reads them.
+"""Objects of CPython and NumPy: the fields that the fast path reads.
 
 The fast path reads only fields that every supported version lays out alike: the head of an object,
 its first slot, ``PyArrayObject_fields`` and ``PyArray_Descr`` of NumPy 2's ABI.
@@ -24,33 +24,36 @@ OBJECT = Record(
     "Object",
     "The Python object of a communicator. CPython keeps it.",
     head=memory(HEAD_BYTES, "reference count and type"),
-    words=pointer("CommArray", "its first slot: the array that holds the record; 0: none yet"),
+    words=pointer(
+        "CommArray",
+        "first slot of the object: the array that holds the communicator's record; 0: none yet",
+    ),
 )
 COMM_ARRAY = Record(
     "CommArray",
     "The array that holds a communicator's record. NumPy keeps it.",
     head=memory(HEAD_BYTES, "reference count and type"),
-    comm=pointer("Comm", "its bytes"),
+    comm=pointer("Comm", "the bytes of the array"),
 )
 DESCR = Record(
     "Descr",
-    "A dtype: PyArray_Descr. NumPy keeps it.",
+    "A dtype: NumPy's PyArray_Descr. NumPy keeps it.",
     head=memory(24, "reference count, type and scalar type"),
     codes=word("8 bits each: kind, letter, byte order, old flags; above them the type number"),
-    flags=word("flags"),
+    flags=word("flags of the dtype"),
     itemsize=word("bytes of an element"),
 )
 ARRAY = Record(
     "Array",
-    "An array: PyArrayObject_fields. NumPy keeps it; of another object only the type is read.",
+    "An array: NumPy's PyArrayObject_fields. If an object is no array, only its type is read.",
     references=word("reference count"),
-    type=word("address of its class"),
-    data=word("address of its first element"),
+    type=word("address of the object's class"),
+    data=word("address of the array's first element"),
     axes=word("number of axes, in the low 32 bits"),
     dimensions=table("length of each axis"),
     strides=table("bytes from one element to the next along each axis"),
-    base=word("object that owns the bytes"),
-    descr=pointer("Descr", "its dtype"),
+    base=word("the object that owns the array's bytes"),
+    descr=pointer("Descr", "the array's dtype"),
     flags=word("contiguous, aligned, writeable, ...; in the low 32 bits"),
 )
 PYTHON = Record(
@@ -60,12 +63,14 @@ PYTHON = Record(
     array_type=word("numpy.ndarray"),
     int_type=word("int"),
     op_type=word("ReduceOp"),
-    slow_path=word("the function that serves, or explains, a call that the fast path leaves"),
-    slow_kernel=word("kernel that calls it"),
+    slow_path=word(
+        "the Python function that serves or explains a call that the fast path does not serve"
+    ),
+    slow_kernel=word("address of the kernel that calls this function"),
     dtypes=table("codes of dtypes by NumPy's type number"),
-    broadcast_names=table("names of the parameters, in their order; likewise the next two"),
-    allreduce_names=table("of allreduce"),
-    allgatherv_names=table("of allgatherv"),
+    broadcast_names=table("names of the parameters of broadcast, in their order"),
+    allreduce_names=table("names of the parameters of allreduce, in their order"),
+    allgatherv_names=table("names of the parameters of allgatherv, in their order"),
 )
 
 

@@ -52,8 +52,8 @@ CALLS = 64  # a power of two
 SHORT_BYTES = 64  # a call of at most so many bytes is noted after its first step has begun
 OPERATION_ROWS = max(OPERATIONS) + 1  # the row of an operation is its number
 LIBRARY = 0  # no number of an operation: the row of the library's own collectives
-OUTSIDE = 0  # the phase of a rank that is in none
-PHASES = 30  # the most phases with names; they are numbered from 1 on
+OUTSIDE = 0  # the number of the phase of a rank that is in no phase of the program
+PHASES = 30  # the most phases that can have names; their numbers begin with 1
 IN_LIBRARY = PHASES + 1  # the phase of a rank in a method that calls the library's own collectives
 PHASE_ROWS = PHASES + 2
 NAME_WORDS = 6
@@ -70,25 +70,27 @@ NOTED_CALL = Record(
     "One call of a rank; shared, written by that rank.",
     number=shared("number of the call, from 1 on; stored last"),
     signature=shared("the signature: operation, dtype, op or root (calls.py)"),
-    count=shared("the rank's own number of elements; of a broadcast, its bytes"),
-    size_bytes=shared("bytes that it contributes; of a broadcast, those of the root"),
-    entered=shared("ticks when it entered"),
-    left=shared("ticks when it had its result; 0: it has none yet"),
-    came=shared("ticks when the last rank had come; 0: it waited for nobody"),
-    last=shared("the rank that came last, if it waited"),
+    count=shared(
+        "the number of elements that this rank contributes; for a broadcast, the number of bytes"
+    ),
+    size_bytes=shared("bytes that this rank contributes; for a broadcast, the bytes of the root"),
+    entered=shared("ticks when the rank entered the call"),
+    left=shared("ticks when the rank had its result; 0: it has no result yet"),
+    came=shared("ticks when the last rank had arrived; 0: this rank waited for nobody"),
+    last=shared("the rank that arrived last, if this rank waited"),
 )
 
 OPERATION = Record(
     "Operation",
-    "The calls of one rank of one operation, or in one phase; shared, written by that rank.",
-    calls=shared("completed calls"),
-    size_bytes=shared("bytes that they contributed"),
-    ticks=shared("ticks from entering to leaving"),
-    waited_calls=shared("calls in which it waited for another rank"),
-    waited_ticks=shared("ticks until the last rank had come"),
-    worst=shared("the rank that it waited for longest in all"),
-    worst_calls=shared("calls in which that rank came last"),
-    worst_ticks=shared("ticks until that rank had come"),
+    "One rank's calls of one operation, or its calls in one phase; shared, written by that rank.",
+    calls=shared("number of completed calls"),
+    size_bytes=shared("bytes that the rank contributed in these calls"),
+    ticks=shared("ticks from entering to leaving, of all these calls together"),
+    waited_calls=shared("number of calls in which the rank waited for another rank"),
+    waited_ticks=shared("ticks until the last rank had arrived, of all these calls together"),
+    worst=shared("the other rank for which this rank has waited longest, over all calls"),
+    worst_calls=shared("number of calls in which that other rank arrived last"),
+    worst_ticks=shared("ticks until that other rank had arrived, over these calls"),
 )
 
 LETTERS = Record("Letters", "Eight letters, as UTF-8.", value=shared("letters"))
@@ -97,41 +99,52 @@ PHASE = Record(
     "Phase",
     "A phase of the program, and the time of one rank in it; shared, written by that rank.",
     entered=shared("times that the rank has entered it"),
-    ticks=shared("ticks in it; while the rank is in it, less the ticks when it entered"),
-    collectives=part(OPERATION, "the collectives in it"),
-    name=own_rows(LETTERS, "its name, zeros behind it", NAME_WORDS),
+    ticks=shared(
+        "ticks in the phase; while the rank is in the phase, less the ticks when it entered"
+    ),
+    collectives=part(OPERATION, "the collectives in the phase"),
+    name=own_rows(LETTERS, "name of the phase, with zeros behind it", NAME_WORDS),
 )
 
 RAISED = Record(
     "Raised",
     "An exception by which a rank has ended; shared, written by the rank whose journal it is.",
-    rank=shared("that rank plus 1; 0: this row is free; stored last"),
-    words=own_rows(LETTERS, "type and first line of its text, zeros behind it", RAISED_WORDS),
+    rank=shared("number of the rank that has ended, plus 1; 0: this row is free; stored last"),
+    words=own_rows(
+        LETTERS, "type of the exception and first line of its text, with zeros behind", RAISED_WORDS
+    ),
 )
 
 JOURNAL = Record(
     "Journal",
     "The last calls of one rank, and its statistics; shared, written by that rank.",
     line_bytes=LINE_BYTES,
-    magic=shared("JOURNAL_MAGIC once the words up to job are valid"),
+    magic=shared("JOURNAL_MAGIC, stored when the words from here to job are valid"),
     pid=shared("process id in its own PID namespace"),
-    rank=shared("its rank"),
-    size=shared("number of ranks"),
-    backend=shared("number of the backend"),
+    rank=shared("number of this rank"),
+    size=shared("number of ranks of the communicator"),
+    backend=shared("number that stands for the backend"),
     communicator=shared("number of the communicator in its process; 0 is the first"),
     born_ticks=shared("ticks when the journal began"),
-    born_ns=shared("the monotonic clock at the same moment"),
-    job=own_rows(LETTERS, "name of the job, zeros behind it", JOB_WORDS),
+    born_ns=shared("the monotonic clock at the moment of born_ticks"),
+    job=own_rows(LETTERS, "name of the job, with zeros behind it", JOB_WORDS),
     called=shared("number of the last call that has begun", begins_line=True),
     ended=shared("status of the collective that broke the communicator, or CLOSED_WELL; 0: none"),
-    awaited=shared("the rank that is waited for, or ANOTHER_NODE; NOBODY: it has come"),
-    awaited_in=shared("number of the call in which it is waited for"),
-    awaited_since=shared("ticks when the wait for it became slow"),
+    awaited=shared("the rank that this rank waits for now, or ANOTHER_NODE, or NOBODY"),
+    awaited_in=shared("number of the call in which this rank waits for it"),
+    awaited_since=shared("ticks when this wait became slow"),
     named=shared("how many phases have names; 0: no time is attributed to phases"),
     phase=shared("number of the phase under way"),
-    raised=own_rows(RAISED, "exceptions, as they are heard of", RAISED_ROWS, begins_line=True),
-    operations=own_rows(OPERATION, "one for each operation", OPERATION_ROWS, begins_line=True),
-    phases=own_rows(PHASE, "one for each phase, by its number", PHASE_ROWS, begins_line=True),
+    raised=own_rows(
+        RAISED,
+        "exceptions, in the order in which this rank learnt of them",
+        RAISED_ROWS,
+        begins_line=True,
+    ),
+    operations=own_rows(
+        OPERATION, "the calls of each operation, by its number", OPERATION_ROWS, begins_line=True
+    ),
+    phases=own_rows(PHASE, "the phases, by their numbers", PHASE_ROWS, begins_line=True),
     calls=own_rows(NOTED_CALL, "the last calls; call n is in row n modulo CALLS", CALLS),
 )
 CLOSED_WELL = -1

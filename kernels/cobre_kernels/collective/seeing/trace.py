@@ -20,8 +20,8 @@ from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.record import WORD_BYTES, Record, rows, word
 from cobre_kernels.machine.ticks import ticks
 
-LOOKS = 5  # at both clocks
-# In place of the number of a call.
+LOOKS = 5  # how often both clocks are read for a row of one moment
+# Kinds of rows that are no calls; they stand in place of the number of a call.
 MOMENT = 0
 PHASE_LEFT = -1
 PHASE_NAMED = -2
@@ -31,12 +31,14 @@ TRACED_CALL = Record(
     "A row of the trace's file: a call, a phase, or one moment on both clocks.",
     number=word("number of the call, or MOMENT, PHASE_LEFT or PHASE_NAMED"),
     signature=word("signature of the call; of a moment, its ticks; of a phase, its number"),
-    count=word("elements of the rank; of a moment, the monotonic clock; here a name begins"),
+    count=word(
+        "elements of the rank; of a moment, the monotonic clock; of a name, its first letters"
+    ),
     size_bytes=word("bytes that the rank contributed"),
-    entered=word("ticks when it entered the call or the phase"),
-    left=word("ticks when it had the result, or left the phase"),
-    came=word("ticks when the last rank had come; 0: it waited for nobody"),
-    last=word("the rank that came last, if it waited"),
+    entered=word("ticks when the rank entered the call or the phase"),
+    left=word("ticks when the rank had the result of the call, or left the phase"),
+    came=word("ticks when the last rank had arrived; 0: this rank waited for nobody"),
+    last=word("the rank that arrived last, if this rank waited"),
 )
 
 TRACED_BYTES = TRACED_CALL.size_bytes
@@ -45,12 +47,14 @@ NAME_OFFSET = TRACED_CALL.offsets["count"]
 TRACE = Record(
     "Trace",
     "The trace of one rank's calls on one communicator; private memory.",
-    fd=word("file to which rows go; negative: it can be written no more"),
-    used=word("rows in memory"),
-    capacity=word("rows that go to the file together; memory has room for one more, the moment"),
-    lost=word("calls that the file lacks; leaving a phase counts as one"),
-    add_phase=word("kernel that adds a phase which the rank leaves"),
-    add_name=word("kernel that adds the name of a phase"),
+    fd=word("descriptor of the file to which rows go; negative: nothing more is written"),
+    used=word("number of rows in memory"),
+    capacity=word(
+        "number of rows that go to the file together; memory has room for one more row, of a moment"
+    ),
+    lost=word("number of calls that the file lacks; leaving a phase counts as a call"),
+    add_phase=word("address of the kernel that adds a row when the rank leaves a phase"),
+    add_name=word("address of the kernel that adds a row with the name of a phase"),
     entered=word("ticks when the rank entered the phase under way"),
     rows=rows("TracedCall", "the rows that are not in the file yet"),
 )

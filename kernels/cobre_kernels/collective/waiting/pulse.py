@@ -13,8 +13,8 @@ from cobre_kernels.machine.record import Record, shared
 
 PULSE = Record(
     "Pulse",
-    "Shows the ranks of a node that their leader goes on.",
-    beats=shared("how often it has beaten"),
+    "Shows the ranks of a node that their leader continues.",
+    beats=shared("how often the pulse has beaten"),
 )
 
 

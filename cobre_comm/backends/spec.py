@@ -50,27 +50,27 @@ class BackendSpec:
     Attributes
     ----------
     name : str
-            The value of ``COBRE_COMM_BACKEND`` that chooses this backend.
+        The value of ``COBRE_COMM_BACKEND`` that chooses this backend.
     number : int
-            The number of the backend in the records of communicators; messages show its name by it.
+        The number of the backend in the records of communicators; messages show its name by it.
     about : str
         One line for help texts.
     module, class_name : str
         The module and the class of its communicator.
     config : type or None
-            The configuration that implies this backend; None if the backend has no configuration.
+        The configuration that implies this backend; None if the backend has no configuration.
     configured : callable or None
-            Returns the configuration that an environment describes. None means that the class of
-            the configuration reads the environment itself.
+        Returns the configuration that an environment describes. None means that the class of the
+        configuration reads the environment itself.
     timeout_variable : str
         The variable that raises the longest wait of a collective.
     auto_variables : tuple of str
         ``auto`` takes this backend if one of these is set, and if the backend is available.
     rank_variables : mapping
-            The variables by which a launcher tells a rank of a job where to meet, each with a
-            function of the job and the rank that returns its value.
+        The variables by which a launcher tells a rank of a job where to meet, each with a function
+        of the job and the rank that returns its value.
     why_not : callable
-            Returns the reason why the backend cannot be used here, or an empty string.
+        Returns the reason why the backend cannot be used here, or an empty string.
     """
 
     name: str

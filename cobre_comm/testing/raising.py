@@ -32,7 +32,7 @@ def rank_raises(
     rank : int
         The rank that raises.
     expected : type or tuple of types
-            The exception that this rank raises.
+        The exception that this rank raises.
     match : str, optional
         A regular expression that the text of this exception contains.
 

@@ -42,8 +42,8 @@ class MpiBackend(KernelBackend):
     Parameters
     ----------
     comm : mpi4py.MPI.Intracomm, optional
-            The ranks of ``comm`` take part, and all of them call this; ``MPI.COMM_WORLD`` by
-            default. ``comm`` is duplicated, so that our messages never match the caller's messages.
+        The ranks of ``comm`` take part, and all of them call this; ``MPI.COMM_WORLD`` by default.
+        ``comm`` is duplicated, so that our messages never match the caller's messages.
     config : MpiConfig, optional
         Default: the environment.
 

@@ -40,9 +40,8 @@ class ShmBackend(KernelBackend):
     config : ShmConfig
         Where the ranks meet. The constructor returns when all of them have attached.
     group : Group, optional
-            A group of ranks that can already send each other rows; then the ranks need no name to
-            meet. All ranks of the group call this at the same time, also the ranks of other
-            segments.
+        A group of ranks that can already send each other rows; then the ranks need no name to meet.
+        All ranks of the group call this at the same time, also the ranks of other segments.
     leader : int
         The rank of the group that is rank 0 of this segment.
 

@@ -45,13 +45,13 @@ class TcpBackend(KernelBackend):
     config : TcpConfig
         Where the ranks meet. The constructor returns when all ranks have arrived.
     group : Group, optional
-            A group of ranks that can already talk. It contains all ranks of this communicator,
-            which are one node and need no rendezvous.
+        A group of ranks that can already talk. It contains all ranks of this communicator, which
+        are one node and need no rendezvous.
     leader : int
         The rank of the group that is rank 0 of this communicator.
     meeting : Meeting
-            Set by a split: the listener of the first rank of a color, and what ranks do while they
-            meet.
+        Set by a split: the listener of the first rank of a color, and what ranks do while they
+        meet.
 
     Raises
     ------

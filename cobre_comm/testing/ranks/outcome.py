@@ -20,18 +20,18 @@ class Outcome:
     value : object
         The value that the body returned, if it returned.
     exception : BaseException or None
-            The exception that the body raised, if it raised one.
+        The exception that the body raised, if it raised one.
     traceback : str
         The traceback of that exception, formatted on the rank.
     ended : bool
-            Whether the process ended without a report.
+        Whether the process ended without a report.
     exit_code : int or None
-            The exit code of a process that ended so, negative for a signal; None if the code is not
-            known, because mpiexec has ended all processes.
+        The exit code of a process that ended so, negative for a signal; None if the code is not
+        known, because mpiexec has ended all processes.
     timed_out : bool
         Whether the deadline ended the process.
     output : str
-            The end of what the process wrote during the body.
+        The end of what the process wrote during the body.
 
     Examples
     --------

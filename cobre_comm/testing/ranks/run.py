@@ -43,7 +43,7 @@ def run_ranks_outcomes(
     timeout_s : float
         Deadline of all ranks together, start-up included.
     env : mapping or sequence of mapping
-            Further environment variables of every rank, or a mapping for each rank in rank order.
+        Further environment variables of every rank, or a mapping for each rank in rank order.
     connect : bool
         Whether to make the communicator; otherwise ``comm`` is None and the environment is set.
 

@@ -101,9 +101,9 @@ def rank_environment(backend: str, size: int) -> list[dict[str, str]]:
     Parameters
     ----------
     backend : str
-            ``"local"``, ``"shm"``, ``"tcp"``, a name of ``mpi`` (whose ranks get the rest from
-            mpiexec), or the name of another distribution's backend, which gets ``COBRE_RANK``,
-            ``COBRE_SIZE`` and ``COBRE_JOB``, a name that no other job has.
+        ``"local"``, ``"shm"``, ``"tcp"``, a name of ``mpi`` (whose ranks get the rest from
+        mpiexec), or the name of another distribution's backend, which gets ``COBRE_RANK``,
+        ``COBRE_SIZE`` and ``COBRE_JOB``, a name that no other job has.
     size : int
         Number of ranks; 1 for ``local``.
 

@@ -67,19 +67,19 @@ class Grid(Settings):
     Attributes
     ----------
     points : sequence
-            The points of most cases.
+        The points of most cases.
     thorough_points : sequence
-            The points of cases that take long at each point.
+        The points of cases that take long at each point.
     argument_points : sequence
-            The points of cases that try many wrong arguments.
+        The points of cases that try many wrong arguments.
     typed_points : sequence
-            The points of cases that each backend tries once.
+        The points of cases that each backend tries once.
     backends : sequence
         Backends with several ranks, for cases that choose the number of ranks.
     watchful_backends : sequence
-            Those of ``backends`` that notice at once when the process of a rank ends.
+        Those of ``backends`` that notice at once when the process of a rank ends.
     quick_points : sequence
-            The points that are tried when there is little time.
+        The points that are tried when there is little time.
     callers : sequence of str
         ``"python"``, and ``"njit"`` for calls from compiled code.
     """
@@ -109,11 +109,11 @@ class Grid(Settings):
         Parameters
         ----------
         backend : str
-                The name of the backend in the entry-point group ``cobre_comm.backends``.
+            The name of the backend in the entry-point group ``cobre_comm.backends``.
         sizes : sequence of int
-                Numbers of ranks. If one of them is above 1, cases that choose the number by
-                themselves run too. A fold in a wrong order shows with 3 ranks or more, a fold by
-                pairs with 4 or more.
+            Numbers of ranks. If one of them is above 1, cases that choose the number by themselves
+            run too. A fold in a wrong order shows with 3 ranks or more, a fold by pairs with 4 or
+            more.
         callers : sequence of str
             ``("python",)`` for a backend that cannot be an argument of compiled code.
         shares_memory : bool

@@ -47,8 +47,8 @@ class Part:
     grid : Grid
         Set by the class that pytest collects.
     cannot : mapping
-            The features of :data:`FEATURES` that the backend lacks, each with the reason. Tests of
-            these features are skipped, and show the reason.
+        The features of :data:`FEATURES` that the backend lacks, each with the reason. Tests of
+        these features are skipped, and show the reason.
     cases : sequence of Case
         The rows of the table that the class tries.
     """

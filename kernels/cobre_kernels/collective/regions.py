@@ -1,10 +1,10 @@
 """The regions that this process has mapped: a table that all its communicators read.
 
-The same bytes have another address on each rank, but one *location* on all: the number of a region,
-and an offset in the region. The number is drawn once for all ranks that map the region, and never
-again. Python lists a region when it is mapped, and strikes the region off before it is unmapped.
-Other threads may read the table meanwhile. So a reader believes a row only if the row has the same
-number before and after the reader has read its bounds.
+The same bytes have another address on each rank, but one *location* on all ranks: the number of a
+region, and an offset in the region. The number is drawn once for all ranks that map the region, and
+is never used again. Python adds a region to the table when the region is mapped, and removes it
+before the region is unmapped. Other threads may read the table meanwhile. So a reader believes a
+row only if the row has the same number before and after the reader has read its bounds.
 """
 
 from typing import NamedTuple
@@ -13,10 +13,11 @@ from cobre_kernels.machine.atomics import load_acquire
 from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.record import Record, own_rows, shared, word
 
-# As many mappings as Linux permits. A search reads each row that has been used, in 1 ns a row.
+# As many mappings as Linux permits. A search reads all rows that have been used, and takes 1 ns for
+# each.
 ROWS = 2**16
 NO_REGION = 0
-NOWHERE = 0  # an address in no region
+NOWHERE = 0  # an address that is in no region
 
 REGION = Record(
     "Region",
@@ -55,7 +56,7 @@ LOCATION = Record(
 class OutputMemory(NamedTuple):
     """The memory in which a rank receives (its output), and the memory from which it sends.
 
-    ``size_bytes`` is how far ranks write in their outputs; it is the same on all ranks.
+    ``size_bytes`` is how far ranks write into their outputs; it is the same on all ranks.
     """
 
     address: int
@@ -75,13 +76,13 @@ def is_closed(state):
 
 @routine
 def may_be_shared(comm, address, size_bytes):
-    """Tell whether other ranks may see this memory; without any region this costs one load."""
+    """Tell whether other ranks may see this memory; if there is no region, this costs one load."""
     return locate(comm, address, size_bytes)[0] != NO_REGION
 
 
 @routine
 def locate(comm, address, size_bytes):
-    """Return (number of a region, offset) of some memory; (NO_REGION, 0) if it is in no region."""
+    """Return (number of a region, offset) for some memory; (NO_REGION, 0) if it is in no region."""
     regions = comm.regions
     # Acquires: pair with the stores of a thread that has listed a region.
     for row in range(load_acquire(regions.used)):
@@ -95,7 +96,7 @@ def locate(comm, address, size_bytes):
 
 @routine
 def note_location(comm, output):
-    """Note where this rank's output lies, and where the data lie that it sends."""
+    """Note where this rank's output is, and where the data are that it sends."""
     location = comm.location
     location.region, location.offset = locate(comm, output.address, output.size_bytes)
     location.send_region, location.send_offset = locate(comm, output.send, output.send_bytes)

@@ -1,16 +1,16 @@
 """Work that is shared out while it is done: each claim of a rank gets the next item of its node.
 
 The ranks of a node count their claims together, in a region. A claim adds one to the count. The
-count before the addition is the number of the claim in this round, so no two claims have the same
-number, and no number is left out. Rounds of even numbers have one count, rounds of odd numbers
-another. So the leader sets the count of the next round to zero while other ranks still claim by the
-count of this round. One barrier is enough: when a rank has passed the barrier, every rank has begun
-to reset, and no rank claims by the old count any more.
+count before the addition is the number of the claim in this round. So no two claims have the same
+number, and no number is left out. Even rounds use one count, odd rounds another. So the leader can
+set the count of the next round to zero while other ranks still claim by the count of this round.
+One barrier is enough: when a rank has passed the barrier, every rank has begun to reset, and no
+rank uses the old count any more.
 
-What a rank knows of a round lies in private memory. A reset changes these words, and other threads
+What a rank knows about a round is in private memory. A reset changes these words, and other threads
 of the rank may claim at the same time. So a reset makes ``round`` odd before it changes any other
-word, and a claim loads ``round`` first, and again at the end. If ``round`` has changed, the
-claim is refused, because its number may be of one round and its item of another.
+word, and a claim loads ``round`` first, and once more at the end. If ``round`` has changed, the
+claim is refused, because its number may belong to one round and its item to another.
 """
 
 from typing import NamedTuple
@@ -74,7 +74,7 @@ WORK = Record(
 
 
 class Turn(NamedTuple):
-    """The value that the word of the round must hold, and the value that it gets then."""
+    """The value that the word of the round must hold, and the value to store if it does."""
 
     held: int
     following: int
@@ -104,7 +104,7 @@ def claim(work):
             store_relaxed(work.ended, ticks())
     else:
         if order != 0:
-            item = load_acquire(order + WORD_BYTES * place)  # before the round is read again
+            item = load_acquire(order + WORD_BYTES * place)  # before ``round`` is loaded again
         work.claimed[item] = ticks()
     found = load_acquire(work.round)
     return item if found == number else -_refusal(found)
@@ -112,13 +112,13 @@ def claim(work):
 
 @routine
 def _refusal(number):
-    """Return the status of a refused claim, by what the claim has found in ``round``."""
+    """Return the status of a refused claim; ``number`` is the value of ``round`` that was found."""
     return WORK_IS_CLOSED if number == CLOSED else WORK_IS_RESET
 
 
 @kernel(WORK)
 def claim_kernel(work):
-    """Claim from Python."""
+    """Claim an item, for a call from Python."""
     return claim(work)
 
 
@@ -136,5 +136,5 @@ def turn_kernel(work, call):
 
 @kernel(WORK)
 def ticks_kernel(work):
-    """Read the clock by which claims are noted."""
+    """Read the clock that claims use."""
     return ticks()

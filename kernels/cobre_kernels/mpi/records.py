@@ -43,5 +43,5 @@ OUTBOX_MESSAGES = len(KINDS) + RAISED_ROWS
 
 
 def message_bytes(size):
-    """Return the bytes of the longest control message in a communicator of so many ranks."""
+    """Return the bytes of the longest control message in a communicator of ``size`` ranks."""
     return MPI_MESSAGE.size_bytes + WORD_BYTES * max(size, RAISED_WORDS)

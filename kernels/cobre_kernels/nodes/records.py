@@ -2,8 +2,8 @@
 
 The first rank of node k, its leader, speaks for node k. In each further *lane* (``lanes.py``)
 another rank of node k leads the node. A communicator is *flat* if every rank is alone on its node.
-Collectives on one node keep their slots in collective buffers; with several nodes the same memory
-is the *staging buffer*, which has these parts::
+On one node, the collective buffers hold the slots of collectives. With several nodes the same
+memory is the *staging buffer*, which has these parts::
 
     for each lane: STAGING, with a failure record for each node index | even half | odd half
 """
@@ -226,7 +226,7 @@ def own_staging(nodes):
 
 @routine
 def node_rank_of(nodes, rank):
-    """Return the number of a rank among those of its node."""
+    """Return the number of a rank among the ranks of its node."""
     return nodes.node_index[rank] - nodes.node_starts[nodes.node_of[rank]]
 
 
@@ -261,14 +261,14 @@ def longest_block(nodes):
 
 @routine
 def set_send(nodes, node, size_bytes, displacement):
-    """Set how much this leader sends to another one in an alltoallv, and from where."""
+    """Set how much this leader sends to another leader in an alltoallv, and from where."""
     nodes.send_bytes[node] = size_bytes
     nodes.send_at[node] = displacement
 
 
 @routine
 def set_recv(nodes, node, size_bytes, displacement):
-    """Set how much comes from a leader in an alltoallv, and where it goes."""
+    """Set how much arrives from a leader in an alltoallv, and where it goes."""
     nodes.recv_bytes[node] = size_bytes
     nodes.recv_at[node] = displacement
 

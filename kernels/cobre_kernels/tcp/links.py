@@ -127,11 +127,11 @@ LINKS = Record(
 
 @routine
 def next_node(comm):
-    """Return the node that this leader sends to on the ring."""
+    """Return the node to which this leader sends on the ring."""
     return (comm.nodes.own_node + 1) % comm.nodes.nodes
 
 
 @routine
 def previous_node(comm):
-    """Return the node that this leader receives from on the ring."""
+    """Return the node from which this leader receives on the ring."""
     return (comm.nodes.own_node + comm.nodes.nodes - 1) % comm.nodes.nodes

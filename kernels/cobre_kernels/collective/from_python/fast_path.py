@@ -1,11 +1,11 @@
 """The fast path from Python to an entry: one method in compiled code per collective.
 
-CPython calls the method by the convention for methods in C (``METH_NOARGS``, ``METH_FASTCALL``),
-and passes the communicator, the address of the arguments, their number, and the names of keywords.
-So no tuple is made, no attribute looked up, no number boxed. The method reads the few fields that
-it needs of a NumPy array (``objects.py``) and runs the entry. If arguments are unusual, or if the
-entry returns another status than OK, the method calls a Python function, which serves the call or
-raises. One compilation serves every dtype and every number of dimensions.
+CPython calls the method by its convention for methods in C (``METH_NOARGS``, ``METH_FASTCALL``),
+and passes the communicator, the address of the arguments, the number of arguments, and the names of
+keywords. So no tuple is made, no attribute is looked up, and no number is boxed. The method reads
+the few fields that it needs of a NumPy array (``objects.py``) and runs the entry. If arguments are
+unusual, or if the entry returns another status than OK, the method calls a Python function, which
+serves the call or raises. One compilation serves every dtype and every number of dimensions.
 """
 
 from typing import NamedTuple
@@ -184,7 +184,7 @@ def _is_table(python, array):
 
 @routine
 def _total(parameters, most, count, names):
-    """Return the number of arguments; -1 if keywords are not the next parameters, in order."""
+    """Return the number of arguments; -1 unless keywords name the next parameters in order."""
     if names == 0:
         return count
     named = libc.tuple_size(names)
@@ -199,7 +199,7 @@ def _total(parameters, most, count, names):
 
 @routine
 def _integer(value, expected_type):
-    """Return the value of an integer; -1 if it has another type, is negative or is too large."""
+    """Return the value of an integer; -1 if it has another type, is negative, or is too large."""
     if value.type != expected_type:
         return -1
     number = libc.integer_of(value.address)
@@ -211,7 +211,7 @@ def _integer(value, expected_type):
 
 @routine
 def _result(comm, left):
-    """Return None, or the result of the slow path; 0 if the slow path has raised."""
+    """Return None, or the result of the slow path, which is 0 if the slow path has raised."""
     if left.outcome != OK:
         return run(comm.python.slow_kernel, comm, left)
     libc.count_up(comm.python.none)

@@ -1,9 +1,9 @@
 """Objects of CPython and NumPy: the fields that the fast path reads.
 
-The fast path reads only fields that every supported version lays out alike: the head of an object,
-its first slot, ``PyArrayObject_fields`` and ``PyArray_Descr`` of NumPy 2's ABI.
-:func:`layout_is_known` compares these fields with what Python and NumPy say themselves. For all
-else the fast path calls functions of CPython's stable ABI (``libc.py``).
+The fast path reads only fields that have the same place in every supported version: the head of an
+object, its first slot, and ``PyArrayObject_fields`` and ``PyArray_Descr`` of NumPy 2's ABI.
+:func:`layout_is_known` compares these fields with the values that Python and NumPy give. For
+everything else the fast path calls functions of CPython's stable ABI (``libc.py``).
 """
 
 import functools
@@ -76,9 +76,9 @@ PYTHON = Record(
 
 @routine
 def plain_dtype(python, array, needed_flags):
-    """Return the code of an ndarray's dtype; -1 for any other object, or without these flags.
+    """Return the code of an array's dtype; -1 if the object is no array, or lacks a needed flag.
 
-    The result is -1 too if the dtype has another byte order than this machine, or no code.
+    The result is also -1 if the dtype has another byte order than this machine, or has no code.
     """
     if array.type != python.array_type or array.flags & needed_flags != needed_flags:
         return -1
@@ -104,7 +104,7 @@ class _Slotted:
 
 @functools.cache
 def layout_is_known():
-    """Tell whether this Python and NumPy lay objects, arrays and dtypes out as this file reads."""
+    """Tell whether this Python and this NumPy place all fields where this file reads them."""
     if NOTHING_IS_COMPILED or np.lib.NumpyVersion(np.__version__) < "2.0.0":
         return False
     for dtype in ("i1", "f8", "c16", "f4"):

@@ -14,9 +14,9 @@ Waiting. Only the first step of a call counts, because later steps only move dat
 a rank awaits the other ranks one after another, and notes each rank that does not come within a few
 looks. The last rank that it notes has arrived last.
 
-Exceptions. A rank that ends by an exception notes the words of the exception before it says that it
-closes. Leaders send such words to each other. A leader writes the words that it receives into its
-own journal, and its followers read them there.
+Exceptions. When an exception ends a rank, the rank notes the words of the exception before it says
+that it closes. Leaders send such words to each other. A leader writes the words that it receives
+into its own journal, and its followers read them there.
 
 The library's own collectives, inside ``split`` for example, count in the row LIBRARY.
 
@@ -49,9 +49,9 @@ from cobre_kernels.machine.ticks import ticks
 
 JOURNAL_MAGIC = 0x344E524A45524243  # "CBREJRN4", little-endian
 CALLS = 64  # a power of two
-SHORT_BYTES = 64  # a call of at most so many bytes is noted after its first step has begun
-OPERATION_ROWS = max(OPERATIONS) + 1  # the row of an operation is its number
-LIBRARY = 0  # no number of an operation: the row of the library's own collectives
+SHORT_BYTES = 64  # a call of at most this many bytes is noted after its first step has begun
+OPERATION_ROWS = max(OPERATIONS) + 1  # each operation has the row of its number
+LIBRARY = 0  # the row of the library's own collectives; no operation has this number
 OUTSIDE = 0  # the number of the phase of a rank that is in no phase of the program
 PHASES = 30  # the most phases that can have names; their numbers begin with 1
 IN_LIBRARY = PHASES + 1  # the phase of a rank in a method that calls the library's own collectives
@@ -59,11 +59,11 @@ PHASE_ROWS = PHASES + 2
 NAME_WORDS = 6
 NAME_BYTES = NAME_WORDS * WORD_BYTES
 JOB_WORDS = 8
-RAISED_ROWS = 4  # exceptions of which a rank keeps the words: its own, and those of other ranks
+RAISED_ROWS = 4  # how many exceptions a rank can keep: its own, and those of other ranks
 RAISED_WORDS = 31
 RAISED_BYTES = RAISED_WORDS * WORD_BYTES
 NOBODY = -1
-ANOTHER_NODE = -2  # a rank of another node; it is not known which rank
+ANOTHER_NODE = -2  # some rank of another node
 
 NOTED_CALL = Record(
     "NotedCall",
@@ -156,13 +156,13 @@ NOTED_BYTES = NOTED_CALL.size_bytes
 WAITED = Record(
     "Waited",
     "How one rank was waited for, in one operation or one phase.",
-    calls=word("calls in which it came last"),
-    ticks=word("ticks until it had come"),
+    calls=word("number of calls in which that rank arrived last"),
+    ticks=word("ticks until that rank had arrived, of all these calls together"),
 )
 
 
 class Owner(NamedTuple):
-    """The rank that a journal is of; ``job`` is the address of JOB_WORDS words of letters."""
+    """The rank of a journal, and more; ``job`` is the address of JOB_WORDS words of letters."""
 
     rank: int
     size: int
@@ -214,8 +214,8 @@ def noted_call(journal, number):
 def note_call(comm, size_bytes):
     """Note a call that begins; a short call over shared memory is noted by ``shm/step.py`` later.
 
-    There the rank first enters the step for which other ranks wait, and then notes the call. So the
-    other ranks do not wait for the note.
+    In a short call, the rank first enters the step for which other ranks wait, and then notes the
+    call. So the other ranks do not wait for the note.
     """
     comm.first_step = comm.node.generation + 1
     comm.came = 0
@@ -284,7 +284,7 @@ def _row_of(signature):
 
 @routine
 def add(address, amount):
-    """Add to a word that no other rank writes.
+    """Add to a word to which no other rank writes.
 
     The release pairs with the load in copy_journal_kernel.
     """
@@ -380,7 +380,7 @@ def learn_raised(comm, rank):
     theirs = comm.journals[rank]
     if theirs == 0 or rank == comm.rank:
         return
-    raised = theirs + RAISED_OFFSET  # the first row: that rank notes its own exception first
+    raised = theirs + RAISED_OFFSET  # the first row: a rank notes its own exception before others
     if load_acquire(raised) == rank + 1:
         note_raised(comm.journal, rank, raised + WORDS_OFFSET)
 
@@ -389,7 +389,7 @@ def learn_raised(comm, rank):
 def take_raised(journal, row, target):
     """Copy the words in a row of this rank's own journal; return the rank that has raised.
 
-    For a free row, return NOBODY.
+    Return NOBODY if the row is free.
     """
     raised = journal.raised[row]
     for index in range(RAISED_WORDS):
@@ -399,14 +399,14 @@ def take_raised(journal, row, target):
 
 @kernel(JOURNAL, Raised)
 def note_raised_kernel(journal, call):
-    """Note by which exception this rank ends."""
+    """Note the exception by which this rank ends."""
     note_raised(journal, call.rank, call.words)
     return 0
 
 
 @kernel(JOURNAL, Copy)
 def copy_journal_kernel(journal, call):
-    """Copy the journal of a rank that runs, or has died. A row that is torn gets number 0."""
+    """Copy the journal of a rank that runs or has died. A row that is not whole gets number 0."""
     for word_offset in range(0, HEAD_BYTES, WORD_BYTES):
         poke(call.target + word_offset, load_acquire(journal.address + word_offset))
     for row in range(CALLS):

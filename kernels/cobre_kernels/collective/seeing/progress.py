@@ -1,11 +1,12 @@
 """The numbers that a program has last reported while it runs, such as its bounds, by name.
 
 The numbers lie in shared memory, which a process makes with its first report. That process alone
-writes; ``cobre-comm status`` reads, at any time. Order of the stores of a report: ``begun``, then
-the values in the row of the report, and last the ``number`` of the row. All stores are releases,
-and all loads are acquires. A row is whole if it has the number of the report that belongs there,
-and if ``begun``, loaded after the row, is ahead of that number by less than a whole ring of rows:
-then no word of a later report can have been read. ``named`` is stored after the name that it
+writes to it; ``cobre-comm status`` reads it at any time. Order of the stores of a report:
+``begun``, then the values in the row of the report, and last the ``number`` of the row. All stores
+are releases, and all loads are acquires. A row is whole if it has the number of the report that
+belongs there, and if ``begun``, loaded after the row, is ahead of that number by less than a whole
+ring of rows: then no word of a later report can have been read. ``named`` is stored after the name
+that it
 counts.
 
 ``cobre_comm/journal/progress.py`` writes and reads these records word by word, through

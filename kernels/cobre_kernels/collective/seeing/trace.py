@@ -1,11 +1,11 @@
 """The trace: every call of a rank as a row of a file, if a trace was asked for.
 
-A rank adds a row when a call has its result, and when the rank leaves a phase, also inside an
-``@njit`` loop. When a phase gets a name, the rank adds a row with the letters of the name. Rows
-gather in private memory, and a full buffer goes to the file by write(2). Each buffer ends with a
-row that holds the ticks and the monotonic clock of one moment. A reader turns ticks into times by
-two such rows. After a write that fails, the file gets nothing more, so that no row follows a row
-that is cut; the calls that the file lacks are counted.
+A rank adds a row when a call has its result, and when the rank leaves a phase, even inside an
+``@njit`` loop. When a phase gets a name, the rank adds a row with the letters of the name. Rows are
+collected in private memory, and write(2) writes a full buffer to the file. Each buffer ends with a
+row that holds the ticks and the monotonic clock of one moment. A reader needs two such rows to turn
+ticks into times. After a write has failed, nothing more is written, so no row follows a row that is
+cut; the calls that the file lacks are counted.
 """
 
 from typing import NamedTuple
@@ -121,7 +121,7 @@ def trace_name_kernel(trace, call):
 
 @routine
 def _keep_row(trace):
-    """Keep the row that has been filled; if the memory has no room for more, write all rows."""
+    """Keep the row that has been filled; if there is no room for another row, write all rows."""
     trace.used += 1
     if trace.used == trace.capacity:
         _write_out(trace)
@@ -136,7 +136,7 @@ def write_trace_kernel(trace):
 
 @routine
 def _write_out(trace):
-    """Write all rows, and behind them a row with a moment; count the rows that are not written."""
+    """Write all rows, and after them a row with a moment; count the rows that are not written."""
     _note_moment(trace.rows[trace.used])
     address = trace.rows[0].address
     written = 0
@@ -153,7 +153,7 @@ def _write_out(trace):
 
 @routine
 def _note_moment(row):
-    """Note one moment on both clocks: of LOOKS pairs of readings, the pair that took least time."""
+    """Note one moment on both clocks: the pair of LOOKS pairs of readings that took least time."""
     row.number = MOMENT
     shortest = -1
     for _ in range(LOOKS):

@@ -38,9 +38,7 @@ REGION_STATE = Record(
     "RegionState",
     "What compiled code knows about a region; in the memory of this process.",
     identity=word("number of the region among those of its communicator; the same on all ranks"),
-    closed=shared(
-        "1: the region is closed, so its methods raise; other threads of this process read the word"
-    ),
+    closed=shared("1: the region is closed; other threads of this process read this word"),
 )
 
 LOCATION = Record(

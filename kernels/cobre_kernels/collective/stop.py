@@ -22,9 +22,7 @@ STOP_FLAG = Record(
     "StopFlag",
     "Words about signals to this process; the stop flag is shared with the signal handler alone.",
     requested=shared("the stop flag: STOP, if a signal has asked this process to stop; else 0"),
-    interrupted=word(
-        "address of the journal of the communicator in whose wait handlers run now; 0: none run"
-    ),
+    interrupted=word("address of the journal of the wait in which handlers run now; 0: none run"),
 )
 
 

@@ -53,23 +53,15 @@ WORK = Record(
     "Work",
     "What a rank knows about shared-out work; in the memory of this process.",
     comm=pointer("Comm", "the communicator"),
-    round=shared(
-        "twice the number of the round; plus 1 while this rank resets the work; or CLOSED"
-    ),
-    claims=rows(
-        "Claims", "counts of the claims on this node: one for even rounds, one for odd rounds"
-    ),
+    round=shared("twice the round's number; plus 1 while this rank resets the work; or CLOSED"),
+    claims=rows("Claims", "counts of this node's claims: one for even rounds, one for odd rounds"),
     count=word("number of items of all nodes"),
     first=word("the first item of this node in this round"),
     last=word("the number behind the last item of this node in this round"),
     order=word("address of this node's items in the order of their claims; 0: in ascending order"),
-    claimed=table(
-        "for each item, the ticks when this rank last claimed it, in this round or an older round"
-    ),
+    claimed=table("ticks when this rank last claimed each item, perhaps in an older round"),
     began=word("ticks when this rank began the round"),
-    ended=shared(
-        "ticks of this rank's first claim that found no item left; 0: there was no such claim"
-    ),
+    ended=shared("ticks of this rank's first claim that found no item left; 0: no such claim"),
 )
 
 

@@ -17,9 +17,7 @@ MPI = Record(
     "What a communicator over MPI has beside its Nodes record, if it has several nodes.",
     # The library.
     handle_bytes=word("bytes of a handle of this MPI: 4 or 8"),
-    functions=table(
-        "addresses of MPI's functions, in the order of mpi/calls.py; 0: this MPI lacks the function"
-    ),
+    functions=table("addresses of MPI's functions, in the order of mpi/calls.py; 0: not there"),
     world=word("handle of the communicator of all ranks"),
     leaders=word("handle of the communicator of the leaders; 0 on a follower"),
     byte=word("handle of MPI_BYTE"),
@@ -33,9 +31,7 @@ MPI = Record(
     counts=word("address of four arrays of C ints or 64-bit counts, one for each node"),
     # Control messages.
     message_bytes=word("bytes of the longest control message"),
-    outbox=word(
-        "address of memory for messages to send: one of each kind, and one for each exception"
-    ),
+    outbox=word("address of messages to send: one of each kind, and one for each exception"),
     inbox=pointer("MpiMessage", "the message that this rank receives"),
     sends=word("address of handles: for each node, that of the last send to the node"),
 )

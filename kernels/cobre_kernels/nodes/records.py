@@ -58,9 +58,7 @@ STAGING = Record(
     status=shared("the status with which the round ended between the leaders"),
     mpi_error=shared("the error code that MPI returned"),
     waited_ns=shared("how long the leader had waited in all"),
-    came=shared(
-        "ticks when the last rank of another node had arrived; 0: no such rank was waited for"
-    ),
+    came=shared("ticks when the last rank of another node had arrived; 0: there was no wait"),
     last=shared("the rank of another node that arrived last"),
     is_whole=shared("1: the whole result is in the outputs of all nodes"),
     pulse=part(PULSE, "the pulse of the rank that leads its node in this lane"),
@@ -107,9 +105,7 @@ NODES = Record(
     is_ordered=word("1: each rank's node index equals its number"),
     node_order=table("the rank at each node index"),
     node_index=table("the node index of each rank"),
-    node_starts=table(
-        "the node index at which each node begins; one more: where the last node ends"
-    ),
+    node_starts=table("the node index at which each node begins, and where the last node ends"),
     node_of=table("the node of each rank"),
     # The lanes (lanes.py).
     lanes=word("number of lanes"),
@@ -124,19 +120,11 @@ NODES = Record(
     output_mark=word("IN_REGION: this rank shows its output in the step that it enters next; or 0"),
     output=word("address of this rank's output"),
     output_bytes=word("how far ranks write in their outputs; the same on all ranks"),
-    first_writer=word(
-        "the rank of this node that is the first choice to write an output that ranks share"
-    ),
-    outputs=word(
-        "how the outputs of this node's ranks lie: PRIVATE, APART or MEETING (shm/region.py)"
-    ),
-    writes=word(
-        "1: this rank writes its output; 0: another rank writes it, because it has the same output"
-    ),
+    first_writer=word("the rank that writes, if it is among the ranks with the same output"),
+    outputs=word("how the outputs of this node lie: PRIVATE, APART or MEETING (shm/region.py)"),
+    writes=word("1: this rank writes its output; 0: a rank with the same output writes it"),
     takes_whole=word("1: the leader can move the whole result from and to its output"),
-    is_whole=word(
-        "1: all leaders can; if the collective has succeeded, they have moved the whole result"
-    ),
+    is_whole=word("1: all leaders move the whole result, or have moved it, in this collective"),
     # The protocol among leaders (protocol.py, messages.py).
     state=word("OUTSIDE, ENTERED, PREPARED, MOVING, COMMITTED or ENDED"),
     begun=word("number of verbs that this leader has begun"),
@@ -149,9 +137,7 @@ NODES = Record(
     reasons=table("for each rank, why it takes no further part, as the reports say"),
     has_told=word("1: this rank has sent its failure report, or its goodbye"),
     report=word("address of the kernel that sends the failure report"),
-    report_words=word(
-        "address of a word for each rank: why that rank takes no further part, as this rank reports"
-    ),
+    report_words=word("address of one word for each rank: the reason that this rank reports"),
     raised_told=word("how many exceptions in its journal this rank has told to other leaders"),
     raised_words=word("address of the words of the exception that this rank tells"),
     # What leaders exchange.
@@ -165,9 +151,7 @@ NODES = Record(
     recv_bytes=table("alltoallv, exchange: bytes that arrive from each leader"),
     recv_at=table("alltoallv: where in the buffer the bytes from each leader go"),
     calls=rows("Failure", "the call of each rank, in node order, if the calls of ranks disagree"),
-    accumulator=memory(
-        FOLD_BLOCK_BYTES, "private memory for a fold, if other ranks may fold into the same target"
-    ),
+    accumulator=memory(FOLD_BLOCK_BYTES, "for a fold whose target other ranks may fold into"),
 )
 
 

@@ -24,13 +24,9 @@ PEER = Record(
     "Peer",
     "The links to the leader of another node.",
     line_bytes=LINE_BYTES,
-    control_fd=word(
-        "descriptor of the control link; NO_LINK: there is none, or the link has ended"
-    ),
+    control_fd=word("descriptor of the control link; NO_LINK: no link, or the link has ended"),
     data_fd=word("descriptor of the data link; NO_LINK: the row is that of this leader itself"),
-    process_fd=word(
-        "descriptor that is readable when that leader's process has ended; NO_LINK: there is none"
-    ),
+    process_fd=word("descriptor, readable after that leader's process has ended; or NO_LINK"),
     # The message to that leader.
     header=part(FRAME_HEADER, "the header of the message"),
     header_left=word("bytes of the header still to send"),
@@ -65,9 +61,7 @@ CURSOR = Record(
     is_result=word("1: the frame is a result; 0: a partial fold"),
     partials=word("number of chunks of partial folds that have moved"),
     partials_total=word("number of chunks of partial folds that have to move"),
-    results=word(
-        "number of chunks of results that have moved; of the incoming cursor, that are in place"
-    ),
+    results=word("number of chunks of results that have moved; incoming: that are in place"),
     results_total=word("number of chunks of results that have to move"),
 )
 
@@ -106,18 +100,14 @@ LINKS = Record(
     outgoing=part(CURSOR, "what moves to the next leader"),
     incoming=part(CURSOR, "what moves from the previous leader"),
     blocks=rows("Block", "ring.py: the block of each node"),
-    staging=word(
-        "chain.py: address of STAGING_CHUNKS chunks of CHUNK_BYTES; at least eager_bytes in all"
-    ),
+    staging=word("chain.py: address of STAGING_CHUNKS chunks of CHUNK_BYTES; eager_bytes at least"),
     chunk_bytes=word("chain.py: bytes of a chunk of this payload"),
     # Waiting.
     swept=word("number of the verb in which this leader last read all control links"),
     polls=rows("Poll", "entries for poll(2): three for each node, and two more"),
     lone_poll=part(POLL, "an entry for poll(2) to wait for one descriptor"),
     # Control messages.
-    message_out=pointer(
-        "ControlMessage", "the control message that is sent, with its words behind it"
-    ),
+    message_out=pointer("ControlMessage", "the message that is sent, with its words behind it"),
     words_out=word("address of the words of that message"),
     words_in=word("address of the words of the control message that arrives"),
     msghdr=part(MSGHDR, "for sendmsg(2) and recvmsg(2)"),

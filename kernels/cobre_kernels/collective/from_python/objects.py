@@ -24,10 +24,7 @@ OBJECT = Record(
     "Object",
     "The Python object of a communicator. CPython keeps it.",
     head=memory(HEAD_BYTES, "reference count and type"),
-    words=pointer(
-        "CommArray",
-        "first slot of the object: the array that holds the communicator's record; 0: none yet",
-    ),
+    words=pointer("CommArray", "first slot: the array with the communicator's record; 0: none"),
 )
 COMM_ARRAY = Record(
     "CommArray",
@@ -63,9 +60,7 @@ PYTHON = Record(
     array_type=word("numpy.ndarray"),
     int_type=word("int"),
     op_type=word("ReduceOp"),
-    slow_path=word(
-        "the Python function that serves or explains a call that the fast path does not serve"
-    ),
+    slow_path=word("the Python function for calls that the fast path does not serve"),
     slow_kernel=word("address of the kernel that calls this function"),
     dtypes=table("codes of dtypes by NumPy's type number"),
     broadcast_names=table("names of the parameters of broadcast, in their order"),

@@ -70,9 +70,7 @@ NOTED_CALL = Record(
     "One call of a rank; shared, written by that rank.",
     number=shared("number of the call, from 1 on; stored last"),
     signature=shared("the signature: operation, dtype, op or root (calls.py)"),
-    count=shared(
-        "the number of elements that this rank contributes; for a broadcast, the number of bytes"
-    ),
+    count=shared("number of elements of this rank; for a broadcast, the number of bytes"),
     size_bytes=shared("bytes that this rank contributes; for a broadcast, the bytes of the root"),
     entered=shared("ticks when the rank entered the call"),
     left=shared("ticks when the rank had its result; 0: it has no result yet"),
@@ -99,9 +97,7 @@ PHASE = Record(
     "Phase",
     "A phase of the program, and the time of one rank in it; shared, written by that rank.",
     entered=shared("times that the rank has entered it"),
-    ticks=shared(
-        "ticks in the phase; while the rank is in the phase, less the ticks when it entered"
-    ),
+    ticks=shared("ticks in the phase; while the rank is in it, less the ticks when it entered"),
     collectives=part(OPERATION, "the collectives in the phase"),
     name=own_rows(LETTERS, "name of the phase, with zeros behind it", NAME_WORDS),
 )
@@ -110,9 +106,7 @@ RAISED = Record(
     "Raised",
     "An exception by which a rank has ended; shared, written by the rank whose journal it is.",
     rank=shared("number of the rank that has ended, plus 1; 0: this row is free; stored last"),
-    words=own_rows(
-        LETTERS, "type of the exception and first line of its text, with zeros behind", RAISED_WORDS
-    ),
+    words=own_rows(LETTERS, "type and first line of the exception, zeros behind", RAISED_WORDS),
 )
 
 JOURNAL = Record(
@@ -135,15 +129,8 @@ JOURNAL = Record(
     awaited_since=shared("ticks when this wait became slow"),
     named=shared("how many phases have names; 0: no time is attributed to phases"),
     phase=shared("number of the phase under way"),
-    raised=own_rows(
-        RAISED,
-        "exceptions, in the order in which this rank learnt of them",
-        RAISED_ROWS,
-        begins_line=True,
-    ),
-    operations=own_rows(
-        OPERATION, "the calls of each operation, by its number", OPERATION_ROWS, begins_line=True
-    ),
+    raised=own_rows(RAISED, "exceptions that this rank knows of", RAISED_ROWS, begins_line=True),
+    operations=own_rows(OPERATION, "a row for each operation", OPERATION_ROWS, begins_line=True),
     phases=own_rows(PHASE, "the phases, by their numbers", PHASE_ROWS, begins_line=True),
     calls=own_rows(NOTED_CALL, "the last calls; call n is in row n modulo CALLS", CALLS),
 )

@@ -31,11 +31,7 @@ REPORT = Record(
     "The numbers of one report; shared, written by the process that reports.",
     number=shared("number of the report, from 1 on; stored last"),
     noted_ns=shared("the monotonic clock when the report was noted"),
-    values=own_rows(
-        QUANTITY,
-        "a number for each series; NaN: the report has no number of this series",
-        SERIES_ROWS,
-    ),
+    values=own_rows(QUANTITY, "a number for each series; NaN: not reported", SERIES_ROWS),
 )
 
 SERIES = Record(

@@ -31,9 +31,7 @@ TRACED_CALL = Record(
     "A row of the trace's file: a call, a phase, or one moment on both clocks.",
     number=word("number of the call, or MOMENT, PHASE_LEFT or PHASE_NAMED"),
     signature=word("signature of the call; of a moment, its ticks; of a phase, its number"),
-    count=word(
-        "elements of the rank; of a moment, the monotonic clock; of a name, its first letters"
-    ),
+    count=word("elements of the rank; of a moment, the monotonic clock; of a name, first letters"),
     size_bytes=word("bytes that the rank contributed"),
     entered=word("ticks when the rank entered the call or the phase"),
     left=word("ticks when the rank had the result of the call, or left the phase"),
@@ -49,9 +47,7 @@ TRACE = Record(
     "The trace of one rank's calls on one communicator; private memory.",
     fd=word("descriptor of the file to which rows go; negative: nothing more is written"),
     used=word("number of rows in memory"),
-    capacity=word(
-        "number of rows that go to the file together; memory has room for one more row, of a moment"
-    ),
+    capacity=word("rows that go to the file together; memory has room for one row more"),
     lost=word("number of calls that the file lacks; leaving a phase counts as a call"),
     add_phase=word("address of the kernel that adds a row when the rank leaves a phase"),
     add_name=word("address of the kernel that adds a row with the name of a phase"),

@@ -172,7 +172,7 @@ class Grid(Settings):
     def usual_points(self) -> set[str]:
         """The few points that a usual run prefers, because ranks have to start for each point.
 
-        These are the points of a quick run, and more points, until each way is tried on each number
+        The points are those of a quick run, and more points, until each way is tried on each number
         of ranks.
         """
         points = [*self.quick_points, *(p for p in self.points if not isinstance(p, Slow))]

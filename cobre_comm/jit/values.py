@@ -1,11 +1,12 @@
 """Model, boxing and constants of an object of ours in ``@njit`` code.
 
-A value has the fields that the table names (``types.py``), first the address of a record. Like an
-array, it has a count on the Python object (``holding.py``). So a tuple, a ``jitclass``, a
-``structref`` or a ``typed.List`` keeps the object alive as long as it holds the value. Python gets
-the same object back. Compiled code holds nothing of this process, so ``cache=True`` serves other
-ranks, sizes, backends and runs. A communicator in a global or a closure is the exception: its
-address is in the code, and numba does not cache such code.
+A value has the fields that the table names (``types.py``); the first field is the address of a
+record. Like an array, it has a count on the Python object (``holding.py``). So a tuple, a
+``jitclass``, a ``structref`` or a ``typed.List`` keeps the object alive as long as it holds the
+value. Python gets the same object back. Compiled code contains nothing of this process, so code in
+numba's cache works for other ranks, sizes, backends and runs. There is one exception: if a
+communicator is in a global or a closure, the code contains its address, and numba does not cache
+such code.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class _Reading:
         self.value = cgutils.create_struct_proxy(typ)(c.context, c.builder)
 
     def attribute(self, obj: Any, name: str) -> Any:
-        """Return a new reference to an attribute; without it, skip the code that follows."""
+        """Return a new reference to an attribute; if it is missing, skip the code that follows."""
         found = self._c.pyapi.object_getattr_string(obj, name)
         with cgutils.early_exit_if_null(self._c.builder, self._exits, found):
             self._c.pyapi.err_set_string("PyExc_TypeError", self._message)
@@ -67,10 +68,10 @@ class _Reading:
         return found
 
     def read(self, obj: Any, field: HeldField, numba_type: Any) -> None:
-        """Read a field, from where the object has it."""
+        """Read a field of the object, following the path of the field."""
         for name in field.path.split("."):
             obj = self.attribute(obj, name)
-            self._c.pyapi.decref(obj)  # the object that has the attribute holds it
+            self._c.pyapi.decref(obj)  # the object with this attribute keeps it alive
         if isinstance(numba_type, RecordType):
             value = self._c.pyapi.long_as_longlong(obj)
         else:
@@ -80,7 +81,7 @@ class _Reading:
         setattr(self.value, field.name, value)
 
     def held(self, obj: Any) -> NativeValue:
-        """Return the value, which holds the object; numba gives the count back."""
+        """Return the value, which now holds the object; numba gives the count back."""
         self.value.owner = self._c.pyapi.nrt_meminfo_new_from_pyobject(obj, obj)
         self._exits.close()
         return NativeValue(self.value._getvalue(), is_error=self._c.builder.load(self._failed))
@@ -111,7 +112,7 @@ def _box(typ: Any, val: Any, c: Any) -> Any:
 
 @lower_constant(ObjectType)
 def _constant(context: Any, builder: Any, typ: Any, obj: Any) -> Any:
-    """Put a global, a closure's variable or a default into the code, which holds it for ever."""
+    """Put a global, a closure's variable or a default into the code, which keeps it for ever."""
     if typ.no_constant:
         raise LoweringError(typ.no_constant)
     carry_version(context)
@@ -127,7 +128,7 @@ def _constant(context: Any, builder: Any, typ: Any, obj: Any) -> Any:
 
 @lower_builtin(operator.is_, ObjectType, ObjectType)
 def _is_same(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    """Tell whether both are the same Python object."""
+    """Tell whether two values are the same Python object."""
     values = zip(signature.args, args, strict=True)
     owners = [cgutils.create_struct_proxy(t)(context, builder, value=v).owner for t, v in values]
     left, right = (context.nrt.meminfo_data(builder, owner) for owner in owners)
@@ -135,7 +136,7 @@ def _is_same(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 
 
 @overload(operator.eq)
-def _equal(left, right):  # type: ignore[no-untyped-def]  # numba compares it with what it returns
+def _equal(left, right):  # type: ignore[no-untyped-def]  # numba compares two by its result
     if isinstance(left, ObjectType) and isinstance(right, ObjectType):
         return lambda left, right: left is right
     return None
@@ -156,7 +157,7 @@ def _truth(value):  # type: ignore[no-untyped-def]
 
 @overload(str)
 def _text(value):  # type: ignore[no-untyped-def]
-    """Refuse ``str`` of an object by a ``TypeError``, which numba passes on as it is."""
+    """Refuse ``str`` of an object by a ``TypeError``, which reaches the user as it is."""
     if isinstance(value, ObjectType) and value.no_text:
         raise TypeError(
             f"{value.what} has no text in @njit code; write its numbers: {value.no_text}"
@@ -164,7 +165,7 @@ def _text(value):  # type: ignore[no-untyped-def]
 
 
 def _refuse_as_sequence(value: Any) -> None:
-    """Refuse an index, ``len`` or a ``for`` loop in one sentence, as ``_text`` does."""
+    """Refuse an index, ``len`` or a ``for`` loop by a ``TypeError``, as ``_text`` does."""
     if isinstance(value, ObjectType) and value.no_sequence:
         sentence, word = value.no_sequence
         raise explained(TypeError(sentence), word)
@@ -190,5 +191,5 @@ class _Loop(AbstractTemplate):  # type: ignore[misc]  # numba is untyped
     key = "getiter"
 
     def generic(self, args: Any, kws: Any) -> None:
-        """Give no signature; the templates of numba have those of all sequences."""
+        """Return no signature, because numba's own templates have those of all sequences."""
         _refuse_as_sequence(args[0])

@@ -13,11 +13,11 @@ ASKING = (
     "SIGINT",
     "SIGHUP",
     "SIGQUIT",
-)  # a launcher forwards them
+)  # a launcher forwards each of these
 
 
 def graceful_signals(chosen: str | Iterable[int | str]) -> frozenset[int]:
-    """Return the numbers of signals, from an iterable of names or numbers or a text with commas.
+    """Return the numbers of signals, given as names or numbers, or as a text with commas.
 
     ``ValueError`` is raised for a name or number that is no signal of ``ASKING``.
 

@@ -19,7 +19,7 @@ from cobre_kernels.machine.record import (
 )
 
 SIZES = 32  # powers of two, from that of the least large call on (shm/ways.py)
-LARGE_ROWS = 3 * SIZES  # one for each operation that has ways, and each size
+LARGE_ROWS = 2 * SIZES  # one for each operation that has ways, and each size
 
 # Values of the guard. Linux gives a forked child this word as 0 (backends/comm_memory.py): FORKED.
 FORKED = 0
@@ -66,6 +66,7 @@ LARGE = Record(
     "Large calls of one operation and one power of two of bytes (shm/ways.py).",
     ways=word("how many ways such a call has"),
     calls=word("how many calls have succeeded since the first trial"),
+    until=word("after how many calls the ways are tried again; 0: they were never tried"),
     way=word("the way of the calls after the trials"),
     began_ns=word("when the last rank had entered the call whose time is not known yet"),
     ended_ns=word("when this rank had ended that call"),

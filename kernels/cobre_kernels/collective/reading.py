@@ -15,7 +15,7 @@ SHOWN = Record(
     "Shown",
     "What a rank shows the others of its node in a step of a large call.",
     pid=word("its process, by its own PID namespace"),
-    array=word("address of its array; 0: its array changes too early to be read"),
+    array=word("address of its array"),
     token=word("a number that no other process has"),
     token_address=word("where its process has the token"),
     mark=word("where a rank that writes to the array notes the number of the write"),

@@ -23,7 +23,7 @@ from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.shm.control import INLINE_BYTES
 from cobre_kernels.shm.reading import end_reading, read_array, show_array
 from cobre_kernels.shm.region import PRIVATE, meet_in_region, no_rank_writes, receive
-from cobre_kernels.shm.slot import PROBE_EVERY, fill, fill_slot, slot_of
+from cobre_kernels.shm.slot import PROBE_EVERY, even_chunk, fill, fill_slot, slot_of
 from cobre_kernels.shm.step import await_rank, has_come, next_generation, publish, synchronise
 from cobre_kernels.shm.wait import cell_of, has_arrived
 from cobre_kernels.shm.ways import SLOTS, choose_way, end_way, learn_times, show_times
@@ -87,7 +87,7 @@ def _from_arrays(comm, call):
     if worst != OK:
         return worst
     learn_times(comm, generation)
-    return end_reading(comm, call.send, could)
+    return end_reading(comm, could)
 
 
 @routine
@@ -97,11 +97,12 @@ def _move_chunks(comm, call, largest):
     Ranks that have an output in common write the same bytes, and each rank writes a byte once.
     """
     is_inline = largest <= INLINE_BYTES
+    chunk = even_chunk(largest, comm.node.chunk_bytes)
     streams = is_large(call.recv_count * call.itemsize)
     begin = 0
     while True:
-        outcome = _chunk(comm, call, begin, is_inline, streams)
-        begin += comm.node.chunk_bytes
+        outcome = _chunk(comm, call, (begin, chunk), is_inline, streams)
+        begin += chunk
         if outcome != OK or begin >= largest:
             if streams:
                 store_fence()
@@ -109,10 +110,10 @@ def _move_chunks(comm, call, largest):
 
 
 @routine
-def _chunk(comm, call, begin, is_inline, streams):
-    """Move the chunk at ``begin`` of every block that is longer than ``begin``."""
+def _chunk(comm, call, span, is_inline, streams):
+    """Move a chunk, given by its begin and length, of every block that is longer than the begin."""
     generation, shown = next_generation(comm), called(comm)
-    chunk, rank = comm.node.chunk_bytes, comm.rank
+    (begin, chunk), rank = span, comm.rank
     own_bytes = max(min(bytes_of(call, rank) - begin, chunk), 0)
     own_block = block_of(call, rank) + begin
     source = call.send + begin

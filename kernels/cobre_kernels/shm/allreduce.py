@@ -1,51 +1,41 @@
 """Allreduce: rank-ordered fold of the ranks' slots.
 
-Three ways lead to the same bits. Up to INLINE_BYTES, the contributions travel in the cells. With
-few ranks, or up to FOLD_ALL_BYTES, every rank folds every slot itself, one step a chunk. Else each
-rank folds its own stripe of a chunk, and the other ranks copy the result in the following step. So
-for a chunk of the payload a rank reads about two chunks, and not a chunk of each rank. In a large
-call each rank may instead read its stripe of every ``send`` where it is, and then the result's other
-stripes (``reading.py``); ``ways.py`` chooses.
+Several ways lead to the same bits. Up to INLINE_BYTES, the contributions travel in the cells. Two
+ranks fold half a chunk each, from HALVES_BYTES on (:func:`_halves`). Else, with few ranks, or up to
+FOLD_ALL_BYTES, every rank folds every slot itself, one step a chunk. Else each rank folds its own
+stripe of a chunk, and the other ranks copy the result in the following step. So for a chunk of the
+payload a rank reads about two chunks, and not a chunk of each rank.
 
 If ``recv`` is one memory for all ranks, each rank folds its stripes into ``recv``, and no rank
 copies results (``region.py``). No two ranks may fold into the same bytes of ``recv``.
 """
 
-from cobre_kernels.collective.calls import ALLREDUCE, Allreduce, called, contribution_bytes
+from cobre_kernels.collective.calls import Allreduce, called, contribution_bytes
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.reduction.fold import FOLD_BLOCK_BYTES, fold
 from cobre_kernels.collective.regions import NO_REGION, NOWHERE, OutputMemory
-from cobre_kernels.collective.status import OK, USE_SLOTS
+from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.compiled import routine
-from cobre_kernels.machine.copy import FAR_BYTES, move
+from cobre_kernels.machine.copy import FAR_BYTES, copy_far, move
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.record import LINE_BYTES
 from cobre_kernels.shm.control import INLINE_BYTES
-from cobre_kernels.shm.reading import end_reading, read_array, show_array, shown_by
 from cobre_kernels.shm.region import (
     MEETING,
     MIXED,
-    PRIVATE,
     location_of,
     meet_in_region,
     receive,
     region_of_sends,
 )
-from cobre_kernels.shm.slot import fill_slot, slot_of, stripe_of
+from cobre_kernels.shm.slot import PROBE_EVERY, even_chunk, fill, fill_slot, slot_of, stripe_of
 from cobre_kernels.shm.step import next_generation, synchronise
 from cobre_kernels.shm.wait import cell_of
-from cobre_kernels.shm.ways import (
-    SLOTS,
-    choose_way,
-    end_way,
-    give_up_trials,
-    learn_times,
-    show_times,
-)
 
 FOLD_ALL_BYTES = 16384  # for more bytes and more than FOLD_ALL_RANKS ranks, stripes cost less
 FOLD_ALL_RANKS = 3
-READ_BYTES = 65536  # of another rank's array at a time, which a second-level cache holds twice
+HALVES_BYTES = 32768  # for less, the additional step of halves costs more than it saves
+HALF_BYTES = 131072  # a second-level cache of 1 MiB holds two in slots, and those of send and recv
 TURN_BYTES = 1024  # less than prefetchers run ahead
 
 
@@ -72,66 +62,11 @@ def _by_slots(comm, call, outputs):
         return _stripes(comm, call)
     if size_bytes <= INLINE_BYTES:
         return _inline(comm, call)
-    if choose_way(comm, ALLREDUCE, size_bytes, outputs == PRIVATE) == SLOTS:
-        return end_way(comm, _through_slots(comm, call))
-    return end_way(comm, _from_arrays(comm, call))
-
-
-@routine
-def _through_slots(comm, call):
-    size_bytes = contribution_bytes(call)
+    if comm.size == 2 and size_bytes >= HALVES_BYTES:
+        return _halves(comm, call)
     if size_bytes <= FOLD_ALL_BYTES or comm.size <= FOLD_ALL_RANKS:
         return _every_rank_folds(comm, call)
     return _stripes(comm, call)
-
-
-@routine
-def _from_arrays(comm, call):
-    """Read and fold this rank's stripe of every ``send``, then read the other stripes' results.
-
-    Return USE_SLOTS if a rank cannot reach an array, sends in place, or has its output in a region.
-    """
-    size_bytes, generation = contribution_bytes(call), next_generation(comm)
-    show_array(comm, generation, call.send if call.send != call.recv else NOWHERE, 1)
-    outcome = synchronise(comm, called(comm))
-    if outcome != OK:
-        return outcome
-    for rank in range(comm.size):
-        if shown_by(comm, rank, generation).array == NOWHERE:
-            give_up_trials(comm)
-            return USE_SLOTS
-    learn_times(comm, generation)
-    outcome = end_reading(comm, call.recv, _read_and_fold(comm, call, generation))
-    if outcome != OK:
-        return outcome
-    could, rank = 1, comm.rank
-    for _ in range(comm.size - 1):
-        rank = rank + 1 if rank + 1 < comm.size else 0
-        begin, end = _stripe(comm, rank, size_bytes)
-        target = call.recv + begin
-        could &= read_array(comm, rank, generation + 1, begin, target, end - begin)
-    return end_reading(comm, NOWHERE, could)
-
-
-@routine
-def _read_and_fold(comm, call, generation):
-    """Fold this rank's stripe of all sends into ``recv``; return 1, or 0 if one is denied."""
-    begin, end = _stripe(comm, comm.rank, contribution_bytes(call))
-    room, could = stripe_of(comm, comm.rank, 0), 1
-    while begin < end and could:
-        length = min(end - begin, READ_BYTES)
-        target = call.recv + begin
-        for rank in range(comm.size):
-            source = call.send + begin
-            if rank != comm.rank:
-                source = target if rank == 0 else room
-                could &= read_array(comm, rank, generation, begin, source, length)
-            if rank > 0:
-                fold(comm, call, target, source, length)
-            elif source != target:
-                move(target, source, length)
-        begin += length
-    return could
 
 
 @routine
@@ -160,7 +95,7 @@ def _every_rank_folds(comm, call):
     begin = 0
     while begin < size_bytes:
         length = min(chunk, size_bytes - begin)
-        outcome = _contribute(comm, call.send, begin, length)
+        outcome = _contribute(comm, call.send + begin, length)
         if outcome != OK:
             return outcome
         own = _own_chunk(comm, call, begin, length)
@@ -170,13 +105,66 @@ def _every_rank_folds(comm, call):
 
 
 @routine
+def _halves(comm, call):
+    """Go through steps: step k brings chunk k, folds half of it in place, takes chunk k - 1 out.
+
+    Each of two ranks writes to its memory the half that the other rank folds. The other rank folds
+    that half where it is, and the writer takes the result from there. So only half a chunk is
+    written and folded by each rank, and the lines of a half cross to the other cache and back.
+    """
+    size_bytes, other = contribution_bytes(call), 1 - comm.rank
+    chunk = even_chunk(size_bytes, 2 * min(HALF_BYTES, comm.node.chunk_bytes))
+    begin = 0
+    while begin < size_bytes + chunk:
+        generation, length = next_generation(comm), min(chunk, max(size_bytes - begin, 0))
+        first, end = _stripe(comm, other, length)
+        source, probes = call.send + begin + first, generation % PROBE_EVERY == 0
+        own_half = _half_of(comm, comm.rank, generation)
+        fill(comm.node.slot_fills, own_half, source, end - first, probes)
+        outcome = synchronise(comm, called(comm))
+        if outcome != OK:
+            return outcome
+        first, end = _stripe(comm, comm.rank, length)
+        places = (call.send + begin + first, call.recv + begin + first)
+        places = (places[0], places[1], _half_of(comm, other, generation))
+        _in_turn(comm, call, places, end - first, _fold_half)
+        if begin > 0:
+            last = begin - chunk
+            first, end = _stripe(comm, other, min(chunk, size_bytes - last))
+            target = call.recv + last + first
+            copy_far(target, _half_of(comm, comm.rank, generation - 1), end - first, False)
+        begin += chunk
+    return OK
+
+
+@routine
+def _half_of(comm, rank, generation):
+    """Return where a rank writes a half; behind the slots, which the next call may fill already."""
+    chunk, buffer = comm.node.chunk_bytes, comm.node.buffers + rank * comm.node.buffer_stride
+    return buffer + chunk + (generation & 1) * chunk
+
+
+@routine
+def _fold_half(comm, call, places, at, length):
+    """Fold a block of this rank's half into ``recv``, and into the other rank's memory."""
+    own, target, half = places[0] + at, places[1] + at, places[2] + at
+    if comm.rank == 0:
+        move(target, own, length)
+        fold(comm, call, target, half, length)
+        move(half, target, length)
+    else:
+        fold(comm, call, half, own, length)
+        move(target, half, length)
+
+
+@routine
 def _stripes(comm, call):
     """Go through steps: step k brings chunk k in, folds a stripe of it, takes chunk k - 1 out."""
     chunk, size_bytes = comm.node.chunk_bytes, contribution_bytes(call)
     begin = 0
     while begin < size_bytes + chunk:
         length = min(chunk, max(size_bytes - begin, 0))
-        outcome = _contribute(comm, call.send, begin, length)
+        outcome = _contribute(comm, call.send + begin, length)
         if outcome != OK:
             return outcome
         own, generation = _own_chunk(comm, call, begin, length), comm.node.generation
@@ -190,16 +178,10 @@ def _stripes(comm, call):
 
 
 @routine
-def _contribute(comm, send, begin, length):
+def _contribute(comm, source, length):
     """Put this rank's chunk into its slot, and wait for the chunks of the other ranks."""
-    generation = next_generation(comm)
-    fill_slot(comm, generation, send + begin, length)
-    if begin == 0:
-        show_times(comm, generation)
-    outcome = synchronise(comm, called(comm))
-    if begin == 0 and outcome == OK:
-        learn_times(comm, generation)
-    return outcome
+    fill_slot(comm, next_generation(comm), source, length)
+    return synchronise(comm, called(comm))
 
 
 @routine
@@ -221,35 +203,36 @@ def _own_chunk(comm, call, begin, length):
 
 
 @routine
-def _chunk_of(comm, rank, own):
-    """Return the address of a rank's chunk: its slot, or ``own`` for this rank itself."""
-    return own if rank == comm.rank else slot_of(comm, rank, comm.node.generation)
+def _fold_slots(comm, call, own, target, span):
+    """Fold the bytes of all chunks in a span, in rank order, into ``target``."""
+    begin, length = span[0], span[1] - span[0]
+    _in_turn(comm, call, (own + begin, target, begin), length, _fold_block)
 
 
 @routine
-def _fold_slots(comm, call, own, target, span):
-    """Fold the bytes of all chunks in a span, in rank order, into ``target``.
+def _in_turn(comm, call, places, length, fold_block):
+    """Fold block by block; large chunks at three distant places in turn.
 
-    Large chunks are folded block by block, at three distant places in turn. While the core folds a
-    block of one place, its prefetchers fetch the next blocks of the two other places from other
-    ranks' caches.
+    While the core folds a block of one place, its prefetchers fetch the next blocks of the two
+    other places from other ranks' caches.
     """
-    begin, length = span[0], span[1] - span[0]
     third = length // (3 * TURN_BYTES) * TURN_BYTES if length >= FAR_BYTES else 0
     for at in range(0, third, TURN_BYTES):
         for turn in range(3):
-            place = at + turn * third
-            _fold_block(comm, call, own, target + place, begin + place, TURN_BYTES)
+            fold_block(comm, call, places, at + turn * third, TURN_BYTES)
     for at in range(3 * third, length, FOLD_BLOCK_BYTES):
-        block = min(length - at, FOLD_BLOCK_BYTES)
-        _fold_block(comm, call, own, target + at, begin + at, block)
+        fold_block(comm, call, places, at, min(length - at, FOLD_BLOCK_BYTES))
 
 
 @routine
-def _fold_block(comm, call, own, target, begin, length):
-    move(target, _chunk_of(comm, 0, own) + begin, length)
-    for rank in range(1, comm.size):
-        fold(comm, call, target, _chunk_of(comm, rank, own) + begin, length)
+def _fold_block(comm, call, places, at, length):
+    own, target, begin = places
+    for rank in range(comm.size):
+        source = own if rank == comm.rank else slot_of(comm, rank, comm.node.generation) + begin
+        if rank == 0:
+            move(target + at, source + at, length)
+        else:
+            fold(comm, call, target + at, source + at, length)
 
 
 @routine
@@ -285,7 +268,7 @@ def _into_region(comm, call):
     while begin < size_bytes:
         length = min(chunk, size_bytes - begin)
         if begin > 0 or region == MIXED:
-            outcome = _contribute(comm, call.send, begin, length)
+            outcome = _contribute(comm, call.send + begin, length)
             if outcome != OK:
                 return outcome
         own = _own_chunk(comm, call, begin, length)

@@ -75,7 +75,7 @@ def _from_array(comm, call, way):
     if comm.rank == call.root and way == BOTH:
         could = _write_shares(comm, call, generation)
     learn_times(comm, generation)
-    return end_reading(comm, call.buffer, could)
+    return end_reading(comm, could)
 
 
 @routine

@@ -16,6 +16,7 @@ so the rank need not wait for a writer that was stopped after the bytes were wri
 
 from cobre_kernels.collective.calls import called
 from cobre_kernels.collective.reading import READING, SHOWN
+from cobre_kernels.collective.regions import NOWHERE
 from cobre_kernels.collective.status import OK, USE_SLOTS
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import (
@@ -130,13 +131,10 @@ def _vectors(comm, index, here, there, count):
 
 
 @routine
-def end_reading(comm, address, could):
-    """Go through a step after arrays were reached; return USE_SLOTS if a rank could not.
-
-    In that step ranks show another array, at ``address``, and may reach these arrays after it.
-    """
+def end_reading(comm, could):
+    """Go through the last step; return USE_SLOTS if a rank could not reach an array."""
     generation = next_generation(comm)
-    show_array(comm, generation, address, could)
+    show_array(comm, generation, NOWHERE, could)
     outcome = synchronise(comm, called(comm))
     for rank in range(comm.node.size if outcome == OK else 0):
         if shown_by(comm, rank, generation).could == 0:

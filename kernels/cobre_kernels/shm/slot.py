@@ -16,6 +16,7 @@ streamed. Streaming changes no byte of any result, so ranks need not agree on it
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.copy import copy_far, copy_out, is_large, move, store_fence
+from cobre_kernels.machine.record import LINE_BYTES
 
 TIMED_FILL_BYTES = 16384  # a fill of so many bytes is always timed: two clock readings cost little
 STREAMED_BYTES = 2048  # a shorter fill costs the same in both ways
@@ -39,6 +40,17 @@ def slot_of(comm, rank, generation):
         return node.buffers + ((rank + generation) & 1) * node.buffer_stride
     buffer = node.buffers + rank * node.buffer_stride
     return buffer + (generation & 1) * node.chunk_bytes
+
+
+@routine
+def even_chunk(size_bytes, most_bytes):
+    """Return the bytes of each chunk of a payload but the last, for chunks of nearly one length.
+
+    If a call had a long chunk and a short one, two ranks would not exchange all lines of a slot.
+    """
+    chunks = max(-(-size_bytes // most_bytes), 1)
+    line = 2 * LINE_BYTES
+    return min(-(-size_bytes // (chunks * line)) * line, most_bytes)
 
 
 @routine

@@ -1,11 +1,11 @@
 """The fast path from Python to an entry: one method in compiled code per collective.
 
-CPython calls the method by the convention for methods in C (``METH_NOARGS``, ``METH_FASTCALL``),
-and passes the communicator, the address of the arguments, their number, and the names of keywords.
-So no tuple is made, no attribute looked up, no number boxed. The method reads the few fields that
-it needs of a NumPy array (``objects.py``) and runs the entry. If arguments are unusual, or if the
-entry returns another status than OK, the method calls a Python function, which serves the call or
-raises. One compilation serves every dtype and every number of dimensions.
+CPython calls the method by its convention for methods in C (``METH_NOARGS``, ``METH_FASTCALL``),
+and passes the communicator, the address of the arguments, the number of arguments, and the names of
+keywords. So no tuple is made, no attribute is looked up, and no number is boxed. The method reads
+the few fields that it needs of a NumPy array (``objects.py``) and runs the entry. If arguments are
+unusual, or if the entry returns another status than OK, the method calls a Python function, which
+serves the call or raises. One compilation serves every dtype and every number of dimensions.
 """
 
 from typing import NamedTuple
@@ -42,23 +42,23 @@ from cobre_kernels.machine.record import WORD_BYTES, Record, pointer, record_at
 REDUCED = Record(
     "AllreduceArguments",
     "Arguments of an allreduce, as CPython passes them.",
-    send=pointer("Array", "the array, or another object"),
-    recv=pointer("Array", "likewise"),
-    op=pointer("Array", "a ReduceOp, or another object; only if there are three"),
+    send=pointer("Array", "the array to send, or another object"),
+    recv=pointer("Array", "the array that receives, or another object"),
+    op=pointer("Array", "the third argument, if there is one: a ReduceOp, or another object"),
 )
 CAST = Record(
     "BroadcastArguments",
     "Arguments of a broadcast, as CPython passes them.",
-    buffer=pointer("Array", "the array, or another object"),
-    root=pointer("Array", "an int, or another object; only if there are two"),
+    buffer=pointer("Array", "the array to broadcast, or another object"),
+    root=pointer("Array", "the second argument, if there is one: an int, or another object"),
 )
 GATHERED = Record(
     "AllgathervArguments",
     "Arguments of an allgatherv, as CPython passes them.",
-    send=pointer("Array", "the array, or another object"),
-    recv=pointer("Array", "likewise"),
-    counts=pointer("Array", "likewise"),
-    displs=pointer("Array", "likewise"),
+    send=pointer("Array", "the array to send, or another object"),
+    recv=pointer("Array", "the array that receives, or another object"),
+    counts=pointer("Array", "an array of counts, or another object"),
+    displs=pointer("Array", "an array of displacements, or another object"),
 )
 
 _reduced, _cast, _gathered = map(record_at, (REDUCED, CAST, GATHERED))
@@ -184,7 +184,7 @@ def _is_table(python, array):
 
 @routine
 def _total(parameters, most, count, names):
-    """Return the number of arguments; -1 if keywords are not the next parameters, in order."""
+    """Return the number of arguments; -1 unless keywords name the next parameters in order."""
     if names == 0:
         return count
     named = libc.tuple_size(names)
@@ -199,7 +199,7 @@ def _total(parameters, most, count, names):
 
 @routine
 def _integer(value, expected_type):
-    """Return the value of an integer; -1 if it has another type, is negative or is too large."""
+    """Return the value of an integer; -1 if it has another type, is negative, or is too large."""
     if value.type != expected_type:
         return -1
     number = libc.integer_of(value.address)
@@ -211,7 +211,7 @@ def _integer(value, expected_type):
 
 @routine
 def _result(comm, left):
-    """Return None, or the result of the slow path; 0 if the slow path has raised."""
+    """Return None, or the result of the slow path, which is 0 if the slow path has raised."""
     if left.outcome != OK:
         return run(comm.python.slow_kernel, comm, left)
     libc.count_up(comm.python.none)

@@ -8,10 +8,11 @@ BOTH      in a broadcast: as READ, and meanwhile the root writes its share to ea
 
 All ways give the same bits. Which way is the fastest depends on processor, caches, hypervisor, data
 and number of ranks, so no constant knows it. The first calls of an operation and size (by powers of
-two) are *trials*: TRIALS calls of each way, one way after the other. In the first step of a trial
-each rank shows when it entered the call, and when it ended the trial before. So all ranks learn the
-same time of the trial before, from the entry of the last rank to the end of the last rank, and all
-decide the same. The ways are tried again later, because the distance of caches may have changed.
+two) are *trials*: TRIALS calls of the way of now, which warm up, and then TRIALS calls of each way.
+In the first step of a trial each rank shows when it entered the call, and when it ended the trial
+before. So all ranks learn the same time of the trial before, from the entry of the last rank to the
+end of the last rank, and all decide the same. The ways are tried again later, because the distance
+of caches may have changed.
 
 A call goes through slots and is no trial if the system denies READ, or if a rank receives in a
 region. The rows of ``node.large`` change only in calls that succeed, so all ranks have equal rows.
@@ -31,6 +32,7 @@ NAMES = ("slots", "read", "both ends")  # of the ways, for messages
 OPERATIONS = (BROADCAST, ALLGATHERV)  # that have ways, in the order of their rows
 LEAST_SHIFT = 16  # a call of less than 64 KiB goes through slots
 TRIALS = 8  # of each way
+LEAST_GAIN = 1.03  # another way is taken if it is so much faster
 FIRST_CALLS, MOST_CALLS = 256, 4096  # until ways are tried again: four times as many each time
 NOT_MEASURED = -1
 
@@ -55,7 +57,7 @@ def choose_way(comm, operation, size_bytes, is_private):
     if not _is_tried(row):
         return row.way
     own.began_ns, own.ended_ns = libc.monotonic_ns(), row.ended_ns
-    return min(row.calls // TRIALS, ways - 1)
+    return row.way if row.calls < TRIALS else min(row.calls // TRIALS - 1, ways - 1)
 
 
 @routine
@@ -69,7 +71,7 @@ def _row_of(operation, size_bytes):
 @routine
 def _is_tried(row):
     """Tell whether a call is a trial, or the call in which ranks learn of the last trial."""
-    return row.calls <= TRIALS * row.ways
+    return row.calls <= TRIALS * (1 + row.ways)
 
 
 @routine
@@ -94,13 +96,12 @@ def learn_times(comm, generation):
     for rank in range(comm.node.size):
         shown = shown_by(comm, rank, generation)
         began_ns, ended_ns = max(began_ns, shown.began_ns), max(ended_ns, shown.ended_ns)
-    if row.calls > 0:
-        _note(row, row.calls - 1, ended_ns - row.began_ns)
+    if row.calls > TRIALS:
+        _note(row, row.calls - 1 - TRIALS, ended_ns - row.began_ns)
     row.began_ns = began_ns
-    if row.calls == TRIALS * row.ways:
-        row.way = SLOTS
-        for way in range(1, row.ways):
-            if cost_of(row, way) < cost_of(row, row.way):
+    if row.calls == TRIALS * (1 + row.ways):
+        for way in range(row.ways):
+            if cost_of(row, way) * LEAST_GAIN < cost_of(row, row.way):
                 row.way = way
 
 
@@ -108,7 +109,7 @@ def learn_times(comm, generation):
 def _note(row, call, spent_ns):
     """Note the time of a trial, but not of a way's first one: caches are as another way left them.
 
-    ``call`` is the number of the trial.
+    ``call`` is the number of the trial after those that warm up.
     """
     tried = row.tried[call // TRIALS]
     if call % TRIALS == 0:

@@ -39,29 +39,16 @@ from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.record import WORD_BYTES, Record, pointer, record_at
 
-REDUCED = Record(
-    "AllreduceArguments",
-    "Arguments of an allreduce, as CPython passes them.",
-    send=pointer("Array", "the array, or another object"),
-    recv=pointer("Array", "likewise"),
-    op=pointer("Array", "a ReduceOp, or another object; only if there are three"),
-)
-CAST = Record(
-    "BroadcastArguments",
-    "Arguments of a broadcast, as CPython passes them.",
-    buffer=pointer("Array", "the array, or another object"),
-    root=pointer("Array", "an int, or another object; only if there are two"),
-)
-GATHERED = Record(
-    "AllgathervArguments",
-    "Arguments of an allgatherv, as CPython passes them.",
-    send=pointer("Array", "the array, or another object"),
-    recv=pointer("Array", "likewise"),
-    counts=pointer("Array", "likewise"),
-    displs=pointer("Array", "likewise"),
+ARGUMENTS = Record(
+    "Arguments",
+    "Arguments of a call, as CPython passes them; it has as many as were passed.",
+    first=pointer("Array", "an array, or another object; likewise the others"),
+    second=pointer("Array", "of a broadcast the root"),
+    third=pointer("Array", "of an allreduce the ReduceOp, of an allgatherv the counts"),
+    fourth=pointer("Array", "of an allgatherv the displacements"),
 )
 
-_reduced, _cast, _gathered = map(record_at, (REDUCED, CAST, GATHERED))
+_arguments_at = record_at(ARGUMENTS)
 
 
 class Nothing(NamedTuple):
@@ -108,14 +95,14 @@ def broadcast_method(self, passed):
     """``broadcast(buf, root)``."""
     if self.words.address == 0:
         return libc.refuse_object()
-    arguments, count, names = _cast(passed.arguments), passed.count, passed.names
+    arguments, count, names = _arguments_at(passed.arguments), passed.count, passed.names
     comm = self.words.comm
     python = comm.python
     total = _total(python.broadcast_names, 2, count, names)
-    root = _integer(arguments.root, python.int_type) if total == 2 else 0
+    root = _integer(arguments.second, python.int_type) if total == 2 else 0
     outcome = UNUSUAL_ARGUMENTS
     if 1 <= total <= 2 and root >= 0:
-        buffer = arguments.buffer
+        buffer = arguments.first
         needed = C_CONTIGUOUS if root == comm.rank else C_CONTIGUOUS | WRITEABLE
         dtype = plain_dtype(python, buffer, needed)
         if dtype > 0:
@@ -132,14 +119,14 @@ def allreduce_method(self, passed):
     """``allreduce(send, recv, op)``."""
     if self.words.address == 0:
         return libc.refuse_object()
-    arguments, count, names = _reduced(passed.arguments), passed.count, passed.names
+    arguments, count, names = _arguments_at(passed.arguments), passed.count, passed.names
     comm = self.words.comm
     python = comm.python
     total = _total(python.allreduce_names, 3, count, names)
-    op = _integer(arguments.op, python.op_type) if total == 3 else SUM
+    op = _integer(arguments.third, python.op_type) if total == 3 else SUM
     outcome = UNUSUAL_ARGUMENTS
     if 2 <= total <= 3 and op >= 0:
-        send, recv = arguments.send, arguments.recv
+        send, recv = arguments.first, arguments.second
         dtype = plain_dtype(python, send, C_CONTIGUOUS | ALIGNED)
         other = plain_dtype(python, recv, C_CONTIGUOUS | ALIGNED | WRITEABLE)
         if dtype == other and dtypes.BOOL <= dtype <= dtypes.COMPLEX128:
@@ -156,13 +143,13 @@ def allgatherv_method(self, passed):
     """``allgatherv(send, recv, counts, displs)``."""
     if self.words.address == 0:
         return libc.refuse_object()
-    arguments, count, names = _gathered(passed.arguments), passed.count, passed.names
+    arguments, count, names = _arguments_at(passed.arguments), passed.count, passed.names
     comm = self.words.comm
     python = comm.python
     outcome = UNUSUAL_ARGUMENTS
     if _total(python.allgatherv_names, 4, count, names) == 4:
-        send, recv = arguments.send, arguments.recv
-        counts, displs = arguments.counts, arguments.displs
+        send, recv = arguments.first, arguments.second
+        counts, displs = arguments.third, arguments.fourth
         dtype = plain_dtype(python, send, C_CONTIGUOUS)
         other = plain_dtype(python, recv, C_CONTIGUOUS | WRITEABLE)
         if dtype > 0 and dtype == other and _is_table(python, counts) and _is_table(python, displs):

@@ -44,7 +44,7 @@ from cobre_comm.processes.escalation import (
     Escalation,
     where_crowded,
 )
-from cobre_comm.processes.guardian import Guardian, end_groups, remove_name
+from cobre_comm.processes.guardian import Guardian, end_groups, has_signal, remove_name
 from cobre_comm.processes.job import Job
 from cobre_comm.processes.job_control import JobControl
 from cobre_comm.processes.loop import NEVER, LauncherLoop
@@ -210,7 +210,7 @@ class Attempt(Closing):
         for rank in self.lost_and_running:
             if rank.rank not in self.shown:
                 self.shown.add(rank.rank)
-                if stack_signal.is_answered_by(rank.pid):
+                if has_signal(rank.pid, "SigCgt:", stack_signal.NUMBER):  # else it would end it
                     self._say(  # first, because the rank may write to the same file
                         f"rank {rank.rank} still runs; where in its Python code, or in "
                         "compiled code that the first line calls:"

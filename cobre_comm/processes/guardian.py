@@ -67,7 +67,7 @@ class Guardian:
 
     def has_seen(self, number: int) -> bool:
         """Whether the guardian got a signal since the last call; False if that is unknown."""
-        seen = _has_signal(self._process.pid, "ShdPnd:", number)
+        seen = has_signal(self._process.pid, "ShdPnd:", number)
         if seen:
             self._say(f"?{number}")
         return seen
@@ -110,7 +110,7 @@ def end_groups(leaders: Iterable[int], wait: Callable[[float], bool]) -> None:
     try:
         for number, seconds in ((signal.SIGTERM, ASKED_S), (signal.SIGKILL, TIDY_S)):
             for pid in [pid for pids in left.values() for pid in pids]:
-                if number == signal.SIGTERM or not _has_signal(pid, "SigIgn:", signal.SIGTERM):
+                if number == signal.SIGTERM or not has_signal(pid, "SigIgn:", signal.SIGTERM):
                     with contextlib.suppress(ProcessLookupError, PermissionError):
                         os.kill(pid, number)
             until = time.monotonic() + seconds
@@ -148,8 +148,8 @@ def _is_group(leader: int) -> bool:
     return True
 
 
-def _has_signal(pid: int, where: str, number: int) -> bool:
-    """Whether a signal is in the set ``where`` of ``/proc/PID/status``."""
+def has_signal(pid: int, where: str, number: int) -> bool:
+    """Whether a signal is in the set ``where`` of ``/proc/PID/status`` (proc_pid_status(5))."""
     try:
         with open(f"/proc/{pid}/status") as file:  # noqa: PTH123  # pathlib is slow to import
             numbers = next(line for line in file if line.startswith(where)).split()[1]

@@ -92,9 +92,9 @@ class LaunchedRank(RankProcess):
             return message
         if not self._notes(message):
             self.last_message = message
-            self._report = message.report if isinstance(message, Failed) else None
+            self.report = message.report if isinstance(message, Failed) else None
             code, now = exit_code_in(message), time.monotonic()
-            self.ending = Ending(self.rank, code, now, self._report, self.aborts)
+            self.ending = Ending(self.rank, code, now, self.report, self.aborts)
         return None
 
     def look(self) -> None:

@@ -88,8 +88,7 @@ class Attempt(Closing):
         """Take a rank in, as soon as it is started."""
         self.ranks.append(rank)
         self.guardian.watch(rank.pid)
-        rank.call_on_report(self._escalate)
-        rank.serve(self.loop, hear)
+        rank.serve(self.loop, self._escalate, hear)
 
     @property
     def running(self) -> list[RankProcess]:
@@ -224,7 +223,7 @@ class Attempt(Closing):
         A lost rank that reports the loss of all others is not believed. A rank that has closed
         or given up is left out, because it is about to end.
         """
-        told = {rank.rank: rank.reported for rank in self.ranks if rank.reported is not None}
+        told = {rank.rank: rank.report for rank in self.ranks if rank.report is not None}
         lost = {number for report in told.values() for number in report.lost}
         believed = {number for rank in told.keys() - lost for number in told[rank].lost} or lost
         ending = {number for report in told.values() if report.they_end for number in report.lost}

@@ -1,7 +1,6 @@
 """The specification of a backend; ``cobre_comm.backends.SPECS`` is the only list of them.
 
-A specification is light: it names the module of its communicator, and imports it when the backend
-is used.
+A specification is light: it imports the module of its communicator when the backend is used.
 """
 
 from __future__ import annotations
@@ -50,13 +49,9 @@ class BackendSpec:
     Attributes
     ----------
     name : str
-        As in ``COBRE_COMM_BACKEND``.
+        As in ``COBRE_COMM_BACKEND``; also that of its package, and of its communicator's class.
     number : int
         The number of the backend in the records of communicators; messages are made from it.
-    about : str
-        One line for help texts.
-    module, class_name : str
-        The module and the class of its communicator.
     config : type or None
         The configuration that implies this backend; None where there is nothing to configure.
     configured : callable or None
@@ -75,9 +70,6 @@ class BackendSpec:
 
     name: str
     number: int
-    about: str
-    module: str
-    class_name: str
     config: type | None = None
     configured: Callable[[Mapping[str, str]], Any] | None = None
     timeout_variable: str = ""
@@ -91,7 +83,8 @@ class BackendSpec:
 
     def communicator(self) -> Any:
         """Return the class of the communicator."""
-        return getattr(importlib.import_module(self.module), self.class_name)
+        home = importlib.import_module(f"cobre_comm.backends.{self.name}.backend")
+        return getattr(home, f"{self.name.capitalize()}Backend")
 
     def create(self, config: Any) -> Communicator:
         """Make the communicator of this process; if ``config`` is None, read the environment."""

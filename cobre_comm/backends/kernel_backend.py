@@ -35,6 +35,7 @@ from cobre_kernels.collective.calls import (
     GATHERV,
     HASH_MASK,
     HASH_SHIFT,
+    OPERATIONS,
     PHASE_NUMBER,
     SPLIT_COLOR,
     STOP,
@@ -615,14 +616,6 @@ class KernelBackend(Communicator):
         return f"{type(self).__name__}(rank={self._rank}, size={self._size})"
 
 
-_SERVED_BY: dict[int, Callable[..., None]] = {
-    BARRIER: KernelBackend.barrier,
-    BROADCAST: KernelBackend.broadcast,
-    ALLREDUCE: KernelBackend.allreduce,
-    ALLGATHERV: KernelBackend.allgatherv,
-}
-
-
 @tells_callers
 def serve_slowly(
     comm: KernelBackend, operation: int, outcome: int, names: tuple[str, ...] | None, *values: Any
@@ -634,7 +627,7 @@ def serve_slowly(
     """
     if outcome == status.BUSY_ELSEWHERE or outcome >= status.IS_BROKEN:
         raise comm._error(operation, outcome)
-    serve = _SERVED_BY[operation]
+    serve: Callable[..., None] = getattr(KernelBackend, OPERATIONS[operation])
     if names is None:
         serve(comm, *values)
     else:

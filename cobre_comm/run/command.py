@@ -227,9 +227,7 @@ def main(words: Sequence[str]) -> int:
         restarts = check_restarts(chosen.max_restarts, chosen.min_ranks, job.size)
         mpiexec = _mpiexec(job, binding) if job.backend == "mpi" else None
         options = _options(chosen, job, binding)
-    except (ValueError, InitializationFailed) as error:
-        parser.error(str(error))
-    except InvalidBackend as error:
+    except (ValueError, InitializationFailed, InvalidBackend) as error:
         parser.error(str(error))
     except BackendError as error:
         parser.error(f"{error}; {error.suggestion}")

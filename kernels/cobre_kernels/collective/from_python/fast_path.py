@@ -87,7 +87,7 @@ def barrier_method(self, nothing):
         return libc.refuse_object()
     comm = self.words.comm
     outcome = run(comm.collectives[BARRIER].entry, comm, Barrier(BARRIER, 0))
-    return _result(comm, LeftCall(BARRIER, outcome, self.address, 0, 0, 0))
+    return _result(comm, self, Passed(0, 0, 0), BARRIER, outcome)
 
 
 @kernel(OBJECT, Passed)
@@ -95,10 +95,9 @@ def broadcast_method(self, passed):
     """``broadcast(buf, root)``."""
     if self.words.address == 0:
         return libc.refuse_object()
-    arguments, count, names = _arguments_at(passed.arguments), passed.count, passed.names
-    comm = self.words.comm
+    comm, arguments = self.words.comm, _arguments_at(passed.arguments)
     python = comm.python
-    total = _total(python.broadcast_names, 2, count, names)
+    total = _total(python.broadcast_names, 2, passed)
     root = _integer(arguments.second, python.int_type) if total == 2 else 0
     outcome = UNUSUAL_ARGUMENTS
     if 1 <= total <= 2 and root >= 0:
@@ -109,9 +108,7 @@ def broadcast_method(self, passed):
             size_bytes = count_of(buffer) * buffer.descr.itemsize
             call = Broadcast(buffer.data, size_bytes, dtype, root)
             outcome = run(comm.collectives[BROADCAST].entry, comm, call)
-    return _result(
-        comm, LeftCall(BROADCAST, outcome, self.address, arguments.address, count, names)
-    )
+    return _result(comm, self, passed, BROADCAST, outcome)
 
 
 @kernel(OBJECT, Passed)
@@ -119,10 +116,9 @@ def allreduce_method(self, passed):
     """``allreduce(send, recv, op)``."""
     if self.words.address == 0:
         return libc.refuse_object()
-    arguments, count, names = _arguments_at(passed.arguments), passed.count, passed.names
-    comm = self.words.comm
+    comm, arguments = self.words.comm, _arguments_at(passed.arguments)
     python = comm.python
-    total = _total(python.allreduce_names, 3, count, names)
+    total = _total(python.allreduce_names, 3, passed)
     op = _integer(arguments.third, python.op_type) if total == 3 else SUM
     outcome = UNUSUAL_ARGUMENTS
     if 2 <= total <= 3 and op >= 0:
@@ -133,9 +129,7 @@ def allreduce_method(self, passed):
             send_count, recv_count, itemsize = count_of(send), count_of(recv), send.descr.itemsize
             call = Allreduce(send.data, send_count, recv.data, recv_count, itemsize, dtype, op)
             outcome = run(comm.collectives[ALLREDUCE].entry, comm, call)
-    return _result(
-        comm, LeftCall(ALLREDUCE, outcome, self.address, arguments.address, count, names)
-    )
+    return _result(comm, self, passed, ALLREDUCE, outcome)
 
 
 @kernel(OBJECT, Passed)
@@ -143,11 +137,10 @@ def allgatherv_method(self, passed):
     """``allgatherv(send, recv, counts, displs)``."""
     if self.words.address == 0:
         return libc.refuse_object()
-    arguments, count, names = _arguments_at(passed.arguments), passed.count, passed.names
-    comm = self.words.comm
+    comm, arguments = self.words.comm, _arguments_at(passed.arguments)
     python = comm.python
     outcome = UNUSUAL_ARGUMENTS
-    if _total(python.allgatherv_names, 4, count, names) == 4:
+    if _total(python.allgatherv_names, 4, passed) == 4:
         send, recv = arguments.first, arguments.second
         counts, displs = arguments.third, arguments.fourth
         dtype = plain_dtype(python, send, C_CONTIGUOUS)
@@ -158,9 +151,7 @@ def allgatherv_method(self, passed):
                 counts.data, displs.data, counts.dimensions[0], displs.dimensions[0],
             )  # fmt: skip
             outcome = run(comm.collectives[ALLGATHERV].entry, comm, call)
-    return _result(
-        comm, LeftCall(ALLGATHERV, outcome, self.address, arguments.address, count, names)
-    )
+    return _result(comm, self, passed, ALLGATHERV, outcome)
 
 
 @routine
@@ -170,18 +161,18 @@ def _is_table(python, array):
 
 
 @routine
-def _total(parameters, most, count, names):
+def _total(parameters, most, passed):
     """Return the number of arguments; -1 if keywords are not the next parameters, in order."""
-    if names == 0:
-        return count
-    named = libc.tuple_size(names)
-    if count + named > most:
+    if passed.names == 0:
+        return passed.count
+    named = libc.tuple_size(passed.names)
+    if passed.count + named > most:
         return -1
     while named > 0:
         named -= 1
-        if libc.tuple_item(names, named) != parameters[count + named]:
+        if libc.tuple_item(passed.names, named) != parameters[passed.count + named]:
             return -1
-    return count + libc.tuple_size(names)
+    return passed.count + libc.tuple_size(passed.names)
 
 
 @routine
@@ -197,9 +188,11 @@ def _integer(value, expected_type):
 
 
 @routine
-def _result(comm, left):
+def _result(comm, self, passed, operation, outcome):
     """Return None, or the result of the slow path; 0 if the slow path has raised."""
-    if left.outcome != OK:
+    if outcome != OK:
+        names = passed.names
+        left = LeftCall(operation, outcome, self.address, passed.arguments, passed.count, names)
         return run(comm.python.slow_kernel, comm, left)
     libc.count_up(comm.python.none)
     return comm.python.none

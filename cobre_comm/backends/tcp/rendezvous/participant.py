@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import abc
-import contextlib
 import logging
 import math
 import socket
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -111,15 +110,6 @@ class Participant(Group):
         if len(self._listeners) == 1:
             return listen(same_host(self._listeners[0].getsockname(), 0))
         return listen_anywhere()
-
-    @contextlib.contextmanager
-    def extended(self, seconds: float) -> Iterator[None]:
-        """Let the ``with`` block take ``seconds`` that the limit does not count; collective."""
-        self._limit += seconds
-        began = running_s()
-        yield
-        self.agree(0)  # returns when the slowest rank is done too
-        self._limit += running_s() - began - seconds
 
     def close(self) -> None:
         """Cancel all tasks and close all listeners; the links stay."""

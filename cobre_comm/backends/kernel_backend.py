@@ -83,7 +83,7 @@ from cobre_comm.contract.shared_region import (
 from cobre_comm.contract.topology import Topology
 from cobre_comm.contract.work import CLAIMS_WORDS, LARGEST_COUNT, Work
 from cobre_comm.errors import CommError, InvalidCommunicator, InvalidRoot
-from cobre_comm.journal.copied import Copied
+from cobre_comm.journal.copied import Copied, words_of
 from cobre_comm.journal.stats import Stats
 from cobre_comm.reduce_op import ReduceOp
 from cobre_comm.reports import raised, report_pipe
@@ -280,7 +280,7 @@ class KernelBackend(Communicator):
                     f"a communicator has at most {journal.PHASES} phases, and {name!r} would be "
                     "one more"
                 )
-            words = np.frombuffer(letters.ljust(journal.NAME_BYTES, b"\0"), dtype=np.int64)
+            words = words_of(letters, journal.NAME_BYTES)
             number = phases.name_phase_kernel.call(self._address, words.ctypes.data)
             if number < 0:
                 self._raise(PHASE_NUMBER, -number)

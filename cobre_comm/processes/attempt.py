@@ -52,6 +52,7 @@ from cobre_comm.processes.rank import RankProcess
 from cobre_comm.processes.restarts import AttemptEnding, is_at_once
 from cobre_comm.processes.traces import finish_traces
 from cobre_comm.reports import stack_signal
+from cobre_comm.reports.graceful import FORWARDED
 
 if TYPE_CHECKING:
     from cobre_comm.processes.mpi.start import MpiStart
@@ -72,7 +73,7 @@ class Attempt(Closing):
         culprit_s = where_crowded(culprit_s, len(job.ranks))
         self.escalation = Escalation(grace_s, culprit_s, survive=job.survive)
         self.loop = LauncherLoop()
-        self.guardian = Guardian(job.shm_name)
+        self.guardian = Guardian(job.shm_name, FORWARDED)
         self.ranks: list[RankProcess] = []
         self.job_control = JobControl(self.ranks)
         self.starter: MpiStart | None = None  # the mpiexec that starts the ranks

@@ -28,25 +28,20 @@ GOODBYE = "end"
 ASKED_S = 1.0  # between SIGTERM and SIGKILL, for the children of ranks
 TIDY_S = 0.5  # then, for processes that ignore SIGTERM to tidy up after the others
 LOOK_S = 0.01
-# The signals that a launcher forwards; they are blocked in the guardian, so none of them ends it.
-WITNESSED = (
-    signal.SIGINT,
-    signal.SIGTERM,
-    signal.SIGHUP,
-    signal.SIGQUIT,
-    signal.SIGUSR1,
-    signal.SIGUSR2,
-)
 
 
 class Guardian:
-    """The launcher's side of the guardian; ``shm_name`` is the name of the job's segment."""
+    """The launcher's side of the guardian; ``shm_name`` is the name of the job's segment.
 
-    def __init__(self, shm_name: str) -> None:
+    ``witnessed`` are signals that the launcher forwards. They are blocked in the guardian, so none
+    of them ends it.
+    """
+
+    def __init__(self, shm_name: str, witnessed: Iterable[int]) -> None:
         import subprocess
 
         # Its own session: a signal to the launcher's process group must not end the guardian.
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, WITNESSED)  # for the guardian to inherit
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, witnessed)  # for the guardian to inherit
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", __file__, shm_name],

@@ -9,15 +9,15 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from cobre_comm.errors import WorkerError
 from cobre_comm.launching.interrupt import forwarded, postponed
 from cobre_comm.launching.order import Order, worker_command
 from cobre_comm.launching.replies import Done, Failed, ProgressReport, exit_code_in, message_in
+from cobre_comm.launching.reporting import OnProgress
 from cobre_comm.processes.attempt import Attempt
 from cobre_comm.processes.endings import Ending, describe_loss, exit_status, ranks_alike
 from cobre_comm.processes.environment import rank_environment
@@ -34,8 +34,6 @@ LOOK_S = 0.1  # between looks for dead ranks: a forked child may keep their pipe
 EXIT_S = 10.0  # from a rank's value to the end of its process
 
 _logger = logging.getLogger("cobre_comm")
-
-OnProgress = Callable[[int, Any], None]
 
 
 def call_in_attempts(

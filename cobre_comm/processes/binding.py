@@ -16,8 +16,7 @@ from cobre_comm.system.cpus import Core, read_cores
 
 Cpus = tuple[int, ...]
 
-NONE, CORE, CORES, SOCKET, NUMA = "none", "core", "cores", "socket", "numa"
-BINDINGS = (NONE, CORE, CORES, SOCKET, NUMA)
+BINDINGS = NONE, CORE, CORES, SOCKET, NUMA = "none", "core", "cores", "socket", "numa"
 
 # The groups of cores from which a rank takes its own, the nearest first.
 _GROUPS: tuple[Callable[[Core], object], ...] = (

@@ -10,7 +10,6 @@ import atexit
 import contextlib
 import dataclasses
 import itertools
-import logging
 import math
 import os
 import socket
@@ -93,8 +92,6 @@ from cobre_comm.system.cpus import place_of
 
 if TYPE_CHECKING:
     from cobre_comm.backends.spec import BackendSpec
-
-logger = logging.getLogger("cobre_comm")
 
 
 _ENTRIES = {**entry.ENTRIES, EXACT_SUM: exact_sum.exact_sum_entry}

@@ -8,7 +8,6 @@ the machine and the process are added to the name.
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import socket
@@ -31,11 +30,11 @@ from cobre_comm.errors import InitializationFailed
 from cobre_comm.journal.chrome import header_bytes, move_to_trace
 from cobre_comm.journal.copied import Copied, value
 from cobre_comm.reports.trace_folder import VARIABLE, trace_folder
+from cobre_comm.system.log import logger
 
 ROWS = 4096  # a quarter of a mebibyte
 CLOCK_LOOKS = 50
 
-logger = logging.getLogger("cobre_comm")
 
 _rank: int | None = None  # the rank that this process has in its first communicator
 _names: dict[tuple[int, Path], str] = {}  # by process and folder: a fork has a copy of this

@@ -13,7 +13,6 @@ from __future__ import annotations
 import functools
 import itertools
 import json
-import logging
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -32,14 +31,13 @@ from cobre_kernels.machine.record import WORD_BYTES
 from numpy.typing import NDArray
 
 from cobre_comm.journal.copied import OWN_ROW, PastCall, describe
+from cobre_comm.system.log import logger
 
 EPOCH_S = 1_767_225_600  # 2026-01-01 00:00 UTC
 ROW_BYTES: int = TRACED_CALL.size_bytes
 _WRITTEN = {"rank", "communicator", "size", "own_rank", "host", "pid", "unix_ns"}
 KILLED = "its process was killed: its last calls are missing"
 _EPOCH_NS = EPOCH_S * 1_000_000_000
-
-logger = logging.getLogger("cobre_comm")
 
 
 def header_bytes(about: Mapping[str, Any]) -> bytes:

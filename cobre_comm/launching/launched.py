@@ -5,7 +5,6 @@ The ranks are heard, ended and judged as those of every launcher (``processes/at
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import time
@@ -27,13 +26,12 @@ from cobre_comm.processes.loop import NEVER, LauncherLoop, Outbox
 from cobre_comm.processes.rank import RankProcess, Standard
 from cobre_comm.processes.restarts import ASKED, AttemptEnding, Restarts, in_attempts
 from cobre_comm.reports.trace_folder import trace_folder
+from cobre_comm.system.log import logger
 from cobre_comm.system.streams import open_standard
 
 INTERRUPT_S = 1.0  # between the Ctrl-C that the launcher passes on, and SIGTERM
 LOOK_S = 0.1  # between looks for dead ranks: a forked child may keep their pipe open
 EXIT_S = 10.0  # from a rank's value to the end of its process
-
-_logger = logging.getLogger("cobre_comm")
 
 
 def call_in_attempts(
@@ -60,7 +58,7 @@ def call_in_attempts(
 
 def _warn(line: str) -> None:
     """Tell the user a line: a WARNING of the package's logger."""
-    _logger.warning("%s", line)
+    logger.warning("%s", line)
 
 
 class LaunchedRank(RankProcess):

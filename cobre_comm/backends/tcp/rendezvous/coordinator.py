@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import secrets
 import socket
@@ -22,12 +21,11 @@ from cobre_comm.backends.tcp.rendezvous.protocol import LINK_SHARE
 from cobre_comm.backends.tcp.rendezvous.sockets import BACKLOG, is_loopback, listen_for_workers
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed, named
+from cobre_comm.system.log import logger
 from cobre_comm.system.running_time import running_s
 
 EAGER_BYTES = 64 * 1024  # on one machine; measured, see docs/benchmarks/tcp.md
 FAR_EAGER_BYTES = 8 * 1024  # a network is slower than loopback
-
-_logger = logging.getLogger("cobre_comm")
 
 
 class Coordinator(Participant):
@@ -97,7 +95,7 @@ class Coordinator(Participant):
             self._listeners = listen_for_workers(host, port)
         far = [_describe(one) for one in self._listeners if not is_loopback(one)]
         if far and not self._config.token:
-            _logger.warning(
+            logger.warning(
                 "tcp rank 0 listens at %s without a token: any program that can connect can join; "
                 "set COBRE_TCP_TOKEN to the same secret on all ranks",
                 " and ".join(far),

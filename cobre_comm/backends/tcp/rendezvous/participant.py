@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import logging
 import math
 import socket
 from collections.abc import Callable, Sequence, Set
@@ -27,6 +26,7 @@ from cobre_comm.backends.tcp.rendezvous.sockets import (
 )
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
+from cobre_comm.system.log import logger
 from cobre_comm.system.running_time import running_s
 
 LOG_WAIT_AFTER_S = 10.0
@@ -35,8 +35,6 @@ LINK_ADVICE = (
     "every rank must be able to connect to every other (a firewall?), or raise "
     "COBRE_TCP_CONNECT_TIMEOUT_MS"
 )
-
-_logger = logging.getLogger("cobre_comm")
 
 
 class Participant(Group):
@@ -166,7 +164,7 @@ class Participant(Group):
         soon = began + LOG_WAIT_AFTER_S
         if until > soon and not self._run(done, soon) and 0 not in self.links.control:
             limit = "none" if until == math.inf else f"{until - began:.0f} s"
-            _logger.warning(
+            logger.warning(
                 "tcp rank %d still waits for the others after %g s (limit: %s)",
                 self.rank, LOG_WAIT_AFTER_S, limit,
             )  # fmt: skip

@@ -322,7 +322,11 @@ class KernelBackend(Communicator):
         self, shape: Shape, dtype: DTypeLike = np.float64, placement: str = OWNER
     ) -> SharedRegion:
         """Create an array of zeros that the ranks of a node share; collective."""
-        lengths, element_type = self._agree_on_region(shape, dtype, placement)
+        lengths, element_type = region_layout(shape, dtype, placement)
+        words = f"{lengths} {slow_path.describe_dtype(element_type)} {placement}"
+        layout = zlib.crc32(words.encode())
+        signature = CREATE_REGION | (layout & HASH_MASK) << HASH_SHIFT
+        self._agree_on(signature, math.prod(lengths) * element_type.itemsize)
         with self._together("create_shared_region"):
             return self._make_region(lengths, element_type, placement)
 
@@ -338,17 +342,6 @@ class KernelBackend(Communicator):
         agree_on_memory(group, math.prod(shape) * element_type.itemsize, problem)
         assert heap is not None
         return HeapRegion(self, heap, next(self._regions))
-
-    def _agree_on_region(
-        self, shape: Shape, dtype: DTypeLike, placement: str
-    ) -> tuple[Lengths, np.dtype[Any]]:
-        """Check the arguments of a new region, and that they are the same on all ranks."""
-        lengths, element_type = region_layout(shape, dtype, placement)
-        words = f"{lengths} {slow_path.describe_dtype(element_type)} {placement}"
-        layout = zlib.crc32(words.encode())
-        signature = CREATE_REGION | (layout & HASH_MASK) << HASH_SHIFT
-        self._agree_on(signature, math.prod(lengths) * element_type.itemsize)
-        return lengths, element_type
 
     def create_work(self, n: int) -> Work:
         """Share items 0 to n - 1 out, one by one, to whichever rank asks; collective."""
@@ -436,10 +429,13 @@ class KernelBackend(Communicator):
 
         Otherwise the other ranks would wait for the next step of this rank until the timeout. After
         a ``CommError`` nothing is left to do: all ranks have agreed on it, or the communicator is
-        broken already.
+        broken already. The steps serve the method ``name``. Their time is in the phase *library*,
+        and in no phase of the program.
         """
+        outer = -1  # no phase
         try:
-            with self._own_calls(name):
+            outer = self._resume(journal.IN_LIBRARY)
+            with self._serving(name):
                 yield
         except CommError:
             raise
@@ -447,17 +443,6 @@ class KernelBackend(Communicator):
             self._tell_raised(error)
             self._give_up(status.INTERRUPTED)
             raise
-
-    @contextlib.contextmanager
-    def _own_calls(self, name: str) -> Iterator[None]:
-        """Mark collectives as the library's own: the library calls them to serve ``name``.
-
-        The time of that method is in the phase *library*, and in no phase of the program.
-        """
-        outer = self._resume(journal.IN_LIBRARY)
-        try:
-            with self._serving(name):
-                yield
         finally:
             self._resume(outer)
 

@@ -50,15 +50,10 @@ def call_in_attempts(
         time.sleep(seconds)
         return 0
 
-    in_attempts(job, restarts, attempt, _warn, pause)
+    in_attempts(job, restarts, attempt, logger.warning, pause)
     if made[0].failure is not None:
         raise made[0].failure
     return made[0]
-
-
-def _warn(line: str) -> None:
-    """Tell the user a line: a WARNING of the package's logger."""
-    logger.warning("%s", line)
 
 
 class LaunchedRank(RankProcess):
@@ -119,7 +114,7 @@ class LaunchedAttempt:
         self._job = job
         self._order = order
         self._on_progress = on_progress
-        self._attempt = Attempt(job, _warn, INTERRUPT_S)
+        self._attempt = Attempt(job, logger.warning, INTERRUPT_S)
         self._why_final = ""  # why no further attempt is wanted
         self.ranks: list[LaunchedRank] = []
         self.failure: WorkerError | None = None  # the first failure, when all ranks have ended

@@ -127,33 +127,34 @@ def late_s(backend: str) -> float:
     return seconds
 
 
+def _require(backend: str, is_right: bool, problem: str) -> None:
+    if not is_right:
+        raise InitializationFailed(backend, problem)
+
+
 def _check_rank(backend: str, rank: int, size: int) -> None:
-    if not 1 <= size <= MAX_RANKS:
-        raise InitializationFailed(backend, f"size {size} is not between 1 and {MAX_RANKS}")
-    if not 0 <= rank < size:
-        raise InitializationFailed(backend, f"rank {rank} is not between 0 and {size - 1}")
-
-
-def _check_buffer_bytes(backend: str, value: int | None) -> None:
-    if value is not None and not 4096 <= value <= 2**40:
-        raise InitializationFailed(
-            backend, f"buffer_bytes is {value}; pass 4096 to 2**40 bytes per rank"
-        )
-
-
-def _check_leaders(backend: str, value: int | None) -> None:
-    if value is not None and value < 1:
-        raise InitializationFailed(
-            backend,
-            f"leaders is {value}; pass 1 or more (COBRE_LEADERS), or None to have it chosen",
-        )
+    _require(backend, 1 <= size <= MAX_RANKS, f"size {size} is not between 1 and {MAX_RANKS}")
+    _require(backend, 0 <= rank < size, f"rank {rank} is not between 0 and {size - 1}")
 
 
 def _check_duration(backend: str, what: str, value: float | None) -> None:
-    if value is not None and not 0 <= value <= LONGEST_DURATION:  # also refuses NaN
-        raise InitializationFailed(
-            backend, f"{what} is {value!r}; pass 0 (no limit) to {LONGEST_DURATION:g}"
-        )
+    is_right = value is None or 0 <= value <= LONGEST_DURATION  # NaN is not
+    said = f"{what} is {value!r}; pass 0 (no limit) to {LONGEST_DURATION:g}"
+    _require(backend, is_right, said)
+
+
+def _check_common(backend: str, config: Config) -> None:
+    """Check the fields that all configurations have."""
+    _check_duration(backend, "timeout_s", config.timeout_s)
+    _check_duration(backend, "spin_us", config.spin_us)
+    room = config.buffer_bytes
+    said = f"buffer_bytes is {room}; pass 4096 to 2**40 bytes per rank"
+    _require(backend, room is None or 4096 <= room <= 2**40, said)
+
+
+def _check_leaders(backend: str, value: int | None) -> None:
+    said = f"leaders is {value}; pass 1 or more (COBRE_LEADERS), or None to have it chosen"
+    _require(backend, value is None or value >= 1, said)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,16 +201,13 @@ class ShmConfig:
 
     def __post_init__(self) -> None:
         tail = self.name[1:]
-        if not (self.name.startswith("/") and tail and "/" not in tail and "\0" not in tail):
-            raise InitializationFailed(
-                "shm", f"segment name {self.name!r} must be '/' and a name without another '/'"
-            )
-        if len(self.name) > SHM_NAME_LIMIT:
-            raise InitializationFailed("shm", f"segment name is longer than {SHM_NAME_LIMIT}")
+        is_one = self.name.startswith("/") and tail and "/" not in tail and "\0" not in tail
+        said = f"segment name {self.name!r} must be '/' and a name without another '/'"
+        _require("shm", bool(is_one), said)
+        is_short = len(self.name) <= SHM_NAME_LIMIT
+        _require("shm", is_short, f"segment name is longer than {SHM_NAME_LIMIT}")
         _check_rank("shm", self.rank, self.size)
-        _check_duration("shm", "timeout_s", self.timeout_s)
-        _check_duration("shm", "spin_us", self.spin_us)
-        _check_buffer_bytes("shm", self.buffer_bytes)
+        _check_common("shm", self)
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> ShmConfig:
@@ -325,17 +323,14 @@ class TcpConfig:
 
     def __post_init__(self) -> None:
         _check_rank("tcp", self.rank, self.size)
-        _check_duration("tcp", "timeout_s", self.timeout_s)
-        _check_duration("tcp", "spin_us", self.spin_us)
-        if self.eager_bytes is not None and not 0 <= self.eager_bytes <= LARGEST_EAGER_BYTES:
-            raise InitializationFailed(
-                "tcp", f"eager_bytes is {self.eager_bytes}; pass 0 to {LARGEST_EAGER_BYTES}"
-            )
+        _check_common("tcp", self)
+        is_right = self.eager_bytes is None or 0 <= self.eager_bytes <= LARGEST_EAGER_BYTES
+        said = f"eager_bytes is {self.eager_bytes}; pass 0 to {LARGEST_EAGER_BYTES}"
+        _require("tcp", is_right, said)
         _check_duration("tcp", "connect_timeout_ms", self.connect_timeout_ms)
-        _check_buffer_bytes("tcp", self.buffer_bytes)
         _check_leaders("tcp", self.leaders)
-        if not 0 <= self.port <= 65535:
-            raise InitializationFailed("tcp", f"port {self.port} is not between 0 and 65535")
+        said = f"port {self.port} is not between 0 and 65535"
+        _require("tcp", 0 <= self.port <= 65535, said)
         if self.rank > 0 and not self.coordinator:
             raise MissingConfiguration("tcp", ["COBRE_TCP_COORDINATOR"])
 
@@ -434,9 +429,7 @@ class MpiConfig:
     leaders: int | None = None
 
     def __post_init__(self) -> None:
-        _check_duration("mpi", "timeout_s", self.timeout_s)
-        _check_duration("mpi", "spin_us", self.spin_us)
-        _check_buffer_bytes("mpi", self.buffer_bytes)
+        _check_common("mpi", self)
         _check_leaders("mpi", self.leaders)
 
     @classmethod

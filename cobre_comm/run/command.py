@@ -345,6 +345,6 @@ def _options(chosen: argparse.Namespace, job: Job, binding: Binding) -> Options:
     asking = graceful_signals(os.environ.get(VARIABLE, ""))
     quiet = parse_ranks(chosen.quiet_ranks, job.size)
     logs = {} if chosen.log_dir is None else open_logs(chosen.log_dir, job)
-    shown = Shown(chosen.prefix, quiet, chosen.tty, logs, chosen.log_dir)
+    shown = Shown(chosen.prefix, quiet, chosen.tty, logs)
     grace_s = where_crowded(GRACE_S, len(job.ranks)) if chosen.grace is None else chosen.grace
     return Options(binding, grace_s, shown, asking)

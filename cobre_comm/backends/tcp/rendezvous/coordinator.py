@@ -142,11 +142,8 @@ class Coordinator(Participant):
         A worker that rank 0 sees at a loopback address is on rank 0's machine: it is near. A worker
         on another machine finds a near leader at the host where it has found rank 0.
         """
-        found: list[tuple[Address | None, int]] = []
-        for rank in leaders[1:]:
-            address, port = self._workers[rank]
-            found.append((None if address.is_loopback and not is_near else address, port))
-        return found
+        told = (self._workers[rank] for rank in leaders[1:])
+        return [(None if at.is_loopback and not is_near else at, port) for at, port in told]
 
     def _why_not_attached(self) -> str:
         absent = named(rank for rank in range(1, self.size) if rank not in self._workers)

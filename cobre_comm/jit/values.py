@@ -145,26 +145,15 @@ def _text(value):  # type: ignore[no-untyped-def]
         )
 
 
-def _refuse_as_sequence(value: Any) -> None:
+def _refuse_as_sequence(value: Any, *others: Any) -> None:
     """Refuse an index, ``len`` or a ``for`` loop in one sentence, as ``_text`` does."""
     if isinstance(value, ObjectType) and value.no_sequence:
         sentence, word = value.no_sequence
         raise explained(TypeError(sentence), word)
 
 
-@overload(operator.getitem)
-def _element(value, index):  # type: ignore[no-untyped-def]
-    _refuse_as_sequence(value)
-
-
-@overload(operator.setitem)
-def _assigned(value, index, element):  # type: ignore[no-untyped-def]
-    _refuse_as_sequence(value)
-
-
-@overload(len)
-def _length(value):  # type: ignore[no-untyped-def]
-    _refuse_as_sequence(value)
+for _function in (operator.getitem, operator.setitem, len):
+    overload(_function)(_refuse_as_sequence)
 
 
 @infer

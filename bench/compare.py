@@ -3,7 +3,7 @@
     python -m bench.compare before.json after.json
     python -m bench.compare after.json     # with what is recorded under that name
 
-A file is of `bench/results` or `bench/recorded`, or any JSON of pytest-benchmark.
+A file is from `bench/results` or `bench/recorded`, or it is any JSON of pytest-benchmark.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from pathlib import Path
 from bench.report.data import RECORDED, Record, Results, job_title, load
 from bench.report.text import figure, number, table
 
-WORSE = 1.1  # a ratio that has grown by more than 10 % is a regression
+WORSE = 1.1  # a ratio that has grown by more than this is a regression
 HEADER = ["", "measured", "peer", "before", "after", "after / before"]
 
 
 def changes(before: Results, after: Results) -> Iterator[tuple[float, list[str]]]:
-    """Return the growth of each figure of ours that both runs have measured, and its row."""
+    """Return how each figure of ours that is in both runs has grown, and the figure's row."""
     earlier = {record.identity: record for record in before.records if record.ours}
     for now in after.records:
         for peer, was, now_is, unit in _pairs(earlier.get(now.identity), now):
@@ -29,7 +29,7 @@ def changes(before: Results, after: Results) -> Iterator[tuple[float, list[str]]
 
 
 def _pairs(then: Record | None, now: Record) -> Iterator[tuple[str, float, float, str]]:
-    """Yield what is compared: the ratio to each peer, or the time if the figure has no peer."""
+    """Yield what is compared: the ratio to each peer; without a peer, the time."""
     if then is None:
         return
     for peer in now.ratio_to.keys() & then.ratio_to.keys():
@@ -39,7 +39,7 @@ def _pairs(then: Record | None, now: Record) -> Iterator[tuple[str, float, float
 
 
 def comparison(before: Results, after: Results) -> str:
-    """Return a table of all changes, the worst first, under the number of regressions."""
+    """Return a table of all changes, the worst first; above it is the number of regressions."""
     found = sorted(changes(before, after), key=lambda change: -change[0])
     count = sum(factor > WORSE for factor, _ in found)
     rows = [row for _, row in found]

@@ -20,17 +20,18 @@ from bench.report.data import Results, figure_of, thin
 from bench.report.tables import ratio_table
 
 HERE = Path(__file__).parent
-TIMEOUT_S = 7500  # the first test of a job runs the job, which has a deadline of its own
+TIMEOUT_S = 7500  # the first test of a job runs the job, and the job has a deadline of its own
 # Modules that run only if the command names them.
 BY_NAME = {"test_backends.py", "test_exact_sum.py", "test_growth.py", "test_hosts.py"}
-MOST_SHORT_S = 1.5  # of all blocks of a measurement, with --short
+MOST_SHORT_S = 1.5  # for all blocks of a measurement, with --short
 SHORT = {"test_collectives.py", "test_njit_loops.py", "test_start.py"}
 LONG = {"test_growth", "test_demo"}
 NO_TORCH = (
     "gloo is measured where torch is: pip install torch --index-url "
     "https://download.pytorch.org/whl/cpu"
 )
-NO_DATA = {"barrier", "allreduce 32 B in @njit"}  # rows of which the plain figures are judged
+# in these rows the figures without fresh data are judged
+NO_DATA = {"barrier", "allreduce 32 B in @njit"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -42,10 +43,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # If a job has failed, its tests have nothing to record, of which pytest-benchmark warns.
+    # After a failed job its tests have nothing to record, and pytest-benchmark warns about that.
     config.addinivalue_line("filterwarnings", "ignore:Benchmark fixture was not used")
-    # pytest-benchmark warns if every measurement failed; as an error, this would hide the cause.
-    warnings.filterwarnings("default", "Not saving anything")  # said after pytest's own filters end
+    # pytest-benchmark warns if every measurement has failed. If this warning were an error, it
+    # would hide the cause.
+    warnings.filterwarnings("default", "Not saving anything")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -68,7 +70,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make each figure of a row a benchmark: ``FIGURES`` of a module has them by test."""
+    """Make each figure of a row a benchmark; ``FIGURES`` of a module has the figures by test."""
     made = getattr(metafunc.module, "FIGURES", {}).get(metafunc.function.__name__)
     if made is None:
         return
@@ -83,7 +85,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def is_short(item: pytest.Item) -> bool:
-    """Whether the first tables of the report judge a benchmark."""
+    """Whether the first tables of the report judge this benchmark."""
     if item.path.name not in SHORT or item.originalname in LONG:
         return False
     params = item.callspec.params
@@ -104,7 +106,7 @@ def pytest_report_header() -> str:
 
 @pytest.fixture(scope="session")
 def jobs(request: pytest.FixtureRequest) -> Jobs:
-    """The jobs of all selected tests with an argument ``figure``."""
+    """The jobs of all selected tests that have an argument ``figure``."""
     option = request.config.getoption
     figures = [
         item.callspec.params["figure"]
@@ -120,7 +122,7 @@ def jobs(request: pytest.FixtureRequest) -> Jobs:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Show the ratios of this run, which pytest-benchmark's tables do not."""
+    """Show the ratios of this run: pytest-benchmark's own tables lack them."""
     session = getattr(config, "_benchmarksession", None)
     infos = [each.extra_info for each in session.benchmarks] if session else []
     results = Results([figure_of(thin(info)) for info in infos if "label" in info])
@@ -130,7 +132,7 @@ def pytest_terminal_summary(
 
 
 def say_line(config: pytest.Config, line: str) -> None:
-    """Show a line while a test runs: a job takes its time."""
+    """Show a line while a test runs, because a job may take long."""
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     capture = config.pluginmanager.get_plugin("capturemanager")
     with capture.global_and_fixture_disabled() if capture else nullcontext():
@@ -146,7 +148,7 @@ def record(benchmark) -> Callable[..., None]:
 
 @pytest.fixture
 def record_figure(jobs: Jobs, record: Callable[..., None], figure: Figure) -> Callable[[], None]:
-    """Record the test's figure, after its job has run; the first figure of a job starts it."""
+    """Record the figure of a test; the first figure of a job starts the job."""
 
     def measure_and_record() -> None:
         told = jobs.told(figure)

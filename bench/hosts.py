@@ -1,4 +1,4 @@
-"""Jobs on hosts of their own: network namespaces of this machine, whose cables have a rate.
+"""Jobs on hosts of their own: network namespaces of this machine, with cables of a given rate.
 
 Such a job needs root (`tests/network/hosts.py`). An mpiexec starts all ranks on the first host, and
 each rank then moves to the network of its own host. So all ranks stay children of one process.
@@ -18,7 +18,7 @@ from tests.network.hosts import MPI_ON_CABLE, Network, inside
 
 @contextmanager
 def on_hosts(job: Job) -> Iterator[tuple[list[str], dict[str, str]]]:
-    """Make the hosts that the cables of a job connect; this thread is on the first host meanwhile.
+    """Make the hosts that a job's cables connect; this thread is on the first host meanwhile.
 
     Gives the name of the host of each rank, and the variables of all ranks.
     """
@@ -38,6 +38,6 @@ def on_hosts(job: Job) -> Iterator[tuple[list[str], dict[str, str]]]:
 
 
 def take_there(comm, hosts: list[str], *args: object) -> dict:
-    """Move this rank to the network of its host; take measurements there."""
+    """Move this rank to the network of its host, and take measurements there."""
     with inside(hosts[int(os.environ["PMIX_RANK"])]):
         return take_all(comm, *args)

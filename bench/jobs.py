@@ -21,7 +21,7 @@ from cobre_comm.testing import RanksFailed, run_ranks_outcomes
 
 
 class Jobs:
-    """The jobs of a session's figures, and their results; ``say`` gets a line when one starts."""
+    """The jobs of a session's figures, and their results; ``say`` gets a line when a job starts."""
 
     def __init__(
         self, figures: Iterable[Figure], options: Options, say: Callable[[str], None]
@@ -66,7 +66,7 @@ class Jobs:
 
     def _result(self, job: Job) -> dict:
         if job not in self._results:
-            faulthandler.cancel_dump_traceback_later()  # a job takes longer than a test may
+            faulthandler.cancel_dump_traceback_later()  # a job may take longer than a test may
             measurements = list(self._plans[job])
             self._say(f"{job}: {len(measurements)} measurements")
             try:
@@ -100,7 +100,7 @@ def run_job(job: Job, body: Callable, *args: object, **environment: str) -> dict
     env: dict | list[dict] = job.environment | environment
     backend = f"mpi-{library_of(job.library)}"
     if job.library == GLOO:
-        backend = "shm"  # processes that no launcher starts; gloo's variables join them
+        backend = "shm"  # no launcher starts these processes, which meet by gloo's variables
         env |= group_environment(job.ranks)
         env = [{**env, "RANK": str(rank)} for rank in range(job.ranks)]
     elif job.nodes and not job.cable:

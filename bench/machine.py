@@ -1,4 +1,4 @@
-"""The machine and state of a run: processor, caches, kernel, versions, load and commit."""
+"""The machine and the state of a run: processor, caches, kernel, versions, load and commit."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def versions() -> dict[str, str]:
 
 
 def git(*words: str) -> str:
-    """Return the output of a git command on this checkout; "" without git."""
+    """Return the output of a git command on this checkout; "" if there is no git."""
     try:
         done = subprocess.run(["git", *words], cwd=HERE, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):

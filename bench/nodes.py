@@ -1,10 +1,10 @@
-"""What a collective and an SDDP iteration cost between nodes, by formula.
+"""What a collective and an SDDP iteration cost between nodes, computed by formulas.
 
     python -m bench.nodes 16x64 256x128 --gbits 25 100 [--lanes 4] [--terms alpha=10e-6 socket=4e9]
     python -m bench.nodes --check   # each formula beside what was measured between namespaces
 
 docs/design/scale.md says what the terms mean and where their numbers come from, and
-docs/benchmarks/nodes.md what was measured. `make docs` makes their tables.
+docs/benchmarks/nodes.md what was measured. `make docs` makes the tables of both pages.
 """
 
 from __future__ import annotations
@@ -21,27 +21,28 @@ from bench.report.data import RECORDED, Record, load
 from bench.report.text import NONE, number, table
 
 KIB, MIB, MB = 2**10, 2**20, 1_000_000
-HEADERS = 1448 / 1514  # payload of a full frame of a cable
-EAGER_BYTES = 8 * KIB  # the most of a node that travel behind its header, between machines
-GATHER_BYTES = 16 * KIB  # of a contribution to an allreduce; above, chain or stripes
+HEADERS = 1448 / 1514  # the part of a full frame of a cable that is payload
+EAGER_BYTES = 8 * KIB  # between machines: the most bytes of a node that travel behind its header
+# of a contribution to an allreduce; larger ones move along a chain or in stripes
+GATHER_BYTES = 16 * KIB
 STRAIGHT_BYTES = 64 * KIB  # the largest block of a lane that goes to every leader in one hop
-LANE_BYTES = 256 * KIB  # of a payload, for each lane
-PIECE_BYTES = (128 * KIB, 256 * KIB)  # the least and the most that a chain passes on at once
-LANE_GBITS, MOST_LANES = 20, 8  # of a cable for each leader; the most leaders of a node
+LANE_BYTES = 256 * KIB  # so many bytes of a payload for each lane that is used
+PIECE_BYTES = (128 * KIB, 256 * KIB)  # the least and the most bytes that a chain passes on at once
+LANE_GBITS, MOST_LANES = 20, 8  # Gbit/s of a cable for each leader; the most leaders of a node
 
 
 @dataclass(frozen=True)
 class Nodes:
-    """Nodes and their cables; times are seconds, speeds bytes a second. By default, a cluster's."""
+    """Nodes and their cables, in seconds and bytes a second. The defaults are a cluster's."""
 
     nodes: int
-    ranks: int  # of each node
-    link: float  # of a cable, in each direction
+    ranks: int  # ranks on each node
+    link: float  # speed of a cable, in each direction
     lanes: int = 1  # ranks of a node that move bytes between nodes
-    alpha: float = 20e-6  # from the send of a leader until another one has read the message
+    alpha: float = 20e-6  # time from the send of a leader until another leader has read the message
     message: float = 2e-6  # time that a leader spends on one message to one other leader
-    step: float = 0.0  # time of a step among the ranks of a node; 0: by their number
-    socket: float = 2.5e9  # speed at which one leader sends, while it receives as much
+    step: float = 0.0  # time of a step among the ranks of a node; 0: by the number of ranks
+    socket: float = 2.5e9  # speed at which one leader sends, while it receives at the same speed
     copy: float = 8e9  # speed of a copy by one rank
     memory: float = 200e9  # speed of copies by all ranks of a node together
     fold: float = 6e9  # speed of a fold by one rank, in bytes of contributions
@@ -51,15 +52,16 @@ class Nodes:
         return self.nodes * self.ranks
 
     @property
-    def half(self) -> int:  # bytes of half a staging buffer, which one round carries
+    def half(self) -> int:  # half of a staging buffer, in bytes: so much moves in one round
         return max(2 * MIB, 128 * KIB * self.ranks)
 
     @property
-    def copy_of_all(self) -> float:  # by each rank of a node at the same time
+    # speed of a copy by each rank of a node, if all copy at the same time
+    def copy_of_all(self) -> float:
         return min(self.copy, self.memory / self.ranks)
 
     @property
-    def meeting(self) -> float:  # in the two steps of a round
+    def meeting(self) -> float:  # time of the two steps of a round
         return 2 * (self.step or (1e-6 if self.ranks <= 16 else 2e-6))
 
     def lanes_of(self, nbytes: float) -> int:
@@ -67,7 +69,7 @@ class Nodes:
         return self.lanes if nbytes >= min(self.lanes * LANE_BYTES, self.half) else 1
 
     def stream(self, lanes: int) -> float:
-        """Return the speed of all streams of a node."""
+        """Return the speed of all streams of a node together."""
         return min(HEADERS * self.link, lanes * self.socket)
 
 
@@ -77,25 +79,25 @@ def to_all(at: Nodes) -> float:
 
 
 def around(at: Nodes) -> float:
-    """Return the seconds of all hops around the ring of leaders."""
+    """Return the seconds of all hops once around the ring of leaders."""
     return (at.nodes - 1) * (at.alpha + at.message)
 
 
 def hops(at: Nodes, lanes: int, block: float) -> float:
-    """Return the seconds of the hops of blocks: straight to every leader, or around the ring."""
+    """Return the seconds of the hops of blocks: in one hop to all leaders, or around the ring."""
     is_straight = at.nodes > 2 and lanes > 1 and block / lanes <= STRAIGHT_BYTES
     return to_all(at) if is_straight else around(at)
 
 
 def barrier(at: Nodes) -> float:
-    """Return the seconds of a step, a message of every leader to every leader, and a step."""
+    """Return the seconds of a step, then a message between every two leaders, then a step."""
     return at.meeting + to_all(at)
 
 
 def through_staging(
     at: Nodes, nbytes: float, rounds: int, moving: float, copied_in: float
 ) -> float:
-    """Return the seconds of rounds; ranks copy each chunk out while leaders move the next one."""
+    """Return the seconds of rounds; ranks copy a chunk out while leaders move the next chunk."""
     last = nbytes / rounds
     before = nbytes - last
     moving = max(moving + before / at.copy, before / at.copy_of_all)
@@ -103,7 +105,7 @@ def through_staging(
 
 
 def allgatherv(at: Nodes, nbytes: float, private: bool = True) -> float:
-    """Return the seconds of an allgatherv of all ranks' bytes; into regions if not private."""
+    """Return the seconds of an allgatherv of so many bytes in all; into regions if not private."""
     lanes, block = at.lanes_of(nbytes), nbytes / at.nodes
     crossing = (nbytes - block) / at.stream(lanes)
     if block <= EAGER_BYTES and lanes == 1:
@@ -129,7 +131,7 @@ def broadcast(at: Nodes, nbytes: float, private: bool = True) -> float:
 
 
 def allreduce(at: Nodes, nbytes: float) -> float:
-    """Return the seconds of an allreduce: all to all, between two ranks, by chain or stripes."""
+    """Return the seconds of an allreduce: all to all, between two ranks, by chain or by stripes."""
     if nbytes <= min(max(GATHER_BYTES, EAGER_BYTES // at.ranks), at.half // at.size):
         crossing = (at.size - at.ranks) * nbytes / at.stream(1)
         way = (at.ranks * nbytes > EAGER_BYTES) * around(at)
@@ -140,7 +142,7 @@ def allreduce(at: Nodes, nbytes: float) -> float:
 
 
 def chain(at: Nodes, nbytes: float) -> float:
-    """Return the seconds of a fold from node to node, and of its result around the ring."""
+    """Return the seconds of a fold from node to node, and of the result's way around the ring."""
     lanes, chunk = at.lanes_of(nbytes), min(at.half // (at.ranks + 1), nbytes)
     share = chunk / lanes
     piece = min(max(share / 4, PIECE_BYTES[0]), PIECE_BYTES[1], share)
@@ -152,7 +154,7 @@ def chain(at: Nodes, nbytes: float) -> float:
 
 
 def stripes(at: Nodes, nbytes: float) -> float:
-    """Return the seconds of an allreduce by stripes: each leader folds one of all contributions."""
+    """Return the seconds of an allreduce by stripes; a leader folds a stripe of each payload."""
     lanes, parts = at.lanes_of(nbytes), 2 * at.size + at.nodes
     rounds = math.ceil(nbytes / (at.nodes * (at.half // parts)))
     crossing = (at.ranks + 1) * nbytes * (at.nodes - 1) / at.nodes / at.stream(lanes)
@@ -165,7 +167,7 @@ def stripes(at: Nodes, nbytes: float) -> float:
 
 
 def iteration(at: Nodes, private: bool = True) -> float:
-    """Return the seconds of all collectives of the documents' SDDP iteration."""
+    """Return the seconds of all collectives in the SDDP iteration of the documents."""
     points, cuts = STAGES * TRAJECTORIES * POINT * 8, TRAJECTORIES * CUT_BYTES
     gathered = allgatherv(at, points, private) + (STAGES - 1) * allgatherv(at, cuts, private)
     return gathered + allreduce(at, 32) + allreduce(at, 8)
@@ -185,7 +187,7 @@ ROWS: dict[str, Callable[[Nodes], float]] = {
 
 
 def cluster(nodes: int, ranks: int, gbits: float, lanes: int = 0, **terms: float) -> Nodes:
-    """Return nodes of a cluster; 0 lanes: as many as the engine chooses for the cable."""
+    """Return a cluster's nodes; with 0 lanes, as many as the engine chooses for the cable."""
     chosen = min(math.ceil(gbits / LANE_GBITS), MOST_LANES)
     return replace(Nodes(nodes, ranks, gbits * 1e9 / 8, min(lanes or chosen, ranks)), **terms)
 
@@ -209,7 +211,7 @@ OURS = "tcp"
 
 
 def here(nodes: int, ranks: int, bits_per_s: float) -> Nodes:
-    """Return nodes of namespaces, which share the two cores of one machine."""
+    """Return nodes that are namespaces of one machine, and share its two cores."""
     return Nodes(
         nodes, ranks, bits_per_s / 8, alpha=3e-6, message=1e-6, step=4e-6, socket=1e9, copy=6e9,
         memory=12e9 / nodes, fold=3e9,
@@ -217,7 +219,7 @@ def here(nodes: int, ranks: int, bits_per_s: float) -> Nodes:
 
 
 def figures() -> Iterator[tuple[Nodes, Record]]:
-    """Yield each recorded figure, and the terms of its nodes."""
+    """Yield each recorded figure, with the terms of the nodes on which it was measured."""
     for figure in load([RECORDED / "nodes.json"]).records:
         nodes, _, ranks, rate, unit = figure.setting.replace(",", "").split()
         bits_per_s = float(rate) * (1e9 if unit == "Gb/s" else 1e6)
@@ -225,12 +227,12 @@ def figures() -> Iterator[tuple[Nodes, Record]]:
 
 
 def is_checked(figure: Record) -> bool:
-    """Tell whether a figure checks a formula; with few bytes it measures how ranks take turns."""
+    """Tell whether a figure checks a formula: with few bytes it shows how ranks take turns."""
     return figure.side == OURS and figure.bytes >= KIB
 
 
 def measured() -> str:
-    """Return the table of measured ms; with ours, what was measured / the formula."""
+    """Return the table of measured ms; for ours, also what was measured / the formula."""
     cells = {}
     for at, figure in figures():
         ratio = f" ({number(figure.p50_s / ROWS[figure.label](at))})" * is_checked(figure)
@@ -242,7 +244,7 @@ def measured() -> str:
 
 
 def check() -> int:
-    """Print how far formulas and measurements are apart; return the exit code."""
+    """Print how far measurements are from formulas; return the exit code."""
     found = {
         f"{figure.setting}: {figure.label}": figure.p50_s / ROWS[figure.label](at)
         for at, figure in figures()

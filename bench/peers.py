@@ -15,14 +15,14 @@ from cobre_comm.errors import InitializationFailed
 from cobre_comm.processes.mpi.probe import find_library
 
 LIBRARIES = {"openmpi": "Open MPI", "mpich": "MPICH", "impi": "Intel MPI"}
-# Open MPI chooses among components for collectives; each of these may be its fastest.
+# Open MPI chooses among components for collectives; each of these two may be the fastest.
 TUNED = {"openmpi-sm": "Open MPI coll/sm", "openmpi-han": "Open MPI coll/han"}
 PEERS = LIBRARIES | TUNED
 INTEL_PREFIX = Path(sys.prefix, "impi")
 INSTALL = {
     "impi": f"pip install --prefix {INTEL_PREFIX} --ignore-installed impi-rt (Linux, x86-64)"
 }
-FIRST_CHOICE = "100"  # more than the priority of any other component
+FIRST_CHOICE = "100"  # higher than the priority of any other component
 VARIABLES: dict[str, dict[str, str]] = {
     "openmpi": {"OMPI_MCA_osc": "^ucx"},
     "impi": {"I_MPI_FABRICS": "shm"},
@@ -32,15 +32,16 @@ VARIABLES: dict[str, dict[str, str]] = {
 
 
 def library_of(peer: str) -> str:
-    """Return the key of the library that a peer is a variant of."""
+    """Return the key of the library of which a peer is a variant."""
     return peer.partition("-")[0]
 
 
 def environment_of(peer: str, crowded: bool) -> dict[str, str]:
-    """Return the variables of a peer's ranks; ``crowded`` says that they outnumber the cores.
+    """Return the variables of a peer's ranks; ``crowded``: there are more ranks than cores.
 
-    Crowded ranks of MPICH and Intel MPI give their core away while they wait. Intel's are a tenth
-    faster if they give it away by sched_yield(2). Open MPI's yield only if a variable says so.
+    Crowded ranks of MPICH and Intel MPI give their core away while they wait. Those of Intel MPI
+    are a tenth faster if they do this by sched_yield(2). Those of Open MPI do it only if a variable
+    says so.
     """
     library = library_of(peer)
     made = VARIABLES.get(library, {}) | VARIABLES.get(peer, {})
@@ -56,12 +57,12 @@ def environment_of(peer: str, crowded: bool) -> dict[str, str]:
 
 @cache
 def require(peer: str) -> None:
-    """Check that mpi4py loads this library, and no other one.
+    """Check that mpi4py loads this library and no other library.
 
     Raises
     ------
     InitializationFailed
-        If mpi4py does not load it; the error says how to install it.
+        If mpi4py does not load the library; the error says how to install it.
     """
     library = library_of(peer)
     chosen = {**os.environ, **environment_of(peer, False), "MPI4PY_MPIABI": library}

@@ -1,7 +1,8 @@
 """The measurements as data: jobs of ranks, measurements of a job, figures of the report.
 
-A measurement is a hashable value, the argument of the function ``take`` of a program. Its sides
-take turns in the same processes. A :class:`Figure` is one side of a measurement, and one benchmark.
+A measurement is a hashable value: the argument of the function ``take`` of a program. The sides of
+a measurement take turns in the same processes. A :class:`Figure` is one side of a measurement, and
+one benchmark.
 """
 
 from __future__ import annotations
@@ -14,23 +15,25 @@ from dataclasses import dataclass
 from bench.peers import PEERS, environment_of
 
 OURS = "cobre_comm"
-BACKENDS = ("shm", "tcp", "mpi")  # sides of ours
+BACKENDS = ("shm", "tcp", "mpi")  # our backends, each a side
 IN_REGION = "region"  # ours over shm, where ranks receive into a region
-FLAT = "flat"  # ours over tcp, where every rank is a node of its own: all goes through sockets
+# ours over tcp, with each rank a node of its own, so that all data goes through sockets
+FLAT = "flat"
 OVER_SHM = "over shm"  # ours over shm, as a side beside our other backends
-# Ways to share out items, measured beside ours, which is by last cost; and the ideal time.
+# Two ways to share out items, measured beside our way, which is by last cost; and the ideal time.
 EQUAL_SHARES, ONE_BY_ONE, IDEAL = "equal shares", "one by one", "the ideal"
 WAYS = (EQUAL_SHARES, ONE_BY_ONE)
-ONE_LEADER = "1 leader"  # of a node; of several leaders, each sends a part
+ONE_LEADER = "1 leader"  # one leader of a node; if there are several, each of them sends a part
 LEADERS = {ONE_LEADER: 1, "2 leaders": 2, "4 leaders": 4}
-NO_LIMIT = "no limit"  # of a cable
-COMPARED = (*BACKENDS, IN_REGION, FLAT, "ring", *WAYS, *[*LEADERS][1:])  # have ratios to the others
+NO_LIMIT = "no limit"  # a cable without a limit
+# their ratios to the other sides are taken
+COMPARED = (*BACKENDS, IN_REGION, FLAT, "ring", *WAYS, *[*LEADERS][1:])
 FRESH = "fresh data"  # the setting in which ranks write other data between the calls
 SAME = "the same data"  # the name of the setting without fresh data
 PEER, GLOO = "peer", "gloo"  # PEER is the MPI library that started the ranks
 MEMCPY, MEMCPY_ONCE = "memcpy", "memcpy of one's own block"
-# prterun takes `--mca btl ...` without effect, so variables choose the transport. Open MPI leaves
-# the loopback interface out by default.
+# For prterun, `--mca btl ...` has no effect, so variables choose the transport. By default Open MPI
+# does not use the loopback interface.
 OPEN_MPI_OVER_TCP = {
     "OMPI_MCA_pml": "ob1",
     "OMPI_MCA_btl": "tcp,self",
@@ -43,12 +46,15 @@ class Job:
     """Processes in which measurements are taken."""
 
     ranks: int
-    library: str  # that starts them and is measured beside ours: one of ``PEERS``, or ``gloo``
-    program: str = "ranks.collectives"  # module of :mod:`bench` whose ``take`` they run
-    nodes: str = ""  # the node of each rank, such as ``0,0,1,1``; empty for the real ones
+    # the library that starts the processes, measured beside ours: one of ``PEERS``, or ``gloo``
+    library: str
+    # the module of :mod:`bench` that has the function ``take`` of the ranks
+    program: str = "ranks.collectives"
+    nodes: str = ""  # the node of each rank, such as ``0,0,1,1``; empty if the real nodes are meant
     sockets: bool = False  # whether Open MPI is restricted to its tcp transport
-    cable: str = ""  # rate of a host's cable, as for tc; each node is a host (:mod:`bench.hosts`)
-    within_s: float = 7200  # how long it may last
+    # the rate of a host's cable, as tc takes it; each node is a host (:mod:`bench.hosts`)
+    cable: str = ""
+    within_s: float = 7200  # seconds that the job may last
 
     @property
     def setting(self) -> str:
@@ -59,12 +65,12 @@ class Job:
 
     @property
     def beside(self) -> str | None:
-        """The library, if it is measured; leaders of nodes are measured beside one leader."""
+        """The library, if it is measured; if leaders of nodes are measured, it is one leader."""
         return None if self.library == GLOO or (self.nodes and self.cable) else self.library
 
     @property
     def places(self) -> list[int]:
-        """The node of each rank, where cables connect them."""
+        """The node of each rank, if cables connect the nodes."""
         return [int(node) for node in self.nodes.split(",")] if self.nodes else [*range(self.ranks)]
 
     @property
@@ -101,10 +107,10 @@ class Figure:
     measurement: Hashable
     side: str  # a backend of ours, or the name of another side of the measurement
     label: str  # the row in the report
-    operation: str  # the word by which targets and plots find it
+    operation: str  # the word by which targets and plots find this figure
     sent: int = 0  # bytes that a rank contributes to a call; 0 if that says nothing
     received: int = 0  # bytes that a rank receives in a call; 0 if that says nothing
-    setting: str = ""  # as in the report, where the measurement itself differs from the plain one
+    setting: str = ""  # in the report's words, if the measurement itself differs from the plain one
 
     @property
     def id(self) -> str:
@@ -117,13 +123,13 @@ class Figure:
 
     @property
     def where(self) -> str:
-        """The settings of measurement and job."""
+        """The settings of the measurement and of the job."""
         return ", ".join(filter(None, [self.setting, self.job.setting]))
 
 
 @dataclass(frozen=True)
 class Options:
-    """How long to measure: blocks of each side, seconds of a block, and of all blocks at most."""
+    """How long to measure: blocks of each side, seconds of a block, most seconds of all blocks."""
 
     rounds: int = 15
     block_s: float = 0.03

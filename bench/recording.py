@@ -1,7 +1,7 @@
 """Record measured seconds as benchmarks of pytest-benchmark.
 
 Ranks are processes of their own, so nothing is timed in the process of pytest: a job hands back its
-samples, and they are replayed, each as one round. A test asks for the fixture ``record``::
+samples, and each sample is replayed as one round. A test asks for the fixture ``record``::
 
     def test_barrier(record):
         record(
@@ -10,8 +10,9 @@ samples, and they are replayed, each as one round. A test asks for the fixture `
             beside="openmpi", ratio_to={"Open MPI": ratios(ours, theirs)},
         )
 
-Only a test that has this fixture gets the clock that replays; ``benchmark(f)`` times f as usual.
-A figure that is no time per call passes ``value=`` and ``unit=`` beside the seconds it comes from.
+Only a test that has this fixture gets the clock that replays; ``benchmark(f)`` times f as usual. If
+a figure is no time per call, the test passes ``value=`` and ``unit=`` beside the seconds from which
+the figure comes.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _now_s = 0.0
 
 
 def replayed_clock() -> float:
-    """Stand for perf_counter: a round lasts from 0 to its sample, so that no sample is rounded."""
+    """Stands for perf_counter: each round begins at 0, so that its sample is not rounded."""
     return _now_s
 
 
@@ -97,13 +98,13 @@ def extra_info(
 
 
 def too_few(blocks: int | None, calls: int | None) -> bool:
-    """Whether a figure is of so few blocks or calls that its median says nothing."""
+    """Whether a figure has so few blocks or calls that the median says nothing."""
     known = blocks is not None and calls is not None
     return known and (blocks < FEWEST_BLOCKS or calls < FEWEST_CALLS)
 
 
 def ratios(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, float]:
-    """Return the ratio of the medians, and the quartiles of the ratios of neighbouring blocks."""
+    """Return the ratio of the medians, and quartiles of the ratios of neighbouring blocks."""
     each = [a / b for a, b in zip(ours, theirs, strict=True)]
     if len(each) == 1:
         each *= 2

@@ -1,7 +1,7 @@
 """Collective communication for Python programs whose hot loops are numba-compiled.
 
-Importing this package starts nothing, opens nothing and imports neither MPI nor a backend; a name
-below loads its module when it is first used.
+Importing this package starts nothing, opens nothing, and imports neither MPI nor a backend. A name
+of this package loads its module when the name is first used.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ _HOME_OF = {
     }.items()
     for name in names.split()
 }
-_NO_LONGER_PUBLIC = {"routine": "contract.routine"}  # a use warns; gone in the next version
+_NO_LONGER_PUBLIC = {"routine": "contract.routine"}  # a use warns; the next version lacks the name
 
-_MODULES = ("objects", "random", "testing")  # for users; other modules are the package's own
+_MODULES = ("objects", "random", "testing")  # the modules for users; all other modules are private
 
 __all__ = sorted(_HOME_OF)  # names are loaded on first use
 
@@ -103,6 +103,6 @@ def __dir__() -> list[str]:
     return [*__all__, *_MODULES, "__doc__", "__version__"]
 
 
-# report_pipe.HOLDS_VARIABLE: cobre-comm run has started this process.
+# cobre-comm run has started this process, as this variable shows (report_pipe.HOLDS_VARIABLE).
 if "COBRE_REPORT_HOLDS" in os.environ:
     importlib.import_module("cobre_comm.reports.report_pipe").listen()

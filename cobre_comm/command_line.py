@@ -15,9 +15,9 @@ _UNKNOWN = "unrecognized arguments: "
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line, and whose help ends with examples.
 
-    ``command`` is the name after ``cobre-comm``, ``description`` one paragraph, and ``examples``
-    lines of a shell. ``exit_codes`` gives each code with its meaning. Argparse makes the usage
-    line, unless ``usage`` gives its arguments.
+    ``command`` is the name after ``cobre-comm``. ``description`` is one paragraph. ``examples`` are
+    lines for a shell. ``exit_codes`` gives each code with its meaning. Argparse makes the usage
+    line, unless ``usage`` gives the arguments for that line.
     """
 
     def __init__(

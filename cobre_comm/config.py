@@ -10,13 +10,14 @@ from typing import Any, TypeVar
 
 from cobre_comm.errors import InitializationFailed, InvalidBackend, MissingConfiguration
 
-# While ranks meet over sockets, rank 0 sends the parts of all ranks to all: two seconds for 4,096
-# ranks, minutes for 65,536 (docs/design/growth.md). ``nodes/arrival.py`` has 12 bits for a rank.
+# While ranks meet over sockets, rank 0 sends the parts of all ranks to every rank. This takes two
+# seconds for 4,096 ranks, and minutes for 65,536 (docs/design/growth.md). ``nodes/arrival.py`` has
+# 12 bits for a rank.
 MAX_RANKS = 4096
 SHM_NAME_LIMIT = 250
 LONGEST_DURATION = 1e9
 LARGEST_EAGER_BYTES = 2**31
-LATE_VARIABLE = "COBRE_COMM_LATE_SECS"  # for tests, so that they wait less than LATE_S
+LATE_VARIABLE = "COBRE_COMM_LATE_SECS"  # lets tests wait for less than LATE_S
 LATE_S = 10.0
 
 
@@ -120,7 +121,7 @@ def _read(
 
 
 def late_s(backend: str) -> float:
-    """Return the seconds until a line of the log reports a late rank; 0 if no line shall do so."""
+    """Return the seconds until the log reports a late rank; 0 if the log shall not report any."""
     told = os.environ.get(LATE_VARIABLE)
     seconds = _value(backend, os.environ, LATE_VARIABLE, float) if told else LATE_S
     _check_duration(backend, LATE_VARIABLE, seconds)
@@ -138,7 +139,7 @@ def _check_rank(backend: str, rank: int, size: int) -> None:
 
 
 def _check_duration(backend: str, what: str, value: float | None) -> None:
-    is_right = value is None or 0 <= value <= LONGEST_DURATION  # NaN is not
+    is_right = value is None or 0 <= value <= LONGEST_DURATION  # False for NaN too
     said = f"{what} is {value!r}; pass 0 (no limit) to {LONGEST_DURATION:g}"
     _require(backend, is_right, said)
 

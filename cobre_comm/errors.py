@@ -1,4 +1,4 @@
-"""The exceptions: each keeps facts as fields, and makes its sentence from these fields."""
+"""The exceptions: each keeps facts as fields, and makes its sentence of these fields."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 PAGE = "docs/reference/errors.md"
-SHORTEST_RUN = 3  # ranks in a row that are named together: "0 and 1", but "0-2"
+SHORTEST_RUN = 3  # as many consecutive ranks are named together: "0 and 1", but "0-2"
 
 
 def _joined(names: Iterable[object]) -> str:
@@ -22,10 +22,10 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {names[near[0]]}?" if near else ""
 
 
-class Explained(Exception):  # a base class; the contract names its subclasses
-    """An exception with a section of its own in the page of errors.
+class Explained(Exception):  # a base class; the contract lists its subclasses
+    """An exception that has a section of its own in the page of errors.
 
-    A traceback names the command that prints the section; the message itself stays short.
+    A traceback names the command that prints this section, so the message itself stays short.
     """
 
     def __init__(self, *fields: object) -> None:
@@ -71,9 +71,9 @@ class CollectiveFailed(CommError):
     mpi_error_code : int
         The code of the error that MPI has reported, or 0 if MPI has reported none.
     message : str
-        The event, and the ranks concerned.
+        What happened, and to which ranks.
     ranks : iterable of int
-        The ranks at fault, where known.
+        The ranks at fault, if they are known.
 
     Examples
     --------
@@ -175,7 +175,7 @@ class InvalidCommunicator(CommError):
     message : str
         The reason.
     ranks : iterable of int
-        If the communicator is broken, the ranks whose fault broke it, where known.
+        If the communicator is broken: the ranks at fault, if they are known.
 
     Examples
     --------
@@ -199,14 +199,14 @@ class InvalidCommunicator(CommError):
 
 
 class AllocationFailed(CommError):
-    """There is no memory for a region or a new communicator; all ranks raise it alike.
+    """There is no memory for a region or a new communicator; all ranks raise the same error.
 
     Parameters
     ----------
     requested_bytes : int
         Bytes that were requested.
     message : str
-        The reason, and the rank that has no memory, where that rank is known.
+        The reason, and the rank that lacks the memory, if it is known.
 
     Examples
     --------
@@ -528,14 +528,14 @@ class WorkerError(Explained):
 
 
 def how_ended(name: str, exit_code: int) -> str:
-    """Say how a process ended, in one line; exit code -9 stands for signal 9, and so on."""
+    """Say in one line how a process ended; exit code -9 stands for signal 9, and so on."""
     if exit_code >= 0:
         return f"{name} exited with code {exit_code}"
     return f"{name} was ended by {signal_name(-exit_code)}"
 
 
 def out_of_memory_hint(exit_code: int) -> str:
-    """Return the end of a sentence about how a process ended; "" unless SIGKILL has ended it."""
+    """Return words on memory for a sentence about a process that SIGKILL ended; else ""."""
     said = "; signal 9 is also what the kernel's out-of-memory killer sends"
     return said if exit_code == -9 else ""
 
@@ -553,7 +553,7 @@ def signal_name(number: int) -> str:
 def named(ranks: Iterable[int]) -> str:
     """Return the names of ranks: ``rank 2``, ``ranks 0 and 1``, ``ranks 0-2 and 5``.
 
-    If there are no ranks, because none is known, return ``another rank``.
+    If there are no ranks, because no rank is known, return ``another rank``.
     """
     numbers = sorted(ranks)
     if len(numbers) < 2:

@@ -1,4 +1,4 @@
-"""``cobre-comm explain``: print cause and cure of an error or a mistake, from the pages."""
+"""``cobre-comm explain``: prints the cause and the cure of an error or a mistake, from the docs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MISTAKES = "docs/howto/mistakes.md"
 
 
 def sections(page: str = PAGE) -> dict[str, str]:
-    """Return the sections of a page by title; in a wheel, the pages are files of this package."""
+    """Return the sections of a page by title; a wheel has the pages among the package's files."""
     package = Path(cobre_comm.__file__).parent
     installed = package / Path(page).name
     path = installed if installed.is_file() else package.parent / page
@@ -26,9 +26,9 @@ def sections(page: str = PAGE) -> dict[str, str]:
 
 
 def _plain(text: str) -> str:
-    """Make text for a terminal.
+    """Turn the text of a page into text for a terminal.
 
-    Directives, addresses and bold marks are removed, programs are indented, and a row of a table
+    Directives, addresses and bold marks are removed, programs are indented, and each row of a table
     becomes lines.
     """
     text = re.sub(r"^```\{.*?^```\n", "", text, flags=re.DOTALL | re.MULTILINE)
@@ -87,7 +87,7 @@ def main(words: Sequence[str]) -> int:
             titles = textwrap.indent("\n".join(naming), "  ")
             print(f"no title has the word {name!r}; it stands in the text of:\n{titles}")
             return 0
-        # The names of errors come last, so that a suggestion has their capitals.
+        # The names of errors come last, so that a suggestion is written with their capitals.
         names = [*sorted(_words(*known, *known.values())), *re.findall(r"\w+", " ".join(errors))]
         meant = did_you_mean(wanted, names)
         parser.error(

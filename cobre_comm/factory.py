@@ -1,4 +1,4 @@
-"""Choosing a backend: by the caller, by the environment, or by what is available."""
+"""Chooses a backend: by the caller, by the environment, or by what is available."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def available_backends() -> list[str]:
 
 
 def _plugins() -> dict[str, EntryPoint]:
-    import importlib.metadata  # slow, and no backend of this package needs it
+    import importlib.metadata  # slow to import, and not needed by the backends of this package
 
     group = importlib.metadata.entry_points(group=ENTRY_POINT_GROUP)
     return {entry.name: entry for entry in group}
@@ -62,7 +62,7 @@ def create_communicator(
     *,
     graceful: str | Iterable[int | str] | None = None,
 ) -> Communicator:
-    """Create the communicator of this process; collective where there are several ranks.
+    """Create the communicator of this process; collective if there are several ranks.
 
     Parameters
     ----------
@@ -72,9 +72,9 @@ def create_communicator(
         environment.
     graceful : str or iterable of signals, optional
         Signals, such as ``"SIGTERM,SIGUSR1"`` or ``[signal.SIGTERM]``. Until the communicator is
-        closed, each of them asks for a stop (:meth:`Communicator.stop_requested`) instead of its
-        usual action. None reads ``COBRE_COMM_GRACEFUL``, which the launcher reads too; ``""``
-        takes no signal.
+        closed, each of these signals asks for a stop (:meth:`Communicator.stop_requested`) instead
+        of its usual action. None reads ``COBRE_COMM_GRACEFUL``, which the launcher reads too;
+        ``""`` means no signals.
 
     Returns
     -------
@@ -90,10 +90,9 @@ def create_communicator(
     MissingConfiguration
         If variables that the backend needs are not set.
     InitializationFailed
-        If the backend cannot start, for example because a rank does not arrive; or if a launcher
-        has announced several ranks, and no backend here can connect them; or if a rank has started
-        this process, because the process cannot be that rank too. Without ``kind``, a process that
-        a rank has started works alone.
+        If the backend cannot start, for example because a rank does not arrive. If a launcher has
+        announced several ranks, and no backend here can connect them. Or if a rank has started this
+        process: the process cannot be that rank too. Without ``kind``, such a process works alone.
     ValueError
         If ``graceful`` names a signal that cannot ask to stop, or if the backend takes no signals.
     TypeError
@@ -155,7 +154,7 @@ def _create_any(kind: BackendKind | Config | str | None) -> Communicator:
 
 
 def _is_of_environment(config: Config) -> bool:
-    """Whether a configuration names the same seat as the environment."""
+    """Whether a configuration is for the same seat as the environment."""
     try:
         told = type(config).from_env()
     except BackendError:
@@ -165,7 +164,7 @@ def _is_of_environment(config: Config) -> bool:
 
 
 def _take_seat(name: str) -> None:
-    """Take the seat that the environment tells; ``InitializationFailed`` if a rank has it."""
+    """Take the seat that the environment names; ``InitializationFailed`` if a rank has taken it."""
     taken = seat.taken_by_another()
     if taken and seat.imports_its_script():
         raise InitializationFailed(
@@ -183,12 +182,12 @@ def _take_seat(name: str) -> None:
 
 
 def _detect(environ: Mapping[str, str]) -> tuple[str, str]:
-    """Return the backend that ``auto`` takes, and why."""
+    """Return the backend that ``auto`` takes, and the reason for the choice."""
     job = foreign_job(environ)
     for spec in reversed(SPECS):
         variable = spec.detect(environ)
         if variable == "SLURM_PROCID" and job is not None and not job.has_pmi:
-            continue  # without a PMI, each task of an MPI would be alone
+            continue  # the launcher offers no PMI, so each task of an MPI would be alone
         if variable and spec.is_available():
             return spec.name, f"{variable} is set"
     if job is not None and BY_NAME["tcp"].is_available():

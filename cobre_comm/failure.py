@@ -1,4 +1,4 @@
-"""Make the exception of a kernel's status, for Python and for @njit code."""
+"""Makes the exception that stands for a kernel's status, for Python and for @njit code."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ from cobre_comm.reports.alike import alike
 # communicator fills in the row of its backend.
 TIMEOUT_VARIABLES: dict[int, str] = {}
 
-# By the reason of a lost rank: what is said of one such rank, and of several.
+# By the reason of a lost rank: the words about one such rank, and about several.
 _REASONS = {
     states.DIED: ("died (its process has ended)", "died (their processes have ended)"),
     states.LEFT: ("closed its communicator", "closed their communicators"),
@@ -69,25 +69,25 @@ _REASONS = {
 
 
 class _Worded(NamedTuple):
-    """An exception to raise; the ranks that this rank has lost; whether these ranks still run."""
+    """An exception to raise, the ranks that this rank has lost, and whether these still run."""
 
     error: BaseException
     lost: tuple[int, ...] = ()
     they_run: bool = False
 
     def raised(self) -> BaseException:
-        """Return the exception, for the caller to raise; note its ranks as the last ones lost."""
+        """Return the exception for the caller to raise, and note its ranks as those last lost."""
         report_pipe.note_lost(self.lost, they_run=self.they_run)
         return self.error
 
 
 class Failure(Exception):  # numba raises no other
-    """The exception that @njit code raises; instantiating it gives the real exception.
+    """The class that @njit code raises; making an instance of it gives the real exception.
 
     Compiled code calls :func:`explain` and then raises ``Failure`` without arguments. When the
-    thread leaves compiled code, numba instantiates ``Failure`` in that thread, twice. The result
-    is, for example, a :class:`~cobre_comm.CollectiveFailed`. ``Failure`` has no arguments, because
-    numba leaks half a kilobyte for each exception that has some.
+    thread leaves compiled code, numba makes an instance of ``Failure`` in that thread, twice. The
+    instance is, for example, a :class:`~cobre_comm.CollectiveFailed`. ``Failure`` has no arguments,
+    because numba leaks half a kilobyte for each exception that has arguments.
     """
 
     def __new__(cls, *values: Any) -> BaseException:  # type: ignore[misc]  # see the class
@@ -95,7 +95,7 @@ class Failure(Exception):  # numba raises no other
         if values:  # CPython may call Failure again, with the exception that Failure has made
             return cast(BaseException, values[0])
         worded = _explained.worded
-        if _explained.is_made:  # the second call; an exception that is kept would hold frames
+        if _explained.is_made:  # the second call; keeping the exception would keep frames
             del _explained.worded
         _explained.is_made = True
         return cast(_Worded, worded).raised()
@@ -105,27 +105,28 @@ _explained = threading.local()
 
 
 def explain(address: int = 0, interrupt: BaseException | None = None) -> None:
-    """Make the exception that this thread raises next; compiled code tells the address of its call.
+    """Make the exception that this thread raises next; compiled code gives the address of its call.
 
-    The exception is made here, where the call still holds its communicator. Later, when ``Failure``
-    is instantiated, the communicator's record may have been freed, if nothing else held it.
+    The exception is made here, while the call still holds its communicator. When ``Failure``
+    becomes an instance, the record of the communicator may have been freed, if nothing else held
+    it.
 
-    ``interrupt`` is the exception of a signal handler that ran before the first line here.
+    ``interrupt`` is the exception of a signal handler, if one ran before the first line here.
     """
     _explained.is_made = False
     try:
         _explained.worded = _worded_at(address) if interrupt is None else _Worded(interrupt)
-    except BaseException as error:  # a KeyboardInterrupt, too, goes through compiled code
+    except BaseException as error:  # even a KeyboardInterrupt has to pass through compiled code
         _explained.worded = _Worded(error)
 
 
 def _worded_at(address: int) -> _Worded:
     """Return the exception of a failed call of compiled code.
 
-    At the address stand the record, the operation, the outcome, the address of the call or 0, and
-    the exception that an earlier element of a ``@vectorize`` has raised, or 0. On a broken
-    communicator the exception of the earlier element is raised again, because it is the cause, and
-    numba would raise the exception of the last element.
+    At the address are five words: the address of the record, the operation, the outcome, the
+    address of the call or 0, and the exception that an earlier element of a ``@vectorize`` has
+    raised, or 0. On a broken communicator the exception of the earlier element is raised again: it
+    is the cause, and numba would raise the exception of the last element.
     """
     if not address:
         raise MemoryError("no memory for the number of an address")
@@ -138,20 +139,20 @@ def _worded_at(address: int) -> _Worded:
 
 
 class _Lengths(NamedTuple):
-    """The lengths of a refused allgather: the one that recv must have, and the one that it has."""
+    """The lengths in a refused allgather: the one that recv needs, and the one that it has."""
 
     needed: int
     given: int
 
 
 class _Bounds(NamedTuple):
-    """The part of a region that ``block`` is asked for."""
+    """The part of a region that a call of ``block`` asks for."""
 
     start: int
     stop: int
 
 
-# By operation: the class of the words that @njit code leaves at an address.
+# By operation: the class for the words that @njit code leaves at an address.
 _CALLS: dict[int, type[Any]] = {**DATA_CALLS, ALLGATHER: _Lengths, REGION_BLOCK: _Bounds}
 
 
@@ -160,11 +161,11 @@ def _words_at(address: int, count: int) -> list[int]:
 
 
 def exception_for(address: int, operation: int, outcome: int, call: Any) -> BaseException:
-    """Make the exception of a status other than OK, to be raised now.
+    """Make the exception that stands for a status other than OK; the caller raises it at once.
 
-    ``address`` is that of the communicator's record, and ``operation`` a number of
-    ``cobre_kernels.collective.calls``. ``outcome`` is the status of the kernel; for ``block`` the
-    length of the region. ``call`` has the arguments that were refused, if the operation has some.
+    ``address`` is the address of the communicator's record, and ``operation`` a number in
+    ``cobre_kernels.collective.calls``. ``outcome`` is the status of the kernel; for ``block`` it is
+    the length of the region. ``call`` has the refused arguments, if the operation has arguments.
     """
     return _word(address, operation, outcome, call).raised()
 
@@ -232,7 +233,7 @@ _HINTS = {
 }
 
 
-# By status: a word of the section in the page of mistakes that says more.
+# By status: a word in the title of the section of the page of mistakes that says more.
 _WORDS = {
     status.NOT_CONTIGUOUS: CONTIGUOUS,
     status.READ_ONLY: OUTPUT,
@@ -251,7 +252,7 @@ IN_HANDLER = (
 
 
 def is_interrupted(comm: View) -> bool:
-    """Whether the caller is a signal handler that interrupts a wait of this communicator.
+    """Whether the caller is a signal handler that has interrupted a wait of this communicator.
 
     Python runs handlers in the main thread alone.
     """
@@ -284,7 +285,7 @@ _OF_TABLES = (status.SEND_NOT_COUNT, status.NEGATIVE, status.BLOCK_OUTSIDE)
 
 
 def _table_error(comm: View, name: str, outcome: int, call: Any) -> InvalidBufferSize:
-    """Return the error of a wrong entry of ``counts`` or ``displs``, the tables by rank."""
+    """Return the error of a wrong number in ``counts`` or ``displs``, which are indexed by rank."""
     counts, displs = (_words_at(table, comm.size) for table in (call.counts, call.displs))
     if outcome == status.SEND_NOT_COUNT:
         return InvalidBufferSize(name, counts[comm.rank], call.send_count, _HINTS[outcome])
@@ -292,7 +293,7 @@ def _table_error(comm: View, name: str, outcome: int, call: Any) -> InvalidBuffe
         return InvalidBufferSize(name, 0, min(counts + displs), _HINTS[outcome])
     ends = [begin + count for begin, count in zip(displs, counts, strict=True)]
     outside = (rank for rank, end in enumerate(ends) if end > call.recv_count)
-    rank = next(outside, comm.size - 1)  # another thread may have changed the tables since
+    rank = next(outside, comm.size - 1)  # another thread may have changed the tables
     hint = f"recv has no room for the block of rank {rank}, [{displs[rank]}, {ends[rank]})"
     return InvalidBufferSize(name, ends[rank], call.recv_count, hint)
 
@@ -324,7 +325,7 @@ def _collective_failure(comm: View, outcome: int) -> BaseException:
 
 
 def _loss(comm: View, lost: dict[int, int]) -> str:
-    """Say why ranks are lost; ranks whose exception is known come first."""
+    """Say why ranks are lost, beginning with the ranks that have a known exception."""
     raised = {rank: words for rank in lost if (words := raised_by(comm, rank))}
     gone = {rank: reason for rank, reason in lost.items() if rank not in raised}
     said = [f"{named(ranks)} raised {words}" for ranks, words in alike(raised)]
@@ -342,7 +343,7 @@ def _follow_an_abort(comm: View, lost: Iterable[int]) -> None:
 
 
 def _unseen_refusal(comm: View) -> CollectiveFailed:
-    """Return the failure of a call that was refused where no error can be raised."""
+    """Return the failure of a call that was refused at a place where no error can be raised."""
     operation = OPERATIONS.get(comm.signature, "a collective")
     hint = _HINTS.get(comm.refusal, "it was refused")
     message = f"refused in a thread of prange, where numba drops errors: {hint}"
@@ -350,14 +351,14 @@ def _unseen_refusal(comm: View) -> CollectiveFailed:
 
 
 def _mpi_failure(comm: View, operation: str) -> CollectiveFailed:
-    """Return the failure that MPI reported, with MPI's own text."""
-    from mpi4py import MPI  # loaded when this communicator was made
+    """Return the failure that MPI has reported, with the text that MPI gives for it."""
+    from mpi4py import MPI  # already loaded, when this communicator was made
 
     text = MPI.Get_error_string(comm.mpi_error) if MPI.Is_initialized() else "unknown"
     return CollectiveFailed(operation, comm.mpi_error, text)
 
 
-# By operation: what differs between calls of ranks that have the same signature.
+# By operation: what can differ between the calls of ranks although their signatures are the same.
 _DIFFERENCES = {
     ALLGATHERV: " (with different counts, displacements or item sizes)",
     GATHERV: " (the root's counts are not what the ranks send)",
@@ -368,7 +369,7 @@ _DIFFERENCES = {
 def _disagreement(comm: View, operation: str) -> CollectiveFailed:
     failures = {r: comm.failures[r] for r in range(comm.size)}
     calls = {r: (f.signature, f.compared, f.count) for r, f in failures.items()}
-    # A fence concerns one node: ranks of other nodes have called nothing.
+    # Only the ranks of one node call a fence. Ranks of other nodes have called nothing.
     calls = {r: call for r, call in calls.items() if call[0]} or calls
     keys = Counter((signature, compared) for signature, compared, _ in calls.values())
     (usual, votes), *others = keys.most_common()
@@ -385,7 +386,7 @@ def _disagreement(comm: View, operation: str) -> CollectiveFailed:
     return CollectiveFailed(operation, 0, f"ranks disagree{hint}: {told}", at_fault)
 
 
-# By op and dtype: the method that reduces one number by such an allreduce.
+# By op and dtype: the method that reduces one number with such an allreduce.
 _OF_NUMBERS = {
     (op, dtype): f"comm.{op.lower()} of {noun}"
     for op in ("SUM", "MIN", "MAX")
@@ -398,7 +399,7 @@ def _describe_call(signature: int, compared: int, count: int) -> str:
     number, own = signature & 0xFF, own_call(signature)
     served = f" of {own}" if own not in ("", operation) else ""
     if not dtype:
-        # The word that an exact sum compares means nothing to a user, nor does the hash of a reset.
+        # A user cannot use the second word of an exact sum, nor the hash of a reset.
         has_amount = compared and number not in DATA_CALLS and number != RESET
         return f"called {operation}" + (f" of {compared}" if has_amount else "") + served
     nouns = "element" if count == 1 else "elements"
@@ -412,10 +413,11 @@ def _describe_call(signature: int, compared: int, count: int) -> str:
 
 
 def _pending_exception(comm: View) -> BaseException:
-    """Return the exception of a signal handler in a kernel's wait; leave its text in the record.
+    """Return a signal handler's exception in a kernel's wait; leave only its text in the record.
 
-    An exception holds frames, and these hold the communicator. The garbage collector does not see
-    what a record holds, so it would never free a communicator whose record holds the exception.
+    An exception holds frames, and these frames hold the communicator. The garbage collector does
+    not see what a record holds, so it could never free a communicator with a record that holds the
+    exception.
     """
     kind = comm.pending_exception
     held = _words_at(kind, 3)  # type, value, traceback

@@ -1,10 +1,10 @@
 """Collectives of small Python objects: configuration, summaries, lists of names.
 
-Objects travel as pickles of protocol 5 with their buffers out of band, so the bytes of an array
-inside an object are not copied into the pickle. These functions work in Python only, and numbers
-and arrays travel faster by the methods of the communicator itself.
+Objects travel as pickles of protocol 5, and their buffers travel apart. So the bytes of an array
+inside an object are not copied into the pickle. The functions of this module work in Python only.
+For numbers and arrays, the methods of the communicator are faster.
 
-Unpickling runs code that the sender has chosen. So over sockets the functions are refused, unless
+Unpickling runs code that the sender has chosen. So over sockets these functions are refused, unless
 the ranks have proven that they know the secret of the job.
 
 Examples
@@ -36,12 +36,12 @@ from cobre_comm.reports.tracebacks import tells_callers
 
 Bytes = NDArray[np.uint8]
 
-LARGE_BYTES = 2**23  # if the objects of all ranks have more, in_turn receives them one by one
-ALIGNMENT = 64  # arrays inside an object begin at multiples of it
+LARGE_BYTES = 2**23  # if the objects of all ranks have more bytes, in_turn receives them one by one
+ALIGNMENT = 64  # arrays inside an object begin at multiples of this number
 
 
 class _Packed(NamedTuple):
-    """An object as bytes: its pickle, then its buffers; or why it cannot be pickled, as text."""
+    """An object as bytes: its pickle, then its buffers; or as text, why it cannot be pickled."""
 
     parts: list[Bytes]
     problem: bool
@@ -63,7 +63,7 @@ def broadcast(comm: Communicator, obj: Any, root: int = 0) -> Any:
     Returns
     -------
     object
-        On the root ``obj`` itself, on other ranks a copy.
+        On the root, ``obj`` itself; on other ranks, a copy.
 
     Raises
     ------
@@ -178,7 +178,7 @@ def gather(comm: Communicator, obj: Any, root: int = 0) -> list[Any] | None:
 def in_turn(comm: Communicator, obj: Any) -> Iterator[tuple[int, Any]]:
     """Yield each rank and a copy of its object, on every rank; collective.
 
-    Large objects arrive one by one, each by a broadcast. So every rank has to take all objects.
+    Large objects arrive one by one, each by a broadcast. So every rank has to iterate to the end.
     Errors are those of :func:`allgather`.
     """
     _check_proven("allgather", comm)
@@ -214,7 +214,7 @@ def _exchange(
     packed = _pack(obj)
     with _together(comm, f"objects.{operation}"):
         problems, lengths = _exchange_lengths(comm, packed, root)
-        # If a rank could not pickle its object, all ranks get the reason, not the root alone.
+        # If a rank could not pickle its object, not only the root but all ranks get the reason.
         parts = _gather_parts(comm, packed, lengths, None if any(problems) else root)
     _check_packed(operation, problems, parts, first=0)
     return parts
@@ -230,7 +230,7 @@ def _together(comm: Communicator, name: str) -> contextlib.AbstractContextManage
 def _exchange_lengths(
     comm: Communicator, packed: _Packed, root: int | None
 ) -> tuple[list[bool], list[list[int]]]:
-    """Return, by rank, whether its object has no bytes, and the lengths of its object's parts."""
+    """Return, for each rank, whether it has a problem, and the lengths of its object's parts."""
     size = comm.size
     headers = np.zeros((size, 2), dtype=np.int64)
     comm.allgather(np.array([len(packed.parts), packed.problem]), headers)
@@ -248,7 +248,7 @@ def _exchange_lengths(
 def _gather_parts(
     comm: Communicator, packed: _Packed, lengths: list[list[int]], root: int | None
 ) -> list[list[Bytes]]:
-    """Return, by rank, the parts of its object."""
+    """Return, for each rank, the parts of its object."""
     parts: list[list[Bytes]] = [[] for _ in lengths]
     for number in range(max(map(len, lengths))):
         sizes = [own[number] if number < len(own) else 0 for own in lengths]
@@ -276,9 +276,10 @@ def _gather(comm: Communicator, send: NDArray[Any], rest: Any, root: int | None)
 def _gather_part(
     comm: Communicator, send: Bytes, sizes: NDArray[np.int64], root: int | None
 ) -> list[Bytes]:
-    """Gather one part of each rank; each begins at an aligned address.
+    """Gather one part of each rank; each part begins at an aligned address.
 
-    A rank that receives nothing knows no lengths; its ``sizes`` are 0, and so is its room.
+    A rank that receives nothing does not know the lengths: its ``sizes`` are 0, and it needs no
+    room.
     """
     displs = _begins(-(-sizes // ALIGNMENT) * ALIGNMENT)
     room = np.empty(int(displs[-1] + sizes[-1]) + ALIGNMENT, dtype=np.uint8)
@@ -294,7 +295,7 @@ def _pack(obj: Any) -> _Packed:
     try:
         text = pickle.dumps(obj, protocol=5, buffer_callback=buffers.append)
         raw = [buffer.raw() for buffer in buffers]
-    except Exception as error:  # the other ranks must learn of any error
+    except Exception as error:  # any error, because the other ranks must learn of it
         reason = f"{type(error).__name__}: {text_of(error)}".encode()
         return _Packed([np.frombuffer(reason, dtype=np.uint8)], problem=True)
     views = itertools.chain([memoryview(text)], raw)
@@ -302,7 +303,7 @@ def _pack(obj: Any) -> _Packed:
 
 
 def _unpack(operation: str, rank: int, parts: list[Bytes]) -> Any:
-    """Unpickle the object of a rank; all parts are here, so an error concerns this rank alone."""
+    """Unpickle a rank's object; all parts have arrived, so an error concerns this rank alone."""
     try:
         return pickle.loads(parts[0].data, buffers=parts[1:])
     except Exception as error:
@@ -319,7 +320,7 @@ def _unpack_all(operation: str, everyone: list[list[Bytes]]) -> list[Any]:
 def _check_packed(
     operation: str, problems: list[bool], parts: list[list[Bytes]], *, first: int
 ) -> None:
-    """Raise on all ranks alike if one of them could not pickle its object."""
+    """Raise the same error on all ranks if one of them could not pickle its object."""
     for rank, (problem, own) in enumerate(zip(problems, parts, strict=True), first):
         if problem:
             reason = own[0].tobytes().decode(errors="replace")
@@ -334,7 +335,7 @@ def _checked_root(operation: str, comm: Communicator, root: object) -> int:
 
 
 def _check_proven(operation: str, comm: Communicator) -> None:
-    """Refuse peers that have proven nothing, because unpickling runs their code."""
+    """Refuse peers that have not proven who they are, because unpickling runs their code."""
     if not getattr(comm, "_peers_are_proven", True):
         raise PermissionError(
             f"objects.{operation}: the ranks of this job have no secret, and unpickling would run "

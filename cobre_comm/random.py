@@ -1,13 +1,13 @@
 """Random numbers by name: the names of a number decide its value, whichever rank draws it.
 
 A key stands for the names of what is drawn: a seed, an iteration, a scenario, a stage. Number ``i``
-of a distribution is a function of a key and ``i`` alone. There is no state. So the numbers are the
-same however ranks share out the scenarios, and a job that continues from a checkpoint draws the
-numbers that it would have drawn without the stop.
+of a distribution is a function of a key and ``i`` alone, without any state. So the numbers are the
+same however ranks share out the scenarios. And a job that continues from a checkpoint draws the
+same numbers that it would have drawn without the stop.
 
 The functions are the same in Python and in ``@njit`` code, for one ``i`` or for an array of them.
-They give the same bits on every machine, because all callers run one implementation. It is compiled
-without ``fastmath``, and consists of operations that IEEE 754 rounds.
+They give the same bits on every machine, because all callers run one implementation, which is
+compiled without ``fastmath``, and consists of operations that IEEE 754 rounds.
 
 A function that draws an inflow for each stage:
 
@@ -57,7 +57,7 @@ Indices = NDArray[np.integer[Any]]
 
 
 class Key(NamedTuple):
-    """What :func:`stream` makes of names; a plain value that may be kept, sent and compared.
+    """The key that :func:`stream` makes of names; a plain value to be kept, sent and compared.
 
     Attributes
     ----------
@@ -77,19 +77,19 @@ class Key(NamedTuple):
 
 @tells_callers
 def stream(seed: Int, *names: Int) -> Key:
-    """Return the key of what has these names.
+    """Return the key of the numbers with these names.
 
     Parameters
     ----------
     seed, *names : int
-        As many names as it takes, such as iteration, scenario and stage: signed, of 64 bits.
-        Their order counts, and so does how many there are: ``stream(1)`` is another key than
-        ``stream(1, 0)``.
+        As many names as needed, such as iteration, scenario and stage: signed, of 64 bits. Their
+        order counts, and so does their number: ``stream(1)`` and ``stream(1, 0)`` are different
+        keys.
 
     Returns
     -------
     Key
-        It has 128 bits, so two lists of names have the same key with a probability of 2**-128.
+        A key has 128 bits, so two lists of names have the same key with a probability of 2**-128.
 
     Raises
     ------
@@ -124,9 +124,9 @@ def uniform(key: Key, i: Int | Indices) -> float | NDArray[np.float64]:
     key : Key
         From :func:`stream`.
     i : int or int64 array
-        Which number of the key, or an array of any shape for as many numbers. The numbers of a key
-        are independent of one another, and of those that :func:`normal` and :func:`integers` make
-        of the same ``i``.
+        The index of a number of the key, or an array of indices of any shape. The numbers of a key
+        are independent of one another, and of the numbers that :func:`normal` and :func:`integers`
+        make of the same ``i``.
 
     Returns
     -------
@@ -160,8 +160,8 @@ def normal(key: Key, i: Indices) -> NDArray[np.float64]: ...
 def normal(key: Key, i: Int | Indices) -> float | NDArray[np.float64]:
     """Return number ``i`` of the normal distribution with mean 0 and standard deviation 1.
 
-    It is the quantile of a uniform number (AS 241 of M. J. Wichura, 1988), with a relative error of
-    about 1e-16. No number is larger than 8.2.
+    The number is the quantile of a uniform number (AS 241 of M. J. Wichura, 1988), with a relative
+    error of about 1e-16. No number is larger than 8.2.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def integers(key: Key, i: Int | Indices, bound: Int) -> int | NDArray[np.int64]:
     key, i
         As for :func:`uniform`.
     bound : int
-        From 1 to 2**63 - 1. No integer is favoured, however large it is (D. Lemire, 2019).
+        From 1 to 2**63 - 1. No integer is favoured, even if the bound is large (D. Lemire, 2019).
 
     Returns
     -------
@@ -239,7 +239,7 @@ def _word(function: str, name: str, value: object) -> int:
 def _draw(
     function: str, kernel: Kernel, dtype: type, key: object, i: object, bound: int = 0
 ) -> Any:
-    """Have the kernel draw a number for each index."""
+    """Make the kernel draw a number for each index."""
     if not isinstance(key, Key):
         raise TypeError(KEY_PROBLEM.format(function, type(key).__name__))
     if isinstance(i, np.ndarray):

@@ -9,7 +9,7 @@ _GATHER = "has no counterpart here: comm.allgather the numbers, and fold or sear
 SAID = {
     **dict.fromkeys(("AVG", "AVERAGE", "MEAN"), "is ReduceOp.SUM here, divided by comm.size"),
     **dict.fromkeys(("LXOR", "BXOR", "MINLOC", "MAXLOC"), _GATHER),
-}  # by the name of a missing operation: how the sentence about it continues
+}  # for each name of a missing operation, the rest of a sentence about it
 
 
 class _Operations(enum.EnumMeta):
@@ -18,7 +18,7 @@ class _Operations(enum.EnumMeta):
     def __getattr__(cls, name: str) -> Any:
         if name[:1] == "_":
             raise AttributeError(name)
-        if name in cls._member_map_:  # Python 3.11 finds members by this method
+        if name in cls._member_map_:  # Python 3.11 uses this method to find members
             return cls._member_map_[name]
         raise AttributeError(cls._lacks(name))
 
@@ -35,9 +35,9 @@ class _Operations(enum.EnumMeta):
 class ReduceOp(enum.IntEnum, metaclass=_Operations):
     """Element-wise reduction, folded in rank order 0, 1, ..., size - 1.
 
-    It is an ``IntEnum``, so ``@njit`` code can use it. The values are those of the table in
-    ``cobre_kernels.collective.reduction.fold``. Complex numbers have SUM alone, bool has all but
-    SUM and PROD, and floats all but BAND and BOR.
+    ``ReduceOp`` is an ``IntEnum``, so ``@njit`` code can use it. Its values are those in the table
+    of ``cobre_kernels.collective.reduction.fold``. Complex numbers have SUM alone, bool has all
+    operations but SUM and PROD, and floats have all but BAND and BOR.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Checks of versions: the two packages of a process are of one version, and so are all ranks.
 
-Versions are compared by hashes of the sources. A version number would not do, because two commits
-of a checkout may have the same number.
+Versions are compared by hashes of the sources. A version number would not suffice, because two
+commits of a checkout may have the same number.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _OF_RANKS = ("arguments", "backends", "contract", "jit", "journal", "mpi4py", "s
 def check_halves() -> None:
     """Raise ``ImportError`` if ``cobre_kernels`` is of another version than this package.
 
-    Python looks for each of the two packages by itself. In a folder with a clone it may find this
+    Python looks for each of the two packages separately. In a folder with a clone, it may find this
     package in the clone, and ``cobre_kernels`` in an installed wheel.
     """
     theirs = pathlib.Path(cobre_kernels.__file__).resolve().parent
@@ -42,17 +42,17 @@ def _is_the_same(folder: pathlib.Path) -> bool:
     """Whether a folder has the sources of the ``cobre_kernels`` that Python has found."""
     try:
         from cobre_kernels.machine.version import hash_of, source_hash, sources_of
-    except ImportError:  # another version, which has no such names there
+    except ImportError:  # another version, without these names
         return False
     same: bool = folder.is_dir() and hash_of(sources_of(folder)) == source_hash()
     return same
 
 
 class Sources(NamedTuple):
-    """What ranks tell each other when they meet: the hash of their sources, and their folder."""
+    """What ranks tell each other when they meet: the hash and the folder of their sources."""
 
     hash: int  # positive, of 63 bits
-    place: bytes  # of one length, filled up with zeros
+    place: bytes  # of fixed length, padded with zeros
 
     def __str__(self) -> str:
         return f"cobre_comm of {self.place.rstrip(bytes(1)).decode(errors='replace')}"
@@ -76,7 +76,7 @@ def own_sources() -> Sources:
     ours = sources_of(_PACKAGE, _OF_RANKS)
     told = (
         f"{source_hash()} {hash_of(ours)}" if ours else sys.modules[__package__].__version__
-    )  # without files to hash, as in a zip
+    )  # there are no files to hash if the package is in a zip
     whole = blake2b(told.encode(), digest_size=32).digest()
     place = f"{_PLACE} (sources {whole.hex()[:8]})".encode()[-PLACE_BYTES:]
     return Sources(int.from_bytes(whole[:8]) >> 1, place.ljust(PLACE_BYTES, b"\0"))

@@ -1,15 +1,15 @@
 """SDDP in one file: how much water to keep, on one process or on many.
 
-``python examples/first_sddp.py`` trains a policy for four reservoirs in a cascade, and
-``cobre-comm run -n 4 examples/first_sddp.py`` trains it on four ranks. The printed digits do not
-depend on the number of ranks, nor on where they run. To train another case, such as one of
+``python examples/first_sddp.py`` trains a policy for four reservoirs in a cascade, and ``cobre-comm
+run -n 4 examples/first_sddp.py`` trains it on four ranks. The printed digits do not depend on the
+number of ranks, nor on where the ranks run. To train another case, such as a case of
 ``examples/sddp/cases``, add its path.
 
-An iteration simulates the present policy on some trajectories, forward through the stages, and then
-adds a cut to each stage at each volume that the trajectories have met, backward. Ranks share out
-the trajectories. Two lines communicate: `allgatherv` gives every rank the cuts of all, and
-`exact_sum` adds up the simulated costs. Both lines stand in compiled code, like everything else
-that takes time.
+An iteration simulates the present policy on some trajectories, forward through the stages. Then it
+adds cuts backward: one to each stage at each volume that the trajectories have met. Ranks share out
+the trajectories. Two lines communicate: `allgatherv` gives every rank the cuts of all ranks, and
+`exact_sum` adds up the simulated costs. Both lines are in compiled code, like everything else that
+takes time.
 """
 
 import argparse
@@ -27,10 +27,10 @@ from cobre_comm.random import stream, uniform
 
 CASES = pathlib.Path(__file__).parent / "sddp" / "cases"
 Floats = NDArray[np.float64]
-MOST_CUTS = 100  # cuts that may bind in one stage problem, of thousands in the pool
+MOST_CUTS = 100  # the most cuts that may bind in one stage problem; the pool has thousands
 MOST_PIVOTS = 10_000
-CLOSE = 1e-9  # a relative difference that counts as none
-NOISE = 1e-7  # an entry below this part of its row's largest counts as a zero with rounding
+CLOSE = 1e-9  # a relative difference as small as this counts as none
+NOISE = 1e-7  # an entry below this part of the largest entry of its row is a zero with rounding
 
 
 # ---- The stage problem ----------------------------------------------------------------------
@@ -50,14 +50,14 @@ class System(NamedTuple):
     high: Floats  # [C]
     rows: Floats  # [H + 1, C], after the elimination of the columns `basic`
     basic: NDArray[np.int64]  # [H + 1] the spills and the deficit
-    reduced: Floats  # [T, C] costs after the elimination of the columns `basic`
+    reduced: Floats  # [T, C] the costs after the elimination of the columns `basic`
     inflow: Floats  # [T, K, H]
     demand: Floats  # [T, K]
     chance: Floats  # [T, K]
     start: Floats  # [H] volumes at the start
 
 
-KNOWN = {  # the fields of each part of a case that count here, or that only describe it
+KNOWN = {  # the fields of each part of a case that are read here, or that only describe the case
     "case": "name description features source published verified dp1d_step stages hydros thermals "
     "deficit_cost demand demand_outcomes inflows probabilities discount",
     "features": "cascade stage_cost random_demand segments random_stage1 deterministic discount",
@@ -66,11 +66,12 @@ KNOWN = {  # the fields of each part of a case that count here, or that only des
     "thermals": "name least capacity cost",
 }
 LISTS = (*KNOWN, "demand", "demand_outcomes", "inflows", "probabilities", "cost")
-NEUTRAL = [("terminal_value", 0), ("bus", 0), ("limits", [])]  # they change no case
+# with these values, these fields change no case
+NEUTRAL = [("terminal_value", 0), ("bus", 0), ("limits", [])]
 
 
 def refuse_unknown(fields: dict[str, Any], part: str = "case", path: str = "") -> None:
-    """Raise if a part of a case has a field that this program would leave out."""
+    """Raise if a part of a case has a field that this program would ignore."""
     for name, value in fields.items():
         is_known = name in KNOWN[part].split()
         by_stage = is_known and isinstance(value, list) and name not in LISTS
@@ -78,13 +79,14 @@ def refuse_unknown(fields: dict[str, Any], part: str = "case", path: str = "") -
             what = f"{path}{name}{' by stage' if by_stage else ''}"
             raise ValueError(f"this program has no {what}: train the case by sddp/train.py")
         if name in KNOWN:
-            for number, each in enumerate(value or ()):  # a feature is a name alone
+            # the features of a case are names, not objects
+            for number, each in enumerate(value or ()):
                 inner: dict[str, Any] = each if isinstance(each, dict) else {str(each): None}
                 refuse_unknown(inner, name, f"{path}{name}[{number}].")
 
 
 def read(path: pathlib.Path) -> System:
-    """Read a case in the schema of ``examples/sddp/cases``, or raise if it has other fields."""
+    """Read a case in the schema of ``examples/sddp/cases``; raise if it has other fields."""
     case = json.loads(path.read_text())
     refuse_unknown(case)
     stages, hydros, thermals = case["stages"], case["hydros"], case["thermals"]
@@ -94,7 +96,7 @@ def read(path: pathlib.Path) -> System:
         for turbine in hydro.get("segments") or [hydro]
     ]
     h, spill = len(hydros), 2 * len(hydros) + 2
-    first = spill + h + 1  # turbine
+    first = spill + h + 1  # the column of the first turbine
     columns = first + len(turbines) + len(thermals)
     low, high = np.zeros(columns), np.full(columns, np.inf)
     a, cost = np.zeros((h + 1, columns)), np.zeros((stages, columns))
@@ -124,7 +126,8 @@ def read(path: pathlib.Path) -> System:
     reduced[:, basic] = 0.0
     outcomes = max(len(chances) for chances in case["probabilities"])
     inflow, demand = np.zeros((stages, outcomes, h)), np.zeros((stages, outcomes))
-    chance = np.zeros((stages, outcomes))  # outcomes that a stage does not have stay at zero
+    # outcomes that a stage does not have keep the chance zero
+    chance = np.zeros((stages, outcomes))
     for t in range(stages):
         count = len(case["probabilities"][t])
         chance[t, :count], inflow[t, :count] = case["probabilities"][t], case["inflows"][t]
@@ -137,11 +140,11 @@ def read(path: pathlib.Path) -> System:
 def pivot(
     rows: Floats, x: Floats, low: Floats, high: Floats, reduced: Floats, basic: NDArray[np.int64]
 ) -> None:
-    """Solve by the dual simplex method, from a basis whose reduced costs are right.
+    """Solve by the dual simplex method, from a basis that has right reduced costs.
 
-    Each row says that its basic column is minus the sum of the others. A basic column outside its
-    bounds leaves the basis for the nearer bound. The column with the least ratio of reduced cost to
-    entry enters. Ties are broken by the columns' order, so all ranks take equal steps.
+    Each row says that its basic column is minus the sum of the others. If a basic column is outside
+    its bounds, it leaves the basis for the nearer bound. The column with the least ratio of reduced
+    cost to entry enters the basis. The order of columns breaks ties, so all ranks take equal steps.
     """
     for _ in range(MOST_PIVOTS):
         leaving, worst = -1, CLOSE
@@ -187,9 +190,9 @@ def solve(
 ) -> tuple[float, float]:
     """Solve the problem of stage t for the volumes at its start and one outcome.
 
-    Return cost now and cost to go. Write into `left` the volumes at the end, and into `worth` what
-    one more unit of water at the start costs (it saves, so the number is negative). A cut is H
-    slopes and a height at zero. Cuts become rows one after the other, as long as one is violated.
+    Return cost now and cost to go. Write the volumes at the end into `left`. Write into `worth`
+    what one more unit of water at the start costs; water saves costs, so this number is negative. A
+    cut is H slopes and a height at zero. As long as a cut is violated, it becomes a row.
     """
     h, (m, n) = volume.size, system.rows.shape
     most = min(len(cuts), MOST_CUTS)
@@ -220,7 +223,8 @@ def solve(
             break
         if added == most:
             raise RuntimeError("too many cuts bind in one stage problem")
-        # The cost to go minus the slopes times the volumes is a column; the height is its bound.
+        # Cost to go minus slopes times volumes is a column of its own; the height of the cut is the
+        # column's bound.
         row = rows[now]
         row[last], row[2 * h + 1], row[:h] = 1.0, -1.0, cuts[highest, :h]
         low[last], x[last] = cuts[highest, h], to_go - np.sum(cuts[highest, :h] * x[:h])
@@ -237,7 +241,7 @@ def solve(
 
 @njit(cache=True)
 def draw(system: System, t: int, chance: float) -> int:
-    """Return the outcome of a stage that belongs to a number in [0, 1)."""
+    """Return the outcome of a stage to which a number in [0, 1) belongs."""
     outcome = 0
     while outcome < system.chance.shape[1] - 1 and chance >= system.chance[t, outcome]:
         chance -= system.chance[t, outcome]
@@ -247,7 +251,7 @@ def draw(system: System, t: int, chance: float) -> int:
 
 @njit(cache=True)
 def mean_cost(system: System, t: int, volume: Floats, cuts: Floats, cut: Floats) -> float:
-    """Return the mean cost from stage t on over its outcomes; write the cut at these volumes."""
+    """Return the mean cost over the outcomes of stage t, to the end; write the cut there."""
     h, mean = volume.size, 0.0
     left, worth = np.empty(h), np.empty(h)
     cut[:] = 0.0
@@ -265,15 +269,16 @@ def mean_cost(system: System, t: int, volume: Floats, cuts: Floats, cut: Floats)
 def iterate(
     comm: Communicator, system: System, pool: Floats, iteration: int, passes: int, seed: int
 ) -> tuple[float, float]:
-    """Do one iteration, which adds `passes` cuts to each stage's pool; return both bounds."""
+    """Do one iteration, which adds `passes` cuts to the pool of each stage; return both bounds."""
     stages, h = len(system.demand), system.start.size
     first, last = comm.block(passes)  # the trajectories of this rank
     counts, displs = comm.layout(passes, width=h + 1)
-    count = iteration * passes  # cuts of each stage so far; nothing follows the last one
+    # cuts of each stage so far; the last stage needs none, because no stage follows it
+    count = iteration * passes
     volumes = np.empty((last - first, stages + 1, h))
     costs, cuts, worth = np.zeros(last - first), np.empty((last - first, h + 1)), np.empty(h)
     for mine in range(last - first):  # forward
-        key = stream(seed, iteration, first + mine)  # the same numbers on whichever rank
+        key = stream(seed, iteration, first + mine)  # the same numbers on any rank
         volumes[mine, 0] = system.start
         for t in range(stages):
             outcome, ahead = draw(system, t, uniform(key, t)), pool[t + 1, :count]
@@ -315,7 +320,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    # numba finds compiled code again only if `System` is a class of a module with a name.
+    # If `System` is a class of a module with a name, numba finds compiled code again.
     import first_sddp
 
     first_sddp.main()

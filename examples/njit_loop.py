@@ -16,7 +16,7 @@ ORDER = 60
 
 @njit(cache=True, nogil=True)
 def largest_eigenvalue(comm: Communicator, rows: NDArray[np.float64], iterations: int) -> float:
-    """Return the eigenvalue of largest magnitude of a matrix whose rows the ranks share."""
+    """Return the eigenvalue of largest magnitude of a matrix; each rank has some of its rows."""
     counts, displs = comm.layout(rows.shape[1])
     vector = np.ones(rows.shape[1])
     mine = np.empty(rows.shape[0])

@@ -1,12 +1,14 @@
 /* The rendezvous in a named segment: rendezvous.py, header.py, ownership.remove_stale.
  *
- * Up to two jobs use one name, one after the other. In the first up to DEATHS ranks die, at any
- * moment. If all of its processes have ended before they all attached, the second job starts:
- * nothing goes wrong in it, so all of its ranks must attach, no matter what the first has left.
+ * Up to two jobs use one name, one after the other. In the first job up to DEATHS ranks die, at any
+ * moment. If all processes of the first job have ended before all have attached, the second job
+ * starts. Nothing goes wrong in the second job, so all its ranks must attach, no matter what the
+ * first job has left.
  *
- * A poll that would see the same as the last one is left out: `changed` says whether anything
- * happened since that began. With -DDEADLINE the limit of a rank of the first job may pass at any
- * poll; without it never (timeout_s = 0). In the second job it never does.
+ * A poll that would see the same as the poll before is left out: `changed` says whether anything has
+ * happened since the poll before began. With -DDEADLINE the limit of a rank of the first job may
+ * pass at any poll; without -DDEADLINE it never passes (timeout_s = 0). The limit of a rank of the
+ * second job never passes.
  */
 #include "common.pml"
 #ifndef DEATHS
@@ -27,18 +29,18 @@
 #define LOCK(segment, rank) lock[(segment) * R + (rank)] /* ownership.is_locked */
 #define PID(segment, rank) registered[(segment) * R + (rank)]
 
-byte name = NO_NAME; /* the segment that the name in /dev/shm leads to */
+byte name = NO_NAME; /* the segment to which the name in /dev/shm leads */
 byte made;           /* how many segments have been made */
 byte published[SEGMENTS];
-bit whole[SEGMENTS];  /* has its full length */
-bit header[SEGMENTS]; /* VERSION, SIZE, BUFFER_BYTES are valid */
+bit whole[SEGMENTS];  /* whether the segment has its full length */
+bit header[SEGMENTS]; /* whether VERSION, SIZE, BUFFER_BYTES are valid */
 bit lock[SEGMENTS * R];
 bit registered[SEGMENTS * R];
 bit ready[SEGMENTS];  /* Control.ready */
 
-byte job = 1; /* which of the two */
-byte ending[R];  /* RUNNING, then how the rendezvous ended for a rank, or it */
-byte attached_to[R];     /* ghost: the segment that a rank has attached to */
+byte job = 1; /* 1: the first job, 2: the second job */
+byte ending[R];  /* RUNNING, then how the rendezvous, or the rank itself, has ended */
+byte attached_to[R];     /* ghost: the segment to which a rank has attached */
 bit changed[R];
 byte deaths = DEATHS;
 bit trouble;     /* ghost: a rank died */
@@ -65,7 +67,9 @@ inline drop_locks(rank) {
 #define LIMIT_MAY_PASS false
 #endif
 
-/* segment.create_named, ownership.take_ownership and segment.reserve: leaves `segment`, or NO_NAME if the name is taken (O_EXCL) */
+/* segment.create_named, ownership.take_ownership and segment.reserve: put the segment into `segment`,
+ * or NO_NAME if the name is taken (O_EXCL)
+ */
 inline create() {
     atomic {
         UNLESS_DEAD;
@@ -132,7 +136,7 @@ inline await_followers() {
         :: other < R ->
             if
             :: (absent & (1 << other)) == 0 && !LOCK(segment, other) ->
-                broken = 1; /* attached and then ended */
+                broken = 1; /* the rank has attached, then ended */
                 break
             :: else
             fi;
@@ -195,7 +199,7 @@ failed:
     atomic {
         UNLESS_DEAD;
         ending[0] = RAISED;
-#ifndef FAULT_KEEPS_LOCK /* with it the process lives on, and its descriptor is still open */
+#ifndef FAULT_KEEPS_LOCK /* the fault: the process lives on, and its descriptor stays open */
         drop_locks(0);
 #endif
         tell_all()
@@ -204,7 +208,9 @@ gone: /* until the second job starts */
     atomic { job == 2 && ending[0] == RUNNING -> other = 0; absent = 0; broken = 0; goto begin }
 }
 
-/* rendezvous._try_attach up to register: leaves `segment`, or NO_NAME if something is missing */
+/* rendezvous._try_attach up to register: puts the segment, or NO_NAME if something is missing, into
+ * `segment`
+ */
 inline try_attach() {
     segment = name; /* segment.open_named */
     if
@@ -219,7 +225,7 @@ inline try_attach() {
             if
             :: published[segment] == MAGIC ->
                 assert(whole[segment]);
-                assert(header[segment]) /* checked only when it is valid */
+                assert(header[segment]) /* a rank reads the header only when it is valid */
             :: published[segment] != MAGIC -> segment = NO_NAME
             fi
         fi
@@ -249,7 +255,7 @@ inline register() {
 #ifndef FAULT_NO_SECOND_LOOK
             if :: ready[segment] -> break :: else -> assert(!ready[segment]); goto failed fi
 #else
-            assert(!ready[segment]); /* no rank gives up what has begun */
+            assert(!ready[segment]); /* no rank gives up a communicator that has begun */
             goto failed
 #endif
         :: else
@@ -286,7 +292,7 @@ begin: /* rendezvous._follow */
     goto gone;
 failed:
     atomic { UNLESS_DEAD; ending[me] = RAISED; drop_locks(me); tell_all() };
-gone: /* until all of this job have ended */
+gone: /* until all ranks of this job have ended */
     atomic { job == 2 && ending[me] == RUNNING -> goto begin }
 }
 
@@ -310,11 +316,11 @@ active proctype killer() {
         fi;
         victim = 0
     }
-    :: job == 1 && deaths > 0 -> deaths = 0 /* no more will die */
+    :: job == 1 && deaths > 0 -> deaths = 0 /* no more ranks will die */
     od
 }
 
-/* What a rank of the first job may wait for without a limit: its peers that may still come. */
+/* A rank of the first job may wait without a limit for a peer that may still arrive. */
 #define IS_AWAITED(rank) (PID(0, rank) == 0 && ending[rank] != RUNNING)
 #if R > 2
 #define LEADER_MAY_WAIT (IS_AWAITED(1) || IS_AWAITED(2))
@@ -330,7 +336,7 @@ inline check_job() {
         :: its < R ->
             if
             :: ending[its] == ATTACHED ->
-                /* All have met in one segment that holds them all, and its name is gone. */
+                /* All ranks have met in one segment, and the name of the segment is gone. */
                 assert(name == NO_NAME);
                 assert(attached_to[its] == made - 1 && ready[attached_to[its]]);
                 assert(LOCK(attached_to[its], its));
@@ -343,10 +349,10 @@ inline check_job() {
                 assert(job == 1 && (its == 0 -> LEADER_MAY_WAIT : FOLLOWER_MAY_WAIT(its)))
 #endif
             :: else ->
-                assert(job == 1); /* the second job meets, no matter what the first one left */
+                assert(job == 1); /* the second job meets, no matter what the first job has left */
                 all_well = 0;
 #ifndef DEADLINE
-                assert(trouble) /* no false alarm */
+                assert(trouble) /* no rank gives up without a cause */
 #endif
             fi;
             its++
@@ -357,7 +363,7 @@ inline check_job() {
     }
 }
 
-/* When nothing can happen any more in a job. */
+/* Runs when nothing can happen any more in a job. */
 active proctype last() {
     byte its;
     bit all_ended = 1;

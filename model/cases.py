@@ -1,4 +1,4 @@
-"""The searches of ``check.py``: every model without a fault, and with each planted fault."""
+"""The searches of ``check.py``: every model as it is, and with each planted fault."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ TWO_ROLLS = "agreed["
 TWO_GROUPS = "taken["
 TWICE_OR_LOST = f"{TWICE} or item!=254"
 
-# Model, name, ranks, switches.
+# The model, the variant, the number of ranks, the switches.
 _CLEAN = (
     ("step", "", 2, ()),
     ("step", "", 3, ()),
@@ -85,7 +85,7 @@ _CLEAN = (
     ("chair", "deadline", 3, ("EVENTS=2", "DEADLINE")),
 )
 
-# Model, fault, the error it must show, further switches.
+# The model, the fault, the error that the search must find, further switches.
 _FAULTS = (
     ("step", "SKIP_ONE", "entered[other]>=g", ()),
     ("step", "ONE_SLOT", TORN, ()),
@@ -176,7 +176,7 @@ _MISHAPS = {"death": ("EVENTS=1",), "roll": ("EVENTS=1", "MAKES=1"), "chair": ("
 
 
 def all_cases() -> list[Case]:
-    """Return every case, the clean models first."""
+    """Return every case; the clean models come first."""
     cases = [Case(m, name or "as it is", CLEAN, r, sw) for m, name, r, sw in _CLEAN]
     for model, name, error, further in _FAULTS:
         few = 3 if (model, name) in _NEEDS_THREE_RANKS else 2

@@ -5,9 +5,9 @@
  *
  * EVENTS is how often a rank dies, at any moment. With -DCUT the network falls into two parts, in any
  * way, at any moment. From then on a rank may find any rank of the other part unreachable, and end its
- * link to it. It need not, and what is sent may still arrive: so a network that heals is among the runs.
- * With -DDEADLINE the time of one rank may run out while all live; and when nothing else can happen any
- * more, that of every rank.
+ * link to that rank. The rank need not do this, and what is sent may still arrive, so some runs are
+ * those of a network that heals. With -DDEADLINE the time of one rank may run out while all ranks live.
+ * When nothing else can happen any more, the time of every rank runs out.
  */
 #include "common.pml"
 #ifndef CALLS
@@ -20,7 +20,7 @@
 #define ALL ((1 << R) - 1)
 #define BIT(rank) (1 << (rank))
 #define NOBODY 15
-#define NO_CHAIR 0 /* in an answer; else the rank, and 1 */
+#define NO_CHAIR 0 /* in an answer, instead of the chair's rank + 1 */
 
 #define EMPTY 0
 #define ANSWER 1
@@ -28,7 +28,7 @@
 #define HELD 3
 #define DECIDED 4
 
-#define GOES_ON 0 /* how a roll begins, above its ranks; no roll is 0 */
+#define GOES_ON 0 /* the bits of a roll above its ranks; 0 alone is no roll */
 #define TIME_OVER 16
 #define TOO_SMALL 32
 #define RANKS_OF(roll) ((roll) & 15)
@@ -41,20 +41,20 @@
 bit lives[R] = 1;
 bit port[R] = 1;         /* whether the rank listens */
 byte to[R] = NOBODY;     /* the chair to which a member's link goes */
-bit link[R];             /* whether it is open */
-byte wire[R];            /* the message on it, and its content */
+bit link[R];             /* whether this link is open */
+byte wire[R];            /* the message on the link, and the content of the message */
 byte of_call[R];
 byte with_roll[R];
 byte of_chair[R];
-bit was_parted[R];       /* of DECIDED: whether a rank was unreachable for the chair */
+bit was_parted[R];       /* in DECIDED: whether the chair could not reach some rank */
 byte part = ALL;         /* the ranks of one part */
 byte outcome[R];         /* ghost */
-byte taken[R * CALLS];   /* ghost: the roll of each call with which a rank has gone on */
+byte taken[R * CALLS];   /* ghost: for each call, the roll with which a rank has continued */
 byte events = EVENTS;
 bit trouble;             /* ghost: something bad has happened */
 #ifdef DEADLINE
 bit time_is_up;
-byte late_ones = 1;      /* how often a time runs out though all live */
+byte late_ones = 1;      /* how often a time may run out although all ranks live */
 #endif
 
 #define TAKEN(rank, call) taken[(rank) * CALLS + (call) - 1]
@@ -72,7 +72,7 @@ byte late_ones = 1;      /* how often a time runs out though all live */
 #define OR_DIES \
     :: atomic { events > 0 -> events--; trouble = 1; lives[me] = 0; port[me] = 0; close_links() }; goto end
 
-/* The links to this rank, and its own. */
+/* Close the links to this rank, and the rank's own link. */
 inline close_links() {
     link[me] = 0;
     if :: to[0] == me -> link[0] = 0 :: else fi;
@@ -95,7 +95,7 @@ inline close_links() {
 #endif
 #define SAYS(m) (to[m] == me && leads)
 
-/* council._hear, _hand_over, _watch, for one member, while the chair waits. */
+/* What council._hear, _hand_over and _watch do for one member while the chair waits. */
 #define SERVE(m) \
     :: atomic { SAYS(m) && wire[m] == ANSWER && of_call[m] >= call -> \
             wire[m] = EMPTY; answered_call[m] = of_call[m]; answered = answered | BIT(m); \
@@ -131,7 +131,7 @@ inline close_links() {
 #define OR_TIME_IS_OVER(then)
 #endif
 
-/* council._lead: leaves the decided roll in `roll` */
+/* council._lead: puts the decided roll into `roll` */
 inline lead() {
     leads = 1;
     in_time = 1;
@@ -141,7 +141,7 @@ inline lead() {
     OR_TIME_IS_OVER(in_time = 0; break)
     OR_DIES
     od;
-    atomic { /* the roll of the latest chair, from a member that is not ahead; or a new one */
+    atomic { /* the roll of the latest chair, from a member that is not ahead; or a new roll */
         m = 0;
         ahead = 0;
         fresh = BIT(me);
@@ -175,7 +175,7 @@ inline lead() {
         fresh = 0;
         ahead = 0
     };
-    do /* ROLL to all that listen */
+    do /* send ROLL to all members that listen */
     :: m < R ->
         if
         :: atomic { LISTENS(m) -> wire[m] = ROLL; with_roll[m] = own; m++ }
@@ -194,12 +194,12 @@ inline lead() {
     od;
     if :: unreachable && !MAY_GO_ON(holders | BIT(me)) -> goto raise :: else fi;
 #endif
-    do /* DECIDED to all that hold */
+    do /* send DECIDED to all members that hold the roll */
     :: m < R ->
         if
         :: atomic { LISTENS(m) && HOLDS(m) ->
                 wire[m] = DECIDED; was_parted[m] = unreachable != 0; m++ }
-        :: atomic { LISTENS(m) && !HOLDS(m) -> link[m] = 0; m++ } /* it hears no more */
+        :: atomic { LISTENS(m) && !HOLDS(m) -> link[m] = 0; m++ } /* this member gets no more messages */
         :: atomic { !LISTENS(m) -> m++ }
         OR_DIES
         fi
@@ -209,7 +209,7 @@ inline lead() {
         m = 0;
         holders = 0;
         answered = 0;
-        do /* what is answered already for the next call */
+        do /* answers to the next call that have arrived already */
         :: m < R ->
             if
             :: answered_call[m] > call -> answered = answered | BIT(m)
@@ -232,7 +232,7 @@ inline find_out() {
     fi
 }
 
-/* council._follow: leaves the decided roll in `roll`, or 0 */
+/* council._follow: puts the decided roll, or 0, into `roll` */
 inline follow() {
     if
     :: atomic { to[me] != chair && !port[chair] -> gone = gone | BIT(chair); goto next }
@@ -269,7 +269,7 @@ inline say(what) {
 active [R] proctype rank() {
     byte me = _pid;
     byte call, members = ALL, gone, unreachable, overdue, chair, m;
-    byte own, own_chair, before, roll;             /* the roll that this rank holds, and its chair */
+    byte own, own_chair, before, roll;             /* own: the roll that this rank holds */
     byte answered, holders, ahead, fresh;
     byte answered_call[R], its_roll[R], its_chair[R];
     bit leads, in_time, is_parted;
@@ -297,8 +297,8 @@ active [R] proctype rank() {
 #ifndef FAULT_WITHOUT_ITSELF
             if :: !HAS(roll, me) -> goto raise :: else fi;
 #endif
-            assert(HAS(roll, me)); /* no rank goes on with a group of others */
-            do                     /* nor do two groups of ranks that live */
+            assert(HAS(roll, me)); /* no rank continues with a roll that lacks it */
+            do                     /* and no two live ranks continue with different rolls */
             :: m < R -> assert(!lives[m] || TAKEN(m, call) == 0 || TAKEN(m, call) == roll); m++
             :: else -> break
             od;
@@ -343,11 +343,11 @@ active proctype network() {
 }
 #endif
 
-active proctype quiet() { /* from some moment on nothing happens any more */
+active proctype quiet() { /* after some moment nothing bad happens any more */
     atomic { events > 0 -> events = 0 }
 }
 
-/* When nothing can happen any more. */
+/* Runs when nothing can happen any more. */
 active proctype last() {
     byte its;
 
@@ -363,7 +363,7 @@ active proctype last() {
             assert(outcome[its] != NO_OUTCOME || !lives[its]); /* every wait ends */
 #endif
 #if !defined(CUT) && !defined(DEADLINE)
-            assert(outcome[its] != RAISED);                    /* and nobody has a reason to give up */
+            assert(outcome[its] != RAISED);                    /* no rank gives up without a cause */
 #endif
             assert(trouble || (outcome[its] == RETURNED && TAKEN(its, CALLS) == ALL));
             its++

@@ -26,8 +26,8 @@ import time
 from cases import CLEAN, Case, all_cases
 
 HERE = pathlib.Path(__file__).resolve().parent
-DEPTH = 100_000  # steps of the longest path; the models need some hundreds
-MEMORY_MB = 2000  # of one search; the largest needs half of it
+DEPTH = 100_000  # steps of the longest path; the models need a few hundred steps
+MEMORY_MB = 2000  # of one search; the largest search needs half of it
 LIMIT_S = 900.0  # of one search, on a busy machine
 WRONG_ARGUMENTS = 2
 TOOLS_MISSING = 3
@@ -35,7 +35,7 @@ TOOLS_MISSING = 3
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """The result of a search: its error, if any, its states, and whether it saw all of them."""
+    """The result of a search: its error, if there is one, its states, and whether it saw all."""
 
     error: str
     states: int
@@ -69,7 +69,7 @@ def run(command: list[str], folder: str, limit_s: float = LIMIT_S) -> str:
 
 
 def search(case: Case, tools: tuple[str, str], depth: int, with_trace: bool) -> Result:
-    """Build and run one search in a folder that is gone afterwards."""
+    """Build and run one search in a folder that is removed afterwards."""
     spin, compiler = tools
     model = str(HERE / f"{case.model}.pml")
     words = [spin, f"-P{compiler} -std=gnu99 -E -x c", f"-DR={case.ranks}"]
@@ -77,11 +77,13 @@ def search(case: Case, tools: tuple[str, str], depth: int, with_trace: bool) -> 
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="cobre-model-") as folder:
         run([*words, "-a", model], folder)
-        # To compile takes longer than a small search; a large one packs its states, losing none.
+        # To compile takes longer than a small search takes. A large search packs its states, and
+        # loses none.
         effort = ["-O2", "-DCOLLAPSE"] if case.kind == CLEAN and case.ranks > 2 else ["-O0"]
         options = [*effort, "-w", "-DSAFETY", "-DNOFAIR", f"-DMEMLIM={MEMORY_MB}"]
         run([compiler, *options, "-o", "pan", "pan.c"], folder)
-        # A model with a process `last` says by assertions how it may end, also while ranks wait.
+        # A model that has a process `last` says by assertions how it may end, even while ranks
+        # wait.
         says_ends = "proctype last" in pathlib.Path(model).read_text()
         try:
             said = run(["./pan", f"-m{depth}", "-n", *(["-E"] if says_ends else [])], folder)
@@ -115,7 +117,7 @@ def read(said: str, seconds: float, trace: str) -> Result:
 
 
 def compare(case: Case, result: Result) -> tuple[bool, str]:
-    """Return whether a result is the one that the case expects, and the same in words."""
+    """Return whether a case expects this result, and the answer in words."""
     if case.kind == CLEAN:
         if result.error:
             return False, f"ERROR: {result.error}"

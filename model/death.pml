@@ -1,14 +1,14 @@
-/* Ranks that die, leave, are interrupted, disagree or never come, and the looks around that find
- * them: wait._wait_long, wait.look_around_kernel, wait._why_missing, step.await_rank and
+/* Ranks that die, leave, are interrupted, disagree or never arrive, and the polls that find such
+ * ranks: wait._wait_long, wait.look_around_kernel, wait._why_missing, step.await_rank and
  * step.abandon_body.
  *
- * A sleep ends at every tick, and an arrival ends any wait, so wake-ups play no part here. A tick
- * that would see the same as the last look is left out: `changed` says whether anything happened
- * since that look began. Then a rank that waits for ever is a rank that nothing moves any more.
+ * A sleep ends at every tick, and an arrival ends any wait, so wake-ups play no part here. A poll
+ * that would see the same as the poll before is left out: `changed` says whether anything has
+ * happened since the poll before began. So a rank that waits for ever is a rank that nothing can move.
  *
- * EVENTS is how often something bad happens, to any rank, at any moment. With -DDEADLINE
- * one such thing is that a rank's time runs out although the others may still come; and when nothing
- * else can happen any more, every rank's time is up. Without it there is no limit (timeout_s = 0).
+ * EVENTS is how often something bad happens, to any rank, at any moment. With -DDEADLINE one such event
+ * is that a rank's time runs out although the others may still arrive; and when nothing else can happen
+ * any more, every rank's time is up. Without -DDEADLINE there is no limit (timeout_s = 0).
  */
 #include "common.pml"
 #ifndef STEPS
@@ -33,16 +33,16 @@
 #define TIMED_OUT 2
 #define DISAGREE 3
 #define INTERRUPTED 4
-#define WENT_AWAY 5  /* closed before the others' last step */
-#define NO_OUTCOME 9 /* has not ended: it died, it never comes, or it waits for ever */
+#define WENT_AWAY 5  /* the rank closed before the last step of the others */
+#define NO_OUTCOME 9 /* the rank has not ended: it died, never arrives, or waits for ever */
 
 byte arrived[R * 2];
 bit signature[R * 2];   /* Cell.signature: the call of a rank in a step */
 byte condition[R];
 bit lock[R] = 1;   /* the record lock, which the operating system drops at death */
-bit changed[R] = 1; /* something happened since this rank last began to look around */
+bit changed[R] = 1; /* something has happened since this rank began its last poll */
 bit died[R];       /* ghost */
-bit stays_away[R]; /* ghost: lives and never comes */
+bit stays_away[R]; /* ghost: the rank lives and never arrives */
 byte outcome[R] = NO_OUTCOME; /* ghost */
 byte events = EVENTS;
 bit trouble;       /* ghost: something bad has happened */
@@ -50,7 +50,7 @@ bit time_is_up;
 
 #define HAS_ARRIVED(rank) (arrived[CELL(rank, g)] == g)
 
-/* Arrivals need not be told: they make no look find more than the one before. */
+/* Arrivals need not be told, because a poll does not find more after an arrival. */
 inline tell_all() {
     changed[0] = 1;
     changed[1] = 1;
@@ -61,13 +61,13 @@ inline tell_all() {
 
 inline happen() { events--; trouble = 1 }
 
-/* A death shows in a lock that is free and in stores that do not come, so it is enough that a rank
- * can die before each of its stores, and at any moment while it waits.
+/* A death shows only in a free lock and in stores that are missing. So it is enough that a rank can
+ * die before each of its stores, and at any moment while it waits.
  */
 #define OR_DIES \
     :: atomic { events > 0 -> happen(); died[me] = 1; lock[me] = 0; tell_all() }; goto end
 
-/* wait._why_missing: leaves DIED, LEFT, HAS_FAILED or ARRIVED_IN_TIME in `why` */
+/* wait._why_missing: puts DIED, LEFT, HAS_FAILED or ARRIVED_IN_TIME into `why` */
 inline why_missing(rank) {
 #ifndef FAULT_NO_CONDITION
     seen = condition[rank];
@@ -79,7 +79,7 @@ inline why_missing(rank) {
     :: seen == MEMBER ->
         if
         :: !lock[rank] ->
-#ifndef FAULT_ONE_REASON /* what is said before the lock is dropped can be read after */
+#ifndef FAULT_ONE_REASON /* a condition stored before the lock is dropped can be read afterwards */
             seen = condition[rank];
 #endif
             why = (seen == MEMBER -> DIED : (seen == CLOSED -> LEFT : HAS_FAILED))
@@ -101,16 +101,16 @@ inline why_missing(rank) {
 #endif
 }
 
-/* A rank that is named as lost is lost, and is missing in this step. */
+/* A rank that is named as lost has been lost, and has not arrived at this step. */
 inline check_reason(rank) {
     assert(!HAS_ARRIVED(rank));
     assert(why != DIED || !lock[rank]);
     assert(why != LEFT || condition[rank] == CLOSED);
     assert(why != HAS_FAILED || condition[rank] == FAILED);
-    assert(why != DIED || condition[rank] == MEMBER); /* a rank that has said why is not called dead */
+    assert(why != DIED || condition[rank] == MEMBER); /* a rank that told its reason is not dead */
 }
 
-/* wait.look_around_kernel: leaves OK, LOST_PEER or TIMED_OUT in `status` */
+/* wait.look_around_kernel: puts OK, LOST_PEER or TIMED_OUT into `status` */
 inline look_around(overdue) {
     do
     :: other == me -> other++
@@ -150,7 +150,7 @@ inline wait_for(rank) {
     od
 }
 
-/* step.await_all with step.await_rank, as allgatherv._chunk too */
+/* step.await_all with step.await_rank; allgatherv._chunk does the same */
 inline await_all() {
     awaited = NEXT(me);
     worst = OK;
@@ -209,7 +209,7 @@ active [R] proctype rank() {
         :: status != OK -> goto failed
         :: else
         fi;
-        d_step { /* no step succeeds that a rank has not entered, or with another call */
+        d_step { /* a step succeeds only if all ranks have entered it with the same call */
             do
             :: other < R ->
                 assert(arrived[CELL(other, g)] == g);
@@ -227,7 +227,7 @@ close: /* ShmBackend.close */
     announce(CLOSED);
     atomic { lock[me] = 0; tell_all() };
     goto end;
-failed: /* guard.fail_kernel: the rank lives on and keeps its lock, or ends some time */
+failed: /* guard.fail_kernel: the rank lives on and keeps its lock, or ends at some moment */
     assert(status != LOST_PEER || lost); /* the error names a rank */
     assert(status != TIMED_OUT || late);
     outcome[me] = status;
@@ -243,11 +243,11 @@ failed: /* guard.fail_kernel: the rank lives on and keeps its lock, or ends some
 end:skip
 }
 
-active proctype quiet() { /* from some moment on nothing happens any more */
+active proctype quiet() { /* after some moment nothing bad happens any more */
     atomic { events > 0 -> events = 0 }
 }
 
-/* When nothing can happen any more. */
+/* Runs when nothing can happen any more. */
 active proctype last() {
     byte its, away;
 
@@ -263,14 +263,14 @@ active proctype last() {
         its = 0;
         do
         :: its < R ->
-            /* Every live rank has ended, unless it may wait without a limit for a live one. */
+            /* Every live rank has an outcome, unless it may wait without a limit for a live rank. */
 #ifdef DEADLINE
             assert(outcome[its] != NO_OUTCOME || died[its] || stays_away[its]);
 #else
             assert(outcome[its] != NO_OUTCOME || died[its] || stays_away[its] || away > 0);
             assert(outcome[its] != TIMED_OUT);
 #endif
-            /* No false alarm, and a disagreement is known to all ranks, and nothing else is. */
+            /* No rank fails without a cause, and all ranks, or none, know of a disagreement. */
             assert(trouble || outcome[its] == OK || outcome[its] == DISAGREE);
             assert(trouble || outcome[its] == outcome[0]);
             its++

@@ -1,12 +1,12 @@
 /* Leaders of nodes, in rounds: nodes/protocol.py, whose rows are in rows.pml, nodes/waiting.py,
- * nodes/round.py. A verb completes at a leader once all leaders have begun it, also if some of them
- * have left it meanwhile: so MPI does it, and so do bytes that are on their way in sockets.
+ * nodes/round.py. A verb completes at a leader when all leaders have begun the verb, even if some
+ * leaders have left it meanwhile. MPI works in this way, and so do bytes on their way in sockets.
  *
- * With -DBOUND no leader can leave a verb that moves data (`can_leave` is 0). Without it one may
- * die, which ends its links. The first round moves data, and the second one does not.
+ * With -DBOUND no leader can leave a verb that moves data (`can_leave` is 0). Without -DBOUND a leader
+ * may die, which ends its links. The first round moves data, and the second round does not.
  *
- * EVENTS is how often something bad happens, to any leader, at any moment; one such thing is that a
- * leader's time runs out although the others may still come. When nothing else can happen any more,
+ * EVENTS is how often something bad happens, to any leader, at any moment; one such event is that a
+ * leader's time runs out although the others may still arrive. When nothing else can happen any more,
  * every leader's time is up.
  */
 #include "common.pml"
@@ -17,14 +17,14 @@
 
 #define OK 0
 #define FAILED 1
-#define AWAY 2       /* closed before its last round, or its node never comes in */
-#define NO_OUTCOME 9 /* has not ended: it died, or it waits for ever */
+#define AWAY 2       /* the leader closed before its last round, or its node never enters */
+#define NO_OUTCOME 9 /* the leader has not ended: it died, or it waits for ever */
 
 byte state[R] = OUTSIDE;
-byte begun[R];      /* verbs whose data, or header, a leader has given */
+byte begun[R];      /* the verbs for which a leader has given its data or its header */
 byte completed[R];
-bit lost[R];        /* it has reported, or said goodbye; or its links have ended */
-byte lost_at[R];    /* the verbs that it had completed, as far as the others know */
+bit lost[R];        /* the leader has reported, or said goodbye, or its links have ended */
+byte lost_at[R];    /* the verbs that the lost leader had completed, as the others know */
 bit died[R];        /* ghost */
 byte outcome[R] = NO_OUTCOME; /* ghost */
 byte events = EVENTS;
@@ -43,16 +43,16 @@ bit time_is_up;
 
 inline happen() { events--; trouble = 1 }
 
-/* protocol.happen, of an event that a row allows */
+/* protocol.happen, for an event that a row allows */
 inline go(event) {
     assert(ALLOWS(event));
     state[me] = LEADS(state[me], event)
 }
 
-/* messages._send_last: what it tells is final */
+/* messages._send_last: the leader sends nothing after this */
 inline tell() { lost[me] = 1; lost_at[me] = completed[me] }
 
-/* A leader that the table lets go leaves nothing behind that may still be written. */
+/* If the table lets a leader leave, no memory of it may still be written. */
 inline leave(event) {
     assert(state[me] != COMMITTED);
     go(event);
@@ -60,12 +60,12 @@ inline leave(event) {
     break
 }
 
-/* waiting.begin_verb, the wait, waiting.end_verb: leaves `failed` */
+/* waiting.begin_verb, the wait, waiting.end_verb: `failed` says whether the verb failed */
 inline wait_in_verb() {
     verb++;
     if
     :: atomic { IS_ANY_FRESH && ALLOWS(FRESH_LOSS) -> go(FRESH_LOSS); failed = 1 }
-    :: begun[me] = verb /* also where this leader has not read yet who is lost */
+    :: begun[me] = verb /* even if this leader has not yet read which leader is lost */
     fi;
     do
     :: failed -> break
@@ -90,7 +90,7 @@ inline wait_in_verb() {
             go(OVERDUE);
             if :: leave(SILENCE) :: leave(NO_REPORT) fi
         }
-    :: atomic { /* in the commit exchange it would keep the others COMMITTED: no leader can help it */
+    :: atomic { /* not in the commit exchange, which would leave the others COMMITTED */
             !failed && events > 0 && ALLOWS(FAILURE) && state[me] != PREPARED ->
             happen(); go(FAILURE); failed = 1; break
         }
@@ -157,11 +157,11 @@ failing:
 end: skip
 }
 
-active proctype quiet() { /* from some moment on nothing happens any more */
+active proctype quiet() { /* after some moment nothing bad happens any more */
     atomic { events > 0 -> events = 0 }
 }
 
-/* When nothing can happen any more. */
+/* Runs when nothing can happen any more. */
 active proctype last() {
     byte its;
 
@@ -171,7 +171,7 @@ active proctype last() {
         do
         :: its < R ->
             assert(outcome[its] != NO_OUTCOME || died[its]); /* every wait ends */
-            assert(trouble || outcome[its] == OK);           /* and none without a reason */
+            assert(trouble || outcome[its] == OK);           /* and no wait fails without a cause */
             its++
         :: else -> break
         od

@@ -1,6 +1,6 @@
 /* Weak memory: a store waits in `unseen` and becomes visible to the other ranks when the process
- * `memory` of its rank pleases. Plain and relaxed stores come in any order; a release store comes
- * after all that its rank stored before. 0 is nothing: generations begin with 1.
+ * `memory` of its rank pleases. Plain and relaxed stores become visible in any order; a release store
+ * becomes visible after all that its rank stored before. 0 is nothing: generations begin with 1.
  *
  * A model that includes this file says with STORED_BEFORE what precedes a release store.
  */
@@ -8,7 +8,7 @@
 /* A plain store; the same rank's next store to the same word does not overtake it. */
 #define STORE(word, unseen, value) atomic { unseen[word] == 0 -> unseen[word] = value }
 
-/* What a release store of this parity waits for. */
+/* What must be visible before a release store of this parity. */
 #ifdef FAULT_RELAXED_STORE
 #define RELEASED(rank, parity) true
 #else

@@ -1,13 +1,14 @@
 /* The roll calls of the survivors of one node: shm/council.py, and the loop of shrink.py.
  *
- * A rank calls ASSEMBLE, then MAKE so often as MAKES says, and ASSEMBLE again if a roll lacks a member.
- * The value of a row is the number of its call, and a roll has that number too: so what is torn shows.
- * The store of a turn becomes visible to the others at any later moment, after all before it. A row or
- * a roll is visible at once, which is the worst for who still reads the old one.
+ * A rank calls ASSEMBLE, then MAKE as often as MAKES says, and ASSEMBLE again if a roll lacks a member.
+ * The value of a row is the number of its call, and a roll has this number too, so that torn values
+ * show. The store of a turn becomes visible to the others at any later moment, after all stores before
+ * it. A row or a roll is visible immediately, which is the worst for a rank that still reads the old
+ * row or roll.
  *
- * EVENTS is how often something bad happens, to any rank, at any moment: it dies, or it is
- * interrupted, or it never calls shrink. With -DDEADLINE one such thing is that a rank's time runs out
- * although the others may still come; when nothing else can happen any more, every rank's time is up.
+ * EVENTS is how often something bad happens, to any rank, at any moment: the rank dies, or is
+ * interrupted, or never calls shrink. With -DDEADLINE one such event is that a rank's time runs out
+ * although the others may still arrive; when nothing else can happen any more, every rank's time is up.
  */
 #include "common.pml"
 #ifndef MAKES
@@ -21,10 +22,10 @@
 #define BIT(rank) (1 << (rank))
 #define AWAY 255 /* Seat.turn */
 
-#define NO_OUTCOME 0 /* has not ended: it died, it never comes, or it waits for ever */
+#define NO_OUTCOME 0 /* the rank has not ended: it died, never arrives, or waits for ever */
 #define RETURNED 1
 #define INTERRUPTED 2
-#define TOO_LATE 3   /* raises because time is over, as all survivors do */
+#define TOO_LATE 3   /* the rank raises because time is over, as all survivors do */
 
 #ifdef FAULT_ONE_ROW
 #define ROW(rank) row[rank]
@@ -37,7 +38,9 @@
 #define ROLL(rank) roll[CELL(rank, call)]
 #endif
 
-/* Of a roll: its call and who has answered. Of a decision: its call, whether time is over, a rank. */
+/* A roll has its call and the members that have answered. A decision has its call, whether time is
+ * over, and a rank.
+ */
 #define PACKED(first, second) ((first) << 3 | (second))
 #define CALL_OF(word) ((word) >> 3)
 #define REST_OF(word) ((word) & 7)
@@ -50,9 +53,9 @@ byte roll[R * 2];
 byte decision;       /* Council.decision */
 bit lock[R] = 1;     /* the record lock, which the operating system drops at death */
 byte outcome[R];     /* ghost */
-byte agreed[2];      /* ghost: the roll that was read last, of even and of odd calls */
-bit late_told[2];    /* ghost: whether time was over in it */
-byte returned;       /* ghost: the members that a rank has returned with; 0: none has */
+byte agreed[2];      /* ghost: the roll that was read last, for even and for odd calls */
+bit late_told[2];    /* ghost: whether time was over in this roll */
+byte returned;       /* ghost: the members with which a rank has returned; 0: no rank has */
 byte events = EVENTS;
 bit trouble;         /* ghost: something bad has happened */
 bit time_is_up;
@@ -67,8 +70,8 @@ bit time_is_up;
 
 inline happen() { events--; trouble = 1 }
 
-/* The kernel drops a lock when the stores of its process are visible. A rank may end at any moment, so
- * it is enough that it can end before each of its stores, and while it waits or reads.
+/* The kernel drops a lock when all stores of its process are visible. A rank may end at any moment; it
+ * is enough if a rank can end before each of its stores, and while it waits or reads.
  */
 #define OR_ENDS \
     :: atomic { events > 0 -> happen(); \
@@ -128,7 +131,7 @@ inline propose() {
     fi
 }
 
-/* A roll in time has each member that has answered, or lives. Else it lacks one that has not come. */
+/* A roll in time has each member that has answered or lives. A late roll lacks a member. */
 inline check_roll() {
     other = 0;
     do
@@ -142,7 +145,7 @@ inline check_roll() {
     other = 0
 }
 
-/* council._call_roll: leaves the members that have answered in `who`, and `late` if time was over */
+/* council._call_roll: puts the members that have answered into `who`; `late`: time was over */
 inline call_roll() {
     call++;
 #ifdef FAULT_TURN_FIRST
@@ -158,7 +161,7 @@ inline call_roll() {
     fi;
 #endif
     atomic { before = decision; late = 0; who = 0; other = 0; skip_ranks() };
-    do /* looks again and again: what a look has found of a rank stays so */
+    do /* polls again and again: what a poll has found about a rank does not change */
     :: IS_DECIDED -> break
     :: atomic { !IS_DECIDED && other == R } -> propose(); break
 #ifdef FAULT_ANSWERED_FIRST
@@ -189,20 +192,20 @@ inline call_roll() {
     od;
     atomic {
 #ifndef FAULT_OWN_CALL
-        call = CALL_OF(decision); /* one more, if this rank is late in that one */
+        call = CALL_OF(decision); /* the next call, if this rank is late in its call */
 #endif
         before = REST_OF(decision);
         late = (before & TIME_OVER -> 1 : 0);
         other = 0;
         read()
     };
-    if /* as late as a rank can read */
+    if /* once more, as late as a rank may read */
     :: atomic { read(); before = 0 }
     OR_ENDS
     fi
 }
 
-/* The roll, and the rows of it. */
+/* Read the roll, and the rows of its members. */
 inline read() {
 #ifdef FAULT_OWN_ROLL
     if :: who :: else -> who = REST_OF(ROLL(before & 3)) fi;
@@ -218,7 +221,7 @@ inline read() {
     other = 0
 }
 
-/* All that read a roll read the same. */
+/* All ranks that read the roll of a call read the same. */
 inline check_agreement() {
     if
     :: CALL_OF(agreed[call & 1]) == call ->
@@ -275,11 +278,11 @@ active proctype memory() {
     od
 }
 
-active proctype quiet() { /* from some moment on nothing happens any more */
+active proctype quiet() { /* after some moment nothing bad happens any more */
     atomic { events > 0 -> events = 0 }
 }
 
-/* When nothing can happen any more. */
+/* Runs when nothing can happen any more. */
 active proctype last() {
     byte its;
     bit stays_away;
@@ -296,13 +299,13 @@ active proctype last() {
         its = 0;
         do
         :: its < R ->
-            /* Every wait ends, unless a rank never comes and there is no deadline. */
+            /* Every wait ends, unless a rank never arrives and there is no deadline. */
 #ifdef DEADLINE
             assert(outcome[its] != NO_OUTCOME || !lock[its] || turn[its] == 0);
 #else
             assert(outcome[its] != NO_OUTCOME || !lock[its] || stays_away);
 #endif
-            /* All that live return, or none; without a mishap all do, with all. */
+            /* All live ranks return, or none does; without a mishap, all return with all. */
             assert(returned == 0 || outcome[its] == RETURNED || outcome[its] == INTERRUPTED || !lock[its]);
             assert(trouble || (outcome[its] == RETURNED && returned == ALL));
             its++

@@ -3,8 +3,9 @@
  *
  * A value stands for the generation that wrote it. `slot` stands for all that a rank writes for a
  * step before it publishes: signature, compared, count and payload of its cell, and its slot. Every step
- * writes and reads them all, as late as any collective does, and awaits the ranks in any order in
- * which one of them does, so one rank's loop stands for every mixture of collectives and chunks.
+ * writes and reads all of these, as late as any collective does. It awaits the ranks in any order in
+ * which some collective awaits them. So the loop of one rank stands for all mixtures of collectives
+ * and chunks.
  *
  * With CASTS some steps are broadcasts whose root fills the slots of all ranks (slot.fill_slots).
  *
@@ -27,7 +28,7 @@
 #define WORD(rank, g) CELL(rank, g)
 #endif
 
-#ifdef FAULT_TOGGLE /* a flag that toggles instead of a generation: 1 and 2 by turns */
+#ifdef FAULT_TOGGLE /* instead of a generation, a flag that alternates between 1 and 2 */
 #define FLAG(g) (2 - ((g) & 1))
 #else
 #define FLAG(g) (g)
@@ -43,7 +44,7 @@
 byte arrived[R * 2]; /* Cell.arrived, as the other ranks see it */
 byte slot[R * 2];
 byte unseen_arrived[R * 2];
-#ifdef CASTS /* own, cast, cast, own, ...: each follows each in one slot; the roots change */
+#ifdef CASTS /* own, cast, cast, own, ...: in a slot, each kind follows each kind; the roots change */
 #define IS_CAST(g) ((g) % 3 != 1)
 #define ROOT(g) ((g) % R)
 #define UNSEEN(writer, cell) ((writer) * R * 2 + (cell))
@@ -62,7 +63,7 @@ byte entered[R]; /* ghost: the last step that a rank has entered */
 #define EXCHANGE
 #define EXCHANGED(rank, g) (((rank) + (g)) % R)
 byte exchanged_slot[R];
-byte unseen_exchanged_slot[R * R]; /* by writer and slot */
+byte unseen_exchanged_slot[R * R]; /* for each writer and slot */
 #if R == 2
 #define EXCHANGED_BEFORE(rank) \
     (unseen_exchanged_slot[(rank) * R] == 0 && unseen_exchanged_slot[(rank) * R + 1] == 0)
@@ -129,7 +130,7 @@ inline fill(g) {
 #endif
 }
 
-/* A reader must find what this step's owner wrote, however long it reads. */
+/* A reader must find what the owner wrote for this step, however long it reads. */
 inline read_slot(rank, g) {
 #ifdef CASTS /* what a root has put into any slot */
     assert(!IS_CAST(g) || rank != ROOT(g) || \
@@ -157,7 +158,7 @@ inline await(rank, g) {
     read_slot(rank, g)
 }
 
-inline check_entered(g) { /* none leaves before all have entered, and none runs away */
+inline check_entered(g) { /* no rank leaves before all have entered, and no rank is two steps ahead */
     d_step {
         other = 0;
         do
@@ -191,7 +192,7 @@ active [R] proctype rank() {
             unseen_arrived[WORD(me, g)] = FLAG(g);
             entered[me] = g
         };
-#ifdef FAULT_AHEAD /* a chunk too far: the next slot is filled while this step is awaited */
+#ifdef FAULT_AHEAD /* a chunk too early: the next slot is filled while this step is awaited */
         fill(g + 1);
 #endif
 #ifdef FAULT_LATE_READ /* the next step is published before this one is read to its end */
@@ -205,7 +206,7 @@ active [R] proctype rank() {
         :: else
         fi;
 #endif
-        if /* broadcast._chunk: the root first, any rank; barrier and others: none first */
+        if /* broadcast._chunk awaits the root first, any rank; others await no rank first */
         :: skip
         :: other = NEXT(me); await(other, g)
 #if R > 2
@@ -225,7 +226,7 @@ active [R] proctype rank() {
         od;
         check_entered(g);
         other = NEXT(me);
-        do /* allreduce._fold_slots: all slots, when all are there */
+        do /* allreduce._fold_slots reads all slots when all ranks have arrived */
         :: other != me -> read_slot(other, g); other = NEXT(other)
         :: else -> break
         od;

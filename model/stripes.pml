@@ -92,7 +92,7 @@ active [R] proctype rank() {
         STORE(CELL(me, g), unseen_arrived, g); /* step.publish */
         await_all(g);
         if :: IS_LAST(g) -> skip :: else -> fold_slots(g) fi;
-#ifdef FAULT_SAME_STEP /* takes out what this very step folds */
+#ifdef FAULT_SAME_STEP /* takes out what the same step folds */
         if :: IS_LAST(g) -> skip :: else -> take_out(g) fi;
 #elif !defined(FAULT_TAKE_OUT_EARLY)
         if :: IS_FIRST(g) -> skip :: else -> take_out(g - 1) fi;

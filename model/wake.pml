@@ -1,12 +1,12 @@
 /* Sleeping and waking: wait._sleep and step.publish, among ranks that live.
  *
- * A sleep ends only by a wake-up here. In the code it ends after TICK_NS at the latest, which would
- * hide a lost wake-up as a delay of 50 ms; so there is no tick, no signal and no other spurious end
- * in this model, and a lost wake-up leaves a rank asleep for ever, which `last` finds.
+ * In this model a sleep ends only by a wake-up. In the code a sleep ends after TICK_NS at the latest,
+ * which would hide a lost wake-up as a delay of 50 ms. So the model has no tick, no signal and no
+ * other spurious end of a sleep. A lost wake-up leaves a rank asleep for ever, which `last` finds.
  *
- * ARRIVED is stored to `unseen` first and becomes visible when the process `memory` pleases. A
- * sequentially consistent store is visible before the sequentially consistent load that follows it;
- * a release store may be later than that (a store buffer).
+ * ARRIVED is stored to `unseen` first, and becomes visible when the process `memory` pleases. A
+ * sequentially consistent store is visible before the sequentially consistent load that follows. A
+ * release store may become visible after that load (a store buffer).
  */
 #include "common.pml"
 #ifndef STEPS
@@ -15,7 +15,7 @@
 #define NOWHERE 255
 
 byte arrived[R * 2]; /* Cell.arrived, as the others and the operating system see it */
-byte unseen[R];      /* generation whose ARRIVED is not visible yet; 0 is none */
+byte unseen[R];      /* a generation with an ARRIVED that is not visible yet; 0: there is none */
 byte sleepers[R];    /* RankBlock.sleepers */
 byte sleeps_on[R] = NOWHERE; /* the word on which a rank sleeps: a futex queue */
 
@@ -43,7 +43,7 @@ inline futex_wake_all(word) {
 inline store_arrived(g) {
     atomic { unseen[me] == 0 -> unseen[me] = g };
 #ifndef FAULT_RELEASE_STORE
-    unseen[me] == 0 /* seq_cst: no later seq_cst load before this store is visible */
+    unseen[me] == 0 /* seq_cst: this store is visible before any later seq_cst load */
 #endif
 }
 
@@ -72,7 +72,7 @@ inline publish(g) {
 
 /* wait._sleep */
 inline sleep_on(rank, g) {
-#ifdef FAULT_LATE_SLEEPERS /* the sleeper looks, sleeps, and announces itself too late */
+#ifdef FAULT_LATE_SLEEPERS /* the sleeper looks at the flag, sleeps, and announces itself too late */
     seen = arrived[CELL(rank, g)];
     if
     :: seen != g ->
@@ -83,12 +83,12 @@ inline sleep_on(rank, g) {
     fi;
 #else
 #ifndef FAULT_NO_SLEEPERS
-    /* fetch_add is sequentially consistent: the rank's own stores are visible before it. */
+    /* fetch_add is sequentially consistent: the stores of its rank are visible before it. */
     atomic { unseen[me] == 0 -> sleepers[rank]++ };
 #endif
     seen = arrived[CELL(rank, g)]; /* load_seq_cst(ARRIVED) */
     if
-    :: seen != g -> /* libc.futex_wait: the kernel compares and queues in one go */
+    :: seen != g -> /* libc.futex_wait: the kernel compares and queues in one atomic step */
 #ifdef FAULT_NO_COMPARE
         sleeps_on[me] = CELL(rank, g);
 #else
@@ -104,7 +104,7 @@ inline sleep_on(rank, g) {
     seen = 0
 }
 
-/* wait.wait_for: spinning and yielding see the flag or give up, at any time. */
+/* wait.wait_for: a rank that spins or yields sees the flag or gives up, at any moment. */
 inline wait_for(rank, g) {
     do
     :: arrived[CELL(rank, g)] == g -> break
@@ -138,7 +138,7 @@ end:do
     od
 }
 
-/* When nothing can happen any more, all have been through all steps and no rank is counted. */
+/* When nothing can happen any more, all ranks have completed all steps, and no sleeper is counted. */
 active proctype last() {
     byte its;
 

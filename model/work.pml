@@ -1,8 +1,8 @@
 /* Shared-out work: collective/work.claim, and Work.reset.
  *
  * A place in the order of a round gives another item in each round, so a claim that mixes two rounds
- * gives an item twice. A second thread of rank 0 claims THREAD times, at any moment, also while its
- * rank resets; what it is refused may be lost, and nothing comes twice.
+ * gives an item twice. A second thread of rank 0 claims THREAD times, at any moment, also while rank 0
+ * resets. An item that this thread is refused may be lost, but no item is given twice.
  */
 #include "common.pml"
 #define ITEMS 2
@@ -75,7 +75,7 @@ inline reset() {
     if :: me == 0 -> COUNT(n + 2) = 0 :: else fi;
 #endif
 #ifndef THREAD
-    /* Who has found nothing left knows that each item of that round was given out. */
+    /* If a rank finds no item left, each item of that round was given out. */
     assert(item != NOTHING_LEFT || (GIVEN(n, 0) && GIVEN(n, ITEMS - 1)));
 #endif
     other = 0;
@@ -93,7 +93,7 @@ active [R] proctype rank() {
 
     do
     :: round[me] < 2 * ROUNDS ->
-        do /* until nothing is left, or until the rank has had enough */
+        do /* until no item is left, or until the rank stops by itself */
         :: claim(); if :: item == NOTHING_LEFT -> break :: else fi
         :: n = round[me]; item = 0; break
         od;

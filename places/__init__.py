@@ -1,1 +1,1 @@
-"""Places where users run ranks: each is set up in a scratch folder, and real jobs run there."""
+"""Places where users run ranks: each place is set up in a scratch folder, where real jobs run."""

@@ -1,4 +1,4 @@
-"""Run places and print their tables, or keep them: ``python -m places slurm dask``."""
+"""Run places and print their tables, or write these to pages: ``python -m places slurm dask``."""
 
 import argparse
 import contextlib
@@ -38,7 +38,7 @@ def main():
         parser.error(
             f"no place is called {', '.join(sorted(unknown))}; there are {', '.join(PLACES)}"
         )
-    # A process that a shell starts in the background ignores SIGINT, and its children inherit that.
+    # A process that a shell starts in the background ignores SIGINT, and so do its children.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:

@@ -1,8 +1,8 @@
 """The place: a Debian of aarch64 under emulation, with wheels for aarch64; ours is built there.
 
-Emulation shows that code and protocols are right, and that results have the same bits. Its memory
-is ordered as the memory of this machine, so emulation cannot show mistakes of weak ordering. A test
-checks the orderings in code compiled for aarch64 instead.
+Emulation shows that code and protocols are right, and that results have the same bits. The emulated
+memory is ordered like the memory of this machine, so emulation cannot show mistakes that only a
+weak ordering reveals. A test checks the orderings in code compiled for aarch64 instead.
 """
 
 import contextlib
@@ -43,8 +43,8 @@ VERSIONS = """import numba, numpy, platform as p
 print(p.machine(), "Python", p.python_version(), end=" ")
 print("numba", numba.__version__, "NumPy", numpy.__version__)"""
 HIDES_NUMBA = "import sys; sys.modules['numba'] = None\n"
-# The tests of `make quick`, except for MPI, which is missing here, and for the example, which has a
-# row of its own.
+# The tests of `make quick`, without those of MPI, which is missing here, and without the example,
+# which has a row of its own.
 LOOP = "tests/conformance", "tests/launch/workers"
 ORDERINGS = "tests/kernels/test_atomics.py"
 
@@ -68,7 +68,7 @@ def run_place(place, folder, stack):
         "LANG": "C.UTF-8",
         "COBRE_TEST_LIMITS": str(factor),
     }
-    # Run outside the repository, where Python would import the package of the repository.
+    # The folder is outside the repository, so that Python does not import the repository's package.
     cobre = *debian.command("/usr/bin/python3", cwd=folder), "-m", "cobre_comm"
     with place.row("kernels", "cobre-comm compile") as seen:
         done = run(*cobre, "compile", within_s=100 * factor, **extra)
@@ -105,7 +105,7 @@ def run_place(place, folder, stack):
 def _train(place, start, factor, folder, extra):
     """Train the example, and kill a rank."""
     with place.row("SDDP: one hash", "cobre-comm run -n 2 train.py") as seen:
-        words = TRAIN, CASE, "--quiet", "--iterations", 0  # compile before two ranks start
+        words = TRAIN, CASE, "--quiet", "--iterations", 0  # compiles, before two ranks start
         done = run(*start, 1, "--backend", "shm", *words, within_s=300 * factor, **extra)
         expect(done.code == 0, done)
         limit_s = 100 * factor
@@ -116,7 +116,7 @@ def _train(place, start, factor, folder, extra):
 
 
 def _install(site):
-    """Unpack wheels for aarch64 on this machine: what our wheel is built with, and test tools."""
+    """Unpack wheels for aarch64: what the build of our wheel needs, and the tools of the tests."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     builds = project["build-system"]["requires"]
     done = _unpack(site, *builds, "numba", "psutil", "pytest", "pytest-timeout")
@@ -132,7 +132,7 @@ def _unpack(site, *words):
 
 
 def _build(place, python, site, factor):
-    """Build our wheel in the Debian, with machine code, and unpack it."""
+    """Build our wheel, with machine code, in the Debian, and unpack the wheel."""
     wheels = site.parent / "wheels"
     shutil.rmtree(wheels, ignore_errors=True)
     command = "-m", "hatchling", "build", "-t", "wheel", "-d"
@@ -150,7 +150,7 @@ def _build(place, python, site, factor):
 
 @contextlib.contextmanager
 def _emulation():
-    """Let the kernel start programs of aarch64 by QEMU, if it does not do that already."""
+    """Let the kernel start programs of aarch64 by QEMU, unless the kernel does so already."""
     if any("aarch64" in path.name for path in KNOWN.iterdir()):
         yield
         return

@@ -54,12 +54,12 @@ def _run(folder, kind):
 
 
 def _kept_in(folder):
-    """Return the variable with the folder for Dask's temporary files."""
+    """Return a variable that names the folder for Dask's temporary files."""
     return {"DASK_TEMPORARY_DIRECTORY": str(folder)}
 
 
 def _on_hosts(folder, network):
-    """Run scheduler and client on the first of the hosts, and two workers on each other host."""
+    """Run scheduler and client on the first host, and two workers on each other host."""
     head, *others = network.hosts
     cli = [str(_python(folder)), "-m", "distributed.cli"]
     scheduler = [
@@ -84,7 +84,7 @@ def _on_hosts(folder, network):
 
 
 def _try(place, name, nodes, start):
-    """Add the row of one executor; return the hash of the example."""
+    """Add the row of one executor; return the hash of the cuts that the example trains on it."""
     with place.row(name, "launch(fn, 4, executor=...)") as seen:
         done = start()
         found = [line for line in done.output.splitlines() if line.startswith("{")]

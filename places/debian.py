@@ -8,9 +8,9 @@ from places.frame import Missing, run, tool
 
 MIRROR = "http://deb.debian.org/debian/"
 MERGED = "bin", "sbin", "lib", "lib64"
-# Only this shell and its children see the mounts. $0 is the folder of the Debian, $1 the working
-# directory of the command. Then follow the folders of this machine that the command sees, then --,
-# then the command.
+# Only this shell and its children see the mounts. $0 is the folder of the Debian, and $1 the
+# working directory of the command. The next arguments are the folders of this machine that the
+# command sees, then --, then the command.
 ENTER = """set -e; root=$0 cwd=$1; shift
 mount --rbind /proc "$root/proc"; mount --rbind /dev "$root/dev"; mount -t tmpfs tmpfs "$root/tmp"
 while [ "$1" != -- ]; do mkdir -p "$root$1"; mount --bind "$1" "$root$1"; shift; done; shift
@@ -45,7 +45,7 @@ class Debian:
             self._fetch(suite, packages, arch)
 
     def _fetch(self, suite, packages, arch):
-        """Unpack packages without running their scripts, because no processor is emulated yet."""
+        """Unpack packages, but run none of their scripts: no processor is emulated yet."""
         words = "--download-only", "--variant=minbase", f"--arch={arch}"
         chosen = f"--include={','.join(packages)}"
         shutil.rmtree(self._root, ignore_errors=True)
@@ -77,6 +77,6 @@ class Debian:
         package.unlink()
 
     def command(self, *words, cwd="/"):
-        """Return the command that runs words in this Debian."""
+        """Return the command that runs these words in this Debian."""
         enter = "unshare", "--mount", "sh", "-c", ENTER
         return [*enter, self._root, cwd, *self._seen, "--", *words]

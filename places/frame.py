@@ -22,11 +22,11 @@ TRAIN = ROOT / "examples" / "sddp" / "train.py"
 CASE = ROOT / "examples" / "sddp" / "cases" / "fast_hydro_thermal_2.json"
 _TOOL_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 _OURS = ("COBRE_", "PMI_", "OMPI_", "SLURM_")
-SHOWN = 300  # characters of the output of a failed job
+SHOWN = 300  # the most characters shown of the output of a failed job
 
 
 class Missing(Exception):
-    """This machine cannot have a place; the message says in one line what is missing."""
+    """This machine cannot have a place; the message names in one line what is missing."""
 
 
 class Row(NamedTuple):
@@ -44,14 +44,14 @@ class Failed(Exception):
 
 
 class Done(NamedTuple):
-    """A command that has ended."""
+    """A command that has ended, with its exit code and its output."""
 
     code: int
     output: str
 
 
 class Place:
-    """One place, with the rows of its table so far."""
+    """One place, with the rows of its table until now."""
 
     def __init__(self, name):
         self.name = name
@@ -66,7 +66,7 @@ class Place:
 
     @contextlib.contextmanager
     def row(self, what, command):
-        """Time one row; the body appends what it has seen to the yielded list, or raises Failed."""
+        """Time one row; the body appends notes to the yielded list, or raises Failed."""
         start, seen = time.monotonic(), []
         good = False
         try:
@@ -82,7 +82,7 @@ class Place:
 
 
 def tool(name, package):
-    """Return the path of a program, or raise Missing with its Debian package."""
+    """Return the path of a program; raise Missing with its Debian package if there is none."""
     path = shutil.which(name, path=_TOOL_PATH)
     if path is None:
         raise Missing(f"{name} is missing: apt-get install {package}")
@@ -96,7 +96,7 @@ def need_root():
 
 
 def environment(**extra):
-    """Return the variables of this process without those about ranks, and with a longer PATH."""
+    """Return this process's variables with a longer PATH, and without those about ranks."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
     path = os.pathsep.join([str(pathlib.Path(sys.executable).parent), _TOOL_PATH])
     return kept | {"PATH": path} | extra
@@ -129,13 +129,13 @@ def run(*words, within_s=120, cwd=None, **extra):
 
 
 def expect(condition, done):
-    """Raise Failed with the end of a command's output, unless a condition holds."""
+    """Raise Failed with the end of a command's output, unless the condition holds."""
     if not condition:
         raise Failed(f"exit code {done.code}: {' / '.join(done.output.split(chr(10)))[-SHOWN:]}")
 
 
 def all_met(done, ranks, backend):
-    """Return a note that so many ranks have met and added up their numbers, or raise Failed."""
+    """Return a note that so many ranks have met and added up their numbers; else raise Failed."""
     for rank in range(ranks):
         expect(f"hello from rank {rank} of {ranks} on {backend}" in done.output, done)
     total = ranks * (ranks - 1) // 2
@@ -157,21 +157,21 @@ def hash_here():
 
 
 def same_hash(found):
-    """Return the beginning of a hash; raise Failed if a training on one rank here has another."""
+    """Return the beginning of a hash; raise Failed if it is not the hash of one rank here."""
     if found != hash_here():
         raise Failed(f"{found[:12]}, but one rank here has {hash_here()[:12]}")
     return f"{found[:12]}, as on one rank without this"
 
 
 def trained(start, out):
-    """Train the example by ``start(*words)``; return the beginning of its hash, or raise Failed."""
+    """Train the example by ``start(*words)``; return its hash's beginning, or raise Failed."""
     done = start(TRAIN, CASE, "--quiet", "--iterations", 20, "--out", out)
     expect(done.code == 0, done)
     return same_hash(json.loads(out.read_text())["cuts_sha256"])
 
 
 def kill_one(words, ranks, within_s=60, **extra):
-    """Start ranks that take steps, and kill the youngest; return how the job and others ended."""
+    """Start ranks that take steps, and kill the one started last; return how all others ended."""
     name = f"{STEPS} 600.{os.getpid()}"
     with subprocess.Popen(
         [str(word) for word in (*words, *name.split())], stdin=subprocess.DEVNULL,
@@ -210,9 +210,9 @@ def wait_until(condition, within_s, what):
 
 @contextlib.contextmanager
 def scratch(name, under=None):
-    """Yield a folder that every user can enter, and remove it afterwards.
+    """Yield a folder that every user can enter, and remove the folder afterwards.
 
-    With ``under`` the folder is below that one, and stays.
+    If ``under`` is given, the folder is made in it, and is not removed.
     """
     if under is not None:
         folder = pathlib.Path(under).resolve() / name

@@ -29,8 +29,8 @@ def _cylinders(name, iterations=10):
 
 SOLVER = "--solver-name", "appsi_highs", "--max-solver-threads", 1, "--linearize-proximal-terms"
 SPOKES = "--lagrangian", "--xhatshuffle"
-# A sum of one or two ranks has only one order. With more ranks Open MPI folds in an order of its
-# own, so the hub's numbers may differ by so much.
+# A sum of one or two ranks has only one order. With more ranks, Open MPI folds in another order
+# than ours, so the numbers of the hub may differ by this much.
 ROUNDING = 1e-9
 AS_ROOT = {
     f"{name}_ALLOW_RUN_AS_ROOT{end}": "1" for name in ("OMPI", "PRTE") for end in ("", "_CONFIRM")
@@ -43,13 +43,14 @@ MPI = {
     **AS_ROOT,
 }
 THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-OWN_TESTS = {  # some that mpi-sppy's CI starts on several ranks, which need HiGHS or no solver
+# some tests that mpi-sppy's CI starts on several ranks, with HiGHS or without a solver
+OWN_TESTS = {
     "test_spwindow_multisource": 6,
     "test_cg_multirank_hub": 4,
     "test_xhat_file_multistage": 4,
     "test_flexible_rank_extension_fields": 6,
 }
-# mpi-sppy's tests ask by name for solvers that cost money; this program gives them HiGHS.
+# mpi-sppy's tests name solvers that cost money. This program gives these tests HiGHS.
 WITH_HIGHS = """import runpy, sys
 import mpisppy.tests.utils as utils
 utils.get_solver = lambda persistent_OK=True: (True, "highs", False, "highs_persistent")
@@ -57,7 +58,7 @@ runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)"""
 
 
 def run_place(place, folder, stack):
-    """Install mpi-sppy and Open MPI, and run programs of mpi-sppy; return the versions."""
+    """Install mpi-sppy and Open MPI, and run mpi-sppy's programs; return the versions."""
     bin_folder = folder / "venv" / "bin"
     run(sys.executable, "-m", "venv", folder / "venv")
     install = [bin_folder / "python", "-m", "pip", "install", "-q"]
@@ -96,7 +97,7 @@ def run_place(place, folder, stack):
 
 
 def _beside(solved, size, words):
-    """Solve in each way in turn; yield how far the hub's digits differ, and median seconds."""
+    """Solve in each way in turn; yield how far the hub's digits are apart, and median seconds."""
     results, seconds = {}, {}
     for _ in range(TURNS):
         for way in ("Open MPI", "shm", "tcp"):
@@ -108,7 +109,7 @@ def _beside(solved, size, words):
         for name in theirs.keys() - {"bounds"}:
             pairs = zip(_listed(theirs[name]), _listed(results[way][name]), strict=True)
             furthest = max(furthest, *(abs(x - y) / max(1, abs(x)) for x, y in pairs))
-    if furthest > (0 if size < 4 else ROUNDING):  # with three ranks each cylinder has one rank
+    if furthest > (0 if size < 4 else ROUNDING):  # with three ranks, each cylinder has one rank
         raise Failed(f"the hub's numbers differ by {furthest:.1e}: {results}")
     yield "the hub's digits" if furthest == 0 else f"the hub's numbers to {furthest:.0e}"
     if "bounds" in theirs:
@@ -123,7 +124,7 @@ def _listed(value):
 
 
 def _own_tests(place, folder, start):
-    """Run some of mpi-sppy's own tests on several ranks, and kill a rank of the farmer."""
+    """Run some of mpi-sppy's own tests on several ranks; kill a rank in the farmer problem."""
     for name, size in OWN_TESTS.items():
         with place.row(name, f"-n {size} -m mpisppy.tests.{name}") as seen:
             words = "-m", "mpi4py", folder / "with_highs.py", f"mpisppy.tests.{name}"

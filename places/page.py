@@ -1,4 +1,4 @@
-"""Write the table of a place into a page, between the marks that name the place."""
+"""Writes the table of a place to a page, between the marks that name the place."""
 
 import datetime
 import platform
@@ -10,7 +10,7 @@ PAGES = [ROOT / "docs" / "howto" / name for name in ("places.md", "mpi4py-progra
 
 
 def keep(place):
-    """Replace the table of a place on the page that has its marks."""
+    """Replace the table of a place on the page that has the marks of the place."""
     versions = ", ".join([place.versions, f"Python {platform.python_version()}"])
     took = f"{place.seconds:.0f} s with setting up"
     lines = [

@@ -1,7 +1,7 @@
 """The place: every supported Python, of this machine or of a newer Debian, with two numbas.
 
-Every Python takes the machine code of the same wheel. All share one cache folder, to show that code
-that one Python has compiled never runs in another.
+Every Python uses the machine code of the same wheel. All of them share one cache folder: so the
+place shows that code that one Python has compiled never runs in another Python.
 """
 
 import os
@@ -23,7 +23,7 @@ from places.frame import (
     trained,
 )
 
-# By minor version of Python: the first numba that runs on it.
+# For each minor version of Python, the first numba that runs on it.
 LOWEST = {11: "0.61.0", 12: "0.61.0", 13: "0.61.0", 14: "0.63.0"}
 VERSIONS = """import numba, numpy, platform as p
 print("Python", p.python_version(), "numba", numba.__version__, "NumPy", numpy.__version__)"""
@@ -31,7 +31,7 @@ SHM = "-m", "cobre_comm", "run", "-n", 2, "--backend", "shm"
 
 
 def run_place(place, folder, stack):
-    """Try each interpreter; return a line on those that were found."""
+    """Try each interpreter; return a line that says which interpreters were found."""
     wheels = folder / "wheels"
     done = run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", wheels, ROOT,
                within_s=200)  # fmt: skip
@@ -45,7 +45,7 @@ def run_place(place, folder, stack):
 
 
 def _interpreters(folder):
-    """Return the command that starts each Python: of pyenv, on PATH, or of Debian's suite sid."""
+    """Return the command that starts each Python: that of pyenv, on PATH, or of Debian's sid."""
     found = {minor: [path] for minor in LOWEST if (path := _interpreter(minor))}
     if missing := [minor for minor in LOWEST if minor not in found]:
         packages = [f"python3.{minor}-venv" for minor in missing]
@@ -70,7 +70,7 @@ def _interpreter(minor):
 
 
 def _try(place, folder, minor, python, numba):
-    """Add the row of one Python and one numba; the newest numba also trains, and loses a rank."""
+    """Add the row of a Python and a numba; with the newest numba, train, and lose a rank."""
     home = folder / f"3.{minor}.{numba.removeprefix('==') or 'newest'}"
     command = f"python3.{minor}, numba{numba}: cobre-comm run -n 2 ..."
     with place.row(f"Python 3.{minor}, {'lowest' if numba else 'newest'} numba", command) as seen:

@@ -19,8 +19,8 @@ from places.frame import (
 from tests.network.hosts import CannotMakeHosts, Network
 
 SECRET = {"COBRE_TCP_TOKEN": "of this job"}
-# On Python 3.11, PyTorch 1.13 cannot read its own defaults of these two options. So they are given,
-# for worker 9, which does not exist.
+# On Python 3.11, PyTorch 1.13 cannot read its own defaults of these two options. So they are given
+# here, for worker 9, which does not exist.
 WORKAROUND = "--redirects", "9:1", "--tee", "9:1"
 ONE = *WORKAROUND, "--nnodes", 1, "--master_port", 29511
 RESTARTS = """import os, runpy, sys
@@ -60,7 +60,7 @@ def run_place(place, folder, stack):
 
 
 def _on_hosts(place, folder, torchrun, hosts):
-    """Run a job by two agents of torchrun, one on each host, with two ranks each."""
+    """Run a job by two agents of torchrun, each on a host, with two ranks on each host."""
     told = *WORKAROUND, "--nnodes", 2, "--nproc_per_node", 2, "--master_addr", hosts[0].address
     with place.row("two hosts", "torchrun --nnodes 2 --node_rank ... --master_addr ...") as seen:
         agents = []

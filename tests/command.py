@@ -1,11 +1,11 @@
-"""Run a command to its end; if its exit status is wrong, show its output."""
+"""Runs a command to its end; if its exit status is wrong, shows its output."""
 
 import subprocess
 import sys
 
 
 def run(*words, code=0, within_s=540, **rest):
-    """Return the completed process, whose status must be ``code``; None allows any status."""
+    """Return the completed process; its status must be ``code``, unless ``code`` is None."""
     done = subprocess.run(words, capture_output=True, text=True, timeout=within_s, **rest)
     assert code in (None, done.returncode), f"{done.returncode}\n{done.stdout}{done.stderr}"
     return done

@@ -12,21 +12,23 @@ from cobre_comm.testing.ranks.compile_once import once_in_all_ranks
 from tests import rungs
 from tests.grid import OUR_GRID, skip_unless_here, usual_and_slow
 
-# Where colorama is installed, numba paints its errors. Ranks get this variable, too.
+# Where colorama is installed, numba colours its errors; this variable stops that. Ranks get the
+# variable, too.
 os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
 TABLE = "tests/conformance/test_table.py"
 POINT = re.compile(r"(?:local|shm|tcp|mpi)[-a-z]*(?::[\d,x]+)?-\d+")  # a backend and its ranks
-FIRST = {"planted": 0, "network": 1}  # the folders whose tests come first, in this order
-# The tests of these folders need the compiled example: one worker runs them all, so that it
-# compiles the example once.
+FIRST = {"planted": 0, "network": 1}  # the tests of these folders come first, in this order
+# The tests of these folders need the compiled example: one worker runs all of them, so that the
+# example is compiled once.
 TOGETHER = dict.fromkeys(["tests/determinism", "tests/losses"], "tests/examples")
 pytest_plugins = ["cobre_comm.testing.plugin"]
 
 
 def pytest_sessionstart(session):
-    """Compile the kernels before a test's time runs; hear signals that a background shell ignores.
+    """Compile kernels before a test's time runs, and let Ctrl-C end ranks.
 
-    A launcher would pass an ignored signal on to its ranks, which would ignore it too.
+    A background shell ignores this signal. A launcher would pass the ignored signal on to its
+    ranks, and they would ignore it too.
     """
     for number, usual in (
         (signal.SIGINT, signal.default_int_handler),
@@ -47,7 +49,7 @@ def group_of(nodeid):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Have one worker run a whole group, because pytest 9 ignores the mark `xdist_group`."""
+    """Let one worker run a whole group, because pytest 9 ignores the mark `xdist_group`."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Groups(LoadScopeScheduling):
@@ -57,7 +59,7 @@ def pytest_xdist_make_scheduler(config, log):
     return Groups(config, log)
 
 
-@pytest.hookimpl(tryfirst=True)  # before `-m` selects
+@pytest.hookimpl(tryfirst=True)  # before `-m` selects tests
 def pytest_collection_modifyitems(items):
     """Mark what `make test` and CI leave out, and put the tests in order.
 
@@ -81,7 +83,7 @@ def pytest_collection_modifyitems(items):
 def pytest_collection_finish():
     """Make the tests that follow cheaper, in two ways.
 
-    Python collects garbage less often, and never looks at the collected tests, which live until the
+    Python collects garbage less often, and never examines the collected tests, which live until the
     end anyway. If several workers of pytest-xdist or several ranks need the same cached function,
     one of them compiles it, and the others load it.
     """

@@ -1,4 +1,4 @@
-"""Processes that are forks of this one, ranks that are such forks, and signals that strike them.
+"""Processes that are forks of this one; ranks that are forks, and signals that strike them.
 
 A fork has all modules of this process, and may have a /dev/shm of its own. A job of forked ranks
 takes milliseconds, because the kernels are loaded already.
@@ -48,7 +48,7 @@ def die_with_parent():
 
 
 def make_private_memory(size):
-    """Mount a /dev/shm of this process's own; return "" or the reason why it cannot be mounted."""
+    """Mount a private /dev/shm; return "", or the reason why it cannot be mounted."""
     if _libc.unshare(CLONE_NEWNS) or _libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None):
         return f"no private mount namespace: {os.strerror(ctypes.get_errno())}"
     if _libc.mount(b"tmpfs", b"/dev/shm", b"tmpfs", 0, f"size={size}".encode()):
@@ -57,8 +57,9 @@ def make_private_memory(size):
 
 
 def start(act):
-    """Start a process that calls a function, and ends with the exit code that it returns."""
-    with warnings.catch_warnings():  # of a fork beside threads: those of pytest-xdist only wait
+    """Start a process that calls a function; what the function returns is its exit code."""
+    # a fork beside threads warns; the threads of pytest-xdist only wait
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         pid = os.fork()
     if pid == 0:
@@ -72,7 +73,7 @@ def start(act):
 
 
 def become_alone(stdin, stdout, stderr, kept=()):
-    """Leave the session and the handler of Ctrl-C of the process that forked this one.
+    """Leave the session of the process that forked this one, and its handler of Ctrl-C.
 
     Only these descriptors stay open: the three arguments, as 0, 1 and 2, and those in ``kept``.
     """
@@ -87,7 +88,7 @@ def become_alone(stdin, stdout, stderr, kept=()):
 
 
 def exit_code(act):
-    """Call a function and Python's exit functions; return the exit code of an interpreter."""
+    """Call a function, then Python's exit functions; return what an interpreter would exit with."""
     code = 0
     try:
         act()
@@ -123,7 +124,7 @@ def fork(act, *args):
 
 
 def outcome(pid, reader, within_s=None):
-    """Return the value or exception that a process sends, or its exit code if it sends nothing."""
+    """Return the value or exception that a process sends, else its exit code."""
     with os.fdopen(reader, "rb") as pipe:
         hangs = not select.select([pipe], [], [], within_s)[0]
         if hangs:
@@ -137,7 +138,7 @@ def outcome(pid, reader, within_s=None):
 
 @functools.cache
 def load():
-    """Load the modules of a rank over shared memory or sockets, so that no fork loads them."""
+    """Load the modules of a rank over shared memory or sockets, so that a fork has them already."""
     for module in ("cobre_comm.backends.shm.backend", "cobre_comm.backends.tcp.backend"):
         importlib.import_module(module)
     for home, operation in itertools.product(("shm", "nodes"), ENTRIES):
@@ -145,10 +146,10 @@ def load():
 
 
 def ranks(backend, size, body, *args, env=MappingProxyType({}), timeout_s=60.0, connect=True):
-    """Run ``body(comm, *args)`` on forked ranks; return the outcome of each.
+    """Run ``body(comm, *args)`` on forked ranks; return the outcome of each rank.
 
     It is for tests that end ranks or need ranks of their own, and that do not try how ranks start.
-    mpiexec cannot start forks: the ranks of an MPI are those of ``run_ranks_outcomes``.
+    mpiexec cannot start forks, so the ranks of an MPI are started by ``run_ranks_outcomes``.
     """
     if BackendName.parse(backend).is_mpi:
         limits = {"env": env, "timeout_s": timeout_s, "connect": connect}
@@ -174,9 +175,9 @@ def ranks(backend, size, body, *args, env=MappingProxyType({}), timeout_s=60.0, 
 
 
 def on_forks(size, *backends, killed=0, **limits):
-    """Run a test on forked ranks; the mark ``ranks`` runs one on ranks that are new processes.
+    """Run a test on forked ranks; the mark ``ranks`` would run it on new processes.
 
-    All arguments mean what they mean for the mark. Fixtures are made before ranks are forked.
+    Each argument means what it means for the mark. Fixtures are made before ranks are forked.
     """
 
     def decorate(test):
@@ -205,9 +206,9 @@ def _outcome_of(rank, end):
 
 
 def each(act, items, workers, within_s=math.inf):
-    """Call a function with each item in a process of its own; yield the item and the outcome.
+    """Call a function with each item in a process of its own; yield each item and its outcome.
 
-    A process that crashes or hangs costs only its item.
+    If a process crashes or hangs, only the item of this process has no result.
     """
     waiting, running = iter(items), {}
     while True:
@@ -224,7 +225,7 @@ def each(act, items, workers, within_s=math.inf):
 
 
 def in_private_shm(size, act, *args):
-    """Call a function in a process whose empty /dev/shm has that size; return its value."""
+    """Call a function in a process that has an empty /dev/shm of that size; return its value."""
 
     def alone():
         why_not = make_private_memory(size)

@@ -14,8 +14,8 @@ SIZES = (1, 2, 3, 4, 7)
 EVERY_RANK_ALONE = "0,1,2,3,4,5,6"
 
 
-# Nodes, and the number of ranks: a node for each rank, 2 + 2 ranks, 3 + 1, two nodes in turn,
-# 1 + 2 + 4. Where all ranks are on one node, a backend has no list of nodes.
+# Nodes, and the number of ranks: one rank on each node, 2 + 2 ranks, 3 + 1, two nodes in turn, 1 +
+# 2 + 4. Where all ranks are on one node, the name of a backend has no list of nodes.
 LAYOUTS = [("0,1,2,3", 4), ("0,0,1,1", 4), ("0,0,0,1", 4), ("0,1", 4), ("0,1,1,2,2,2,2", 7)]
 
 
@@ -24,12 +24,12 @@ def slow(value):
 
 
 def values(backend, size, body, *args, **keywords):
-    """Return the values of ranks; their bodies make communicators themselves, or need none."""
+    """Return the values of ranks whose bodies make communicators themselves, or need none."""
     return values_of(run_ranks_outcomes(backend, size, body, *args, connect=False, **keywords))
 
 
 def usual_and_slow(values):
-    """Return values of a grid as parameters."""
+    """Return the usual and the slow values of a grid as parameters."""
     return [slow(each.value) if isinstance(each, Slow) else each for each in values]
 
 
@@ -40,7 +40,7 @@ def some(quick, everything):
 
 
 def pairs(rows, alone=()):
-    """Return few of the rows, in which every pair of values occurs that is in any row."""
+    """Return few of the rows: each pair of values that is in any row is in one of these few."""
     return [rows[number] for number in sorted(choose(rows, alone=alone))]
 
 
@@ -81,14 +81,14 @@ TCP_SLOW = [
     ("tcp:0,1,1,0,1,0x3", 7),
 ]
 # Seven ranks on few cores take as long as all other points together. Three ranks of these backends
-# are slow too, because the usual points have three ranks over mpi.
+# are slow too, because mpi has three ranks at the usual points.
 CROWDED = [("shm", 7), ("tcp-flat", 7), ("shm", 3), ("tcp-flat", 3)]
 OUR_GRID = Grid(
     points=points(
         [point for point in [*WITHOUT_MPI, *TCP_OF_NODES, *MPI_USUAL] if point not in CROWDED],
         [*CROWDED, *TCP_SLOW, *MPI_SLOW],
     ),
-    # For cases of many minutes: every transport; one rank, many ranks, and numbers between.
+    # For cases of many minutes: every transport; one rank, many ranks, and some numbers in between.
     thorough_points=[
         *(("local", 1), ("shm", 2), ("shm", 7), ("tcp-flat", 3), ("tcp", 3)),
         ("mpi-openmpi", 2),
@@ -103,7 +103,7 @@ OUR_GRID = Grid(
         ],
         [("shm", 1), ("tcp", 1), ("mpi-openmpi", 1), ("mpi-mpich", 3), ("mpi-openmpi-net", 3)],
     ),
-    # Each backend once, because the code that is compiled for mpi is the same on all nodes.
+    # Each backend occurs once, because the code that is compiled for mpi is the same on all nodes.
     typed_points=[("local", 1), ("shm", 2), ("tcp-flat", 2), ("mpi-mpich", 2)],
     # Backends of several ranks, for cases that choose the number of ranks themselves.
     backends=[
@@ -120,8 +120,8 @@ OUR_GRID = Grid(
         Slow("mpi-mpich-net:0,1"),
         Slow("mpi-mpich:0,0,1"),
     ],
-    # Backends on which ranks see at once that a rank's process has ended. Where ranks are on
-    # several nodes, MPI does not tell them.
+    # Backends on which ranks see at once that the process of a rank has ended. MPI does not report
+    # this if ranks are on several nodes.
     watchful_backends=["shm", "tcp", "tcp-flat", "mpi-mpich", Slow("mpi-openmpi")],
     quick_points=[
         *(("local", 1), ("shm", 2), ("tcp", 4), ("tcp-flat", 2)),

@@ -1,4 +1,4 @@
-"""Which of our modules each file imports: at its head, in its functions, or by ``import_module``.
+"""Which of our modules each file imports: at its beginning, in functions, by ``import_module``.
 
 Imports for annotations alone do not count.
 """
@@ -55,7 +55,7 @@ def imports():
 
 
 def reached(*packages):
-    """Return the modules of some packages, and all modules that these import, and so on."""
+    """Return the modules of some packages, what these import, what those import, and so on."""
     found, waiting = set(), [n for n in imports() for p in packages if f"{n}.".startswith(f"{p}.")]
     while waiting:
         name = waiting.pop()
@@ -66,7 +66,7 @@ def reached(*packages):
 
 
 def folders(modules):
-    """Return the folders of `cobre_comm` in which these modules are."""
+    """Return the folders of `cobre_comm` that have these modules."""
     package = ROOT / "cobre_comm"
     places = (files()[name].relative_to(package) for name in modules if name[:11] == "cobre_comm.")
     return {place.parts[0] for place in places if len(place.parts) > 1}

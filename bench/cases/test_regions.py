@@ -1,7 +1,7 @@
 """Every rank writes a part of shared data: a region and `fence`, beside `allgatherv`.
 
-All ways are in the same processes and take turns. Bytes are those of all parts together. Each rank
-computes its part in place, and then makes it visible to all. In the second way, each rank computes
+All ways take turns in the same processes. Bytes are those of all parts together. Each rank computes
+its part in place, and then makes the part visible to all. In the second way, each rank computes
 into a buffer of its own, and `allgatherv` makes a copy for every rank. The third way is a window of
 MPI's shared memory with `MPI_Win_fence`.
 """

@@ -24,7 +24,7 @@ from bench.recording import ratios
 
 MOST_ROUNDS, MOST_COLD_ROUNDS = 5, 3
 MPI = list(LIBRARIES.values())
-# For each kind of start: ranks, label, sides.
+# For each kind of start: the ranks, the label, the sides.
 STARTS = {
     "import": (1, "import cobre_comm", [OURS, "numpy", "numba"]),
     "hello": (
@@ -38,7 +38,7 @@ STARTS = {
 
 
 def sides_of(what: str, folder: str) -> dict:
-    """Return, by side, the function that measures one sample."""
+    """Return, for each side, the function that measures one sample."""
     ranks = STARTS[what][0]
     words, environ = starting.our_start(ranks, folder)
     if what == "import":
@@ -60,7 +60,7 @@ def sides_of(what: str, folder: str) -> dict:
 
 @pytest.fixture(scope="module")
 def started(pytestconfig):
-    """Measure all sides of a row of ``STARTS`` when its first side is asked for."""
+    """Measure all sides of a row of ``STARTS`` when a test asks for the first of them."""
     rounds = min(pytestconfig.getoption("rounds"), MOST_ROUNDS)
     taken: dict[str, dict[str, list[float]]] = {}
     with tempfile.TemporaryDirectory(prefix="cobre-bench-") as bytecode:

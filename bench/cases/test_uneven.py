@@ -1,12 +1,12 @@
 """Items that take different times: how long all of them take, beside the ideal.
 
 An ideal program ends when each rank has had the same seconds of work, or when the largest item has
-ended, whichever is later. The items are lognormal, and each round draws others. A round does its
-items in three ways, of which the last one is ours:
+ended, whichever is later. The items are lognormal, and each round draws new items. A round does its
+items in three ways, of which the last way is ours:
 
-- *equal shares*: a rank has a block of the items, as many as any other rank;
-- *one by one*: ranks claim them by `create_work`, as they are numbered;
-- *by last cost*: ranks claim them, the longest first, by the `costs` of the second way.
+- *equal shares*: each rank has a block of equally many items;
+- *one by one*: ranks claim items by `create_work`, in the order of their numbers;
+- *by last cost*: ranks claim items, the longest first, by the `costs` of the second way.
 
 Two ranks keep two cores busy, in `@njit` code. Four ranks sleep, in Python, because four items
 would not fit on two cores.

@@ -4,11 +4,11 @@
 waiting process uses, from Python and from @njit, beside MPI_Barrier in the same processes.
 
 *Barrier, 8 ranks on 2 cores*, beside the context switches that the barrier needs. In a bare context
-switch the kernel changes from one process to another on the same core. Its time is measured with
-two processes that are pinned to a core and hand a word back and forth by futex(2). Between two
-barriers each of the R ranks has to run once, so a barrier takes at least R switches, on all cores
-together. So 1000 barriers are compared with 1000 * R switches, which are shared out to the cores: a
-pair of processes makes those of each core.
+switch the kernel changes from one process to another on the same core. To time such switches, two
+processes that are pinned to a core pass a word back and forth by futex(2). Between two barriers
+each of the R ranks has to run once, so a barrier takes at least R switches, on all cores together.
+So 1000 barriers are compared with 1000 * R switches. Each core has an equal share of these
+switches, which a pair of processes makes.
 """
 
 from bench.plan import PEER, Figure, Job

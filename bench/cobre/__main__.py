@@ -27,15 +27,15 @@ from cobre.write import write_case  # noqa: E402
 from bench.cobre.page import OURS, training_row  # noqa: E402
 from bench.machine import description as machine  # noqa: E402
 
-SELECTIONS = (None, "dynamic", "lml1")  # None: every cut is a row, Cobre's default
+SELECTIONS = (None, "dynamic", "lml1")  # None is Cobre's default: every cut is a row
 SEED = 1
 
 LONGER = 2
-"""Ours trains so many times as many iterations: some may be needed to reach Cobre's bound."""
+"""Ours trains this many times Cobre's iterations, because it may need more for Cobre's bound."""
 
 
 class Size(NamedTuple):
-    """A case, and what is done with it."""
+    """A case, and how it is trained."""
 
     hydros: int
     stages: int
@@ -45,7 +45,7 @@ class Size(NamedTuple):
 
     @property
     def solves(self) -> int:
-        """Return how many stage problems these iterations have (ours leaves equal points out)."""
+        """Return how many stage problems these iterations have; ours leaves out equal points."""
         backward = (self.stages - 1) * self.openings
         each = self.forward_passes * (self.stages + backward) + self.openings
         return self.iterations * each
@@ -55,7 +55,7 @@ SIZES = (Size(4, 24), Size(8, 24), Size(20, 24), Size(40, 24), Size(80, 12), Siz
 
 
 def train_ours(case: Path, size: Size, ranks: int, seed: int, folder: Path) -> dict:
-    """Train by the example, twice as many iterations; return what it tells."""
+    """Train by the example, for twice as many iterations; return what the example reports."""
     out = folder / "ours.json"
     words = "run", "-n", ranks, "--backend", "shm", SDDP / "train.py", case, "--quiet"
     limits = "--iterations", LONGER * size.iterations, "--forward-passes", size.forward_passes
@@ -74,10 +74,10 @@ def train_ours(case: Path, size: Size, ranks: int, seed: int, folder: Path) -> d
 
 
 def train_cobre(python: Path, written: Path, threads: int, seed: int, folder: Path) -> dict:
-    """Train by Cobre; return what it tells, with seconds by iteration."""
+    """Train by Cobre; return what Cobre reports, with the seconds of each iteration."""
     out = folder / "cobre.json"
     settings = json.loads((written / "config.json").read_text())
-    settings["training"]["tree_seed"] = seed  # of forward passes; a file has the openings
+    settings["training"]["tree_seed"] = seed  # the seed of forward passes; a file has the openings
     (written / "config.json").write_text(json.dumps(settings))
     memory = run(python, HERE / "run_cobre.py", written, threads, out)
     told = json.loads(out.read_text())
@@ -87,7 +87,7 @@ def train_cobre(python: Path, written: Path, threads: int, seed: int, folder: Pa
 
 
 def run(*words: object) -> int:
-    """Run a command; return the peak memory in bytes of its largest process.
+    """Run a command; return the peak memory, in bytes, of the largest process of the command.
 
     If the command fails, print its output and end this program.
     """
@@ -102,7 +102,7 @@ def run(*words: object) -> int:
 
 
 def measure(size: Size, ranks: int, rounds: int, python: Path) -> dict:
-    """Train one case in every way, in turn, each round with another seed; return all runs."""
+    """Train one case in each way in turn, with another seed in each round; return all runs."""
     shape = Shape(size.hydros, max(3, size.hydros * 5 // 8), size.stages, size.openings)
     data = json.dumps(generate(shape, SEED)).encode()
     with tempfile.TemporaryDirectory() as name:
@@ -119,7 +119,7 @@ def measure(size: Size, ranks: int, rounds: int, python: Path) -> dict:
             )
             for selection, place in written.items()
         }
-        ways[OURS](1)  # compiles
+        ways[OURS](1)  # this call compiles
         runs: dict[str, list[dict]] = {way: [] for way in ways}
         for number in range(1, rounds + 1):
             for way in list(ways) if number % 2 else reversed(list(ways)):
@@ -128,7 +128,7 @@ def measure(size: Size, ranks: int, rounds: int, python: Path) -> dict:
 
 
 def main() -> None:
-    """Measure, and write all figures after each case."""
+    """Measure the cases, and write all figures after each case."""
     parser = argparse.ArgumentParser(prog="python -m bench.cobre", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--python", type=Path, required=True, help="one that has cobre-python")

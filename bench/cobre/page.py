@@ -3,7 +3,7 @@
     python -m bench.cobre.page bench/results/cobre.json
     python -m bench.cobre.page bench/results/stage.json
 
-`python -m bench.report` then writes the tables, which stand after marks `<!-- cobre NAME -->`.
+`python -m bench.report` then writes the tables, each after its mark `<!-- cobre NAME -->`.
 """
 
 import json
@@ -24,11 +24,12 @@ ROOT = Path(__file__).parents[2]
 RECORDED = Path(__file__).parent / "recorded"
 RUN, STAGE = RECORDED / "cobre.json", RECORDED / "stage.json"
 PLOT = ROOT / "docs" / "_static" / "cobre-bounds.svg"
-TARGETS = {20: 0.10, 40: 0.15, 80: 0.4, 160: 0.8}  # by hydros: of Cobre's best time, on one rank
+# by hydros: the largest part of Cobre's best time that ours may take on one rank
+TARGETS = {20: 0.10, 40: 0.15, 80: 0.4, 160: 0.8}
 
 
 def name_of(case: dict) -> list[str]:
-    """Return the first cells of a row: sizes of the case, and ranks."""
+    """Return the first cells of a row: the sizes of the case, and the number of ranks."""
     size = case["size"]
     return [f"{size['hydros']} x {size['stages']} x {size['openings']}", str(case["ranks"])]
 
@@ -39,12 +40,12 @@ def median(case: dict, way: str, field: str) -> float:
 
 
 def best_of(case: dict) -> str:
-    """Return Cobre's way that takes least time in this case."""
+    """Return the way of Cobre that takes the least time in this case."""
     return min((w for w in case["runs"] if w != OURS), key=lambda w: median(case, w, "training_s"))
 
 
 def ratio_text(ratio: float, limit: float | None) -> str:
-    """Return a ratio, bold if it is over the limit."""
+    """Return a ratio as text, bold if the ratio is over the limit."""
     bold = "**" if limit is not None and ratio > limit else ""
     return f"{bold}{ratio:.3f}{bold}"
 
@@ -79,7 +80,7 @@ def training_table(cases: list[dict]) -> str:
 
 
 def ranks_table(cases: list[dict]) -> str:
-    """Return the seconds of two ranks over those of one, ours and Cobre's."""
+    """Return the table of the seconds of two ranks over those of one rank, ours and Cobre's."""
     rows = []
     for one in (case for case in cases if case["ranks"] == 1):
         for two in (c for c in cases if c["size"] == one["size"] and c["ranks"] == 2):
@@ -95,13 +96,13 @@ def ranks_table(cases: list[dict]) -> str:
 
 
 def seconds_to(run: dict, bound: float) -> float | None:
-    """Return the seconds until the bound of a run is as high as `bound`; None if it never is."""
+    """Return the seconds until a run's bound has reached `bound`; None if it never does."""
     reached = zip(run["bounds"], accumulate(run["seconds"]), strict=True)
     return next((seconds for value, seconds in reached if value >= bound), None)
 
 
 def equal_bound_row(case: dict) -> list[str]:
-    """Return the iterations and seconds to the bound at which Cobre ends, over the rounds."""
+    """Return iterations and seconds until the bound at which Cobre ends, over the rounds."""
     best, iterations = best_of(case), case["size"]["iterations"]
     ratios, needed = [], []
     for ours, theirs in zip(case["runs"][OURS], case["runs"][best], strict=True):
@@ -134,7 +135,7 @@ def equal_bound_table(cases: list[dict]) -> str:
 
 
 def problem_table(cases: list[dict]) -> str:
-    """Return wall time of training by stage problem, and memory of the largest process."""
+    """Return the table of wall time per stage problem, and of the largest process's memory."""
     rows = []
     for case in (case for case in cases if case["ranks"] == 1):
         cells = []
@@ -185,7 +186,7 @@ TABLES = {
 
 
 def draw(cases: list[dict], path: Path) -> None:
-    """Draw the bound over the seconds of the first round, one rank, a panel for each case."""
+    """Draw the bound over time for the first round on one rank, with a panel for each case."""
     alone = [case for case in cases if case["ranks"] == 1]
     figure, panels = pyplot.subplots(
         2, -(-len(alone) // 2), figsize=(9.0, 5.2), layout="constrained"
@@ -207,14 +208,14 @@ def draw(cases: list[dict], path: Path) -> None:
 
 
 def text_of(name: str) -> str:
-    """Return a table of the page, from what is recorded."""
+    """Return a table of the page, made from what is recorded."""
     if name == "stage":
         return stage_table(json.loads(STAGE.read_text())["measured"])
     return TABLES[name](json.loads(RUN.read_text())["cases"])
 
 
 def main(paths: list[Path]) -> None:
-    """Record the files, and draw the plot from what is recorded."""
+    """Record the files, and draw the plot from all that is recorded."""
     for path in paths:
         shutil.copy(path, STAGE if "measured" in json.loads(path.read_text()) else RUN)
     draw(json.loads(RUN.read_text())["cases"], PLOT)

@@ -1,4 +1,5 @@
-"""Programs of the ranks of a job, each with a function `take`, and their common parts.
+"""Programs of the ranks of a job, and the common parts of these programs.
 
-`job` is the body that ranks run; it takes one measurement after the other from a program.
+Each program has a function `take`. `job` is the body that ranks run: it takes one measurement of a
+program after the other.
 """

@@ -1,4 +1,4 @@
-"""One collective from Python: ours, the library's, plain copies, in turn."""
+"""One collective from Python: our call, the library's and plain copies take turns."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Collective:
 
     case: Case
     sides: tuple[str, ...]
-    fresh: bool = False  # whether all ranks write new data between the calls
-    interface: str = ""  # the network interface that each call must use; empty: any
-    in_place: bool = False  # whether data and results of our sides lie in regions
+    fresh: bool = False  # whether all ranks write new data between calls
+    interface: str = ""  # the network interface that each call must use; empty if it may be any
+    in_place: bool = False  # whether our sides have data and results in regions
 
 
 def take(world, asked: Collective, options: Options) -> dict:
-    """Return the samples of each side; the results are verified."""
+    """Return the samples of each side, with results that were verified."""
     works = {}
     for name in asked.sides:
         side = world.side(name)
@@ -39,7 +39,7 @@ def take(world, asked: Collective, options: Options) -> dict:
 
 
 def check_interface(asked: Collective, work: Work, world) -> None:
-    """Check by the interface's own counters that one call moves its bytes through it."""
+    """Check, by the counters of the interface, that one call moves its bytes through it."""
     call = work.prepare(1)
     before = interface_bytes(asked.interface)
     world.slowest(timed(call))

@@ -1,4 +1,4 @@
-"""The exact sum beside a plain loop, on fresh buffers of a ring that is larger than the caches."""
+"""The exact sum beside a plain loop, on a ring of fresh buffers that is larger than the caches."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class ExactSum:
-    """A measurement of this program: ``count`` values of a kind on each rank."""
+    """A measurement of this program: ``count`` values of one kind on each rank."""
 
     kind: str
     dtype: str
@@ -47,7 +47,7 @@ def exact_sum(comm, values):
 
 
 def take(world, asked: ExactSum, options: Options) -> dict:
-    """Return the samples of both sides; the result is compared with math.fsum."""
+    """Return the samples of both sides; the exact sum is compared with math.fsum."""
     rng = np.random.default_rng(asked.count)
     itemsize = np.dtype(asked.dtype).itemsize
     buffers = max(2, min(MOST_BUFFERS, RING_BYTES // (asked.count * itemsize)))
@@ -66,7 +66,7 @@ def take(world, asked: ExactSum, options: Options) -> dict:
 
 
 def over_ring(call, ring: list[np.ndarray]) -> Side:
-    """Return the side of a call that gets one buffer after the other."""
+    """Return a side that calls with one buffer of a ring after the other."""
     buffers = itertools.cycle(ring)
 
     def prepare(count: int):

@@ -3,8 +3,8 @@
     cobre-comm run -n 2 --backend shm bench/ranks/first_collective.py python    # or: njit
     mpiexec -n 2 python bench/ranks/first_collective.py mpi4py
 
-The time includes imports on the way, but not those of NumPy and, in a program with @njit, numba. It
-also includes the wait of the first rank for the last one. It is the time of the slowest rank.
+The time is that of the slowest rank. It includes imports on the way, without those of NumPy and, in
+a program with @njit, of numba. It also includes the wait of the first rank for the last rank.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""The body of a job's ranks: take one measurement after the other."""
+"""The body of a job's ranks: they take one measurement after another."""
 
 from __future__ import annotations
 

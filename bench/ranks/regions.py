@@ -1,9 +1,9 @@
 """Every rank writes a part of shared data, and all ranks then read all of it.
 
-Three ways lead to the same state, and take turns in the same processes. The first is a shared
-region of ours and `fence`. In the second, each rank fills a buffer of its own, and our `allgatherv`
-gives every rank a copy. The third is a window of MPI (`MPI_Win_allocate_shared`) and
-`MPI_Win_fence`. The values change with every call, and are computed in place, as in a program.
+Three ways lead to the same state, and take turns in the same processes. The first way is a shared
+region of ours and `fence`. In the second way, each rank fills a buffer of its own, and our
+`allgatherv` gives every rank a copy. The third way is a window of MPI (`MPI_Win_allocate_shared`)
+and `MPI_Win_fence`. The values change with every call, and are computed in place, as in a program.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numba import njit
 from bench.plan import PEER, Options
 from bench.ranks.timing import loop_side, measure
 
-BUFFERS = 2  # of each way, so that a call does not find the lines of the call before
+BUFFERS = 2  # buffers of each way, so that a call does not find the cache lines of the call before
 
 
 @dataclass(frozen=True)
@@ -29,14 +29,14 @@ class Region:
 
 @njit(nogil=True)
 def populate(part, first, key):
-    """Fill a rank's part with values that depend on the index and the number of the call."""
+    """Fill a rank's part with values that depend on the index and on the call's number."""
     for i in range(part.size):
         part[i] = key + np.float64(first + i)
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Lengths and beginnings of all ranks' parts, and where this rank's begins and ends."""
+    """The lengths and beginnings of all ranks' parts, and the bounds of this rank's part."""
 
     counts: np.ndarray
     displs: np.ndarray
@@ -50,10 +50,10 @@ def parts_of(count: int, world) -> Parts:
 
 
 class Way:
-    """Buffers in turn: populate this rank's part, which begins at ``first``, then show it to all.
+    """A way: populate this rank's part, which begins at ``first``, then show the part to all ranks.
 
-    A buffer is this rank's part, a function that makes all parts visible to all ranks, and the
-    whole that each rank can then read.
+    The way has several buffers, and uses them in turn. A buffer is this rank's part, a function
+    that makes all parts visible to all ranks, and the whole that each rank can then read.
     """
 
     def __init__(self, first: int, buffers: list) -> None:
@@ -77,7 +77,7 @@ class Way:
 
 
 def take(world, asked: Region, options: Options) -> dict:
-    """Return the samples by way; the results are verified."""
+    """Return the samples of each way, with results that were verified."""
     count = asked.nbytes // 8
     parts = parts_of(count, world)
     mine = slice(parts.start, parts.stop)

@@ -1,4 +1,4 @@
-"""Sides: each turns an operation and its buffers into a call without arguments."""
+"""Sides: a side makes a call without arguments of an operation and its buffers."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Private:
     """A side whose ranks receive into memory of their own."""
 
     def new_recv(self, count: int, dtype: type) -> np.ndarray:
-        """Return memory to receive into, in which no result is yet."""
+        """Return memory for results, which has no result in it yet."""
         return np.full(count, 255, dtype)
 
     def release(self) -> None:
-        """Release the memory that results were received into."""
+        """Release the memory for results."""
 
 
 class Ours(Private):
@@ -46,7 +46,7 @@ class Ours(Private):
 
 
 class InRegion(Ours):
-    """Calls as of ``Ours``, but all ranks of the node receive each large result into one region."""
+    """The calls of ``Ours``, but all ranks of a node receive a large result into one region."""
 
     def __init__(self, comm) -> None:
         super().__init__(comm)
@@ -65,7 +65,7 @@ class InRegion(Ours):
 
 
 class InPlace(InRegion):
-    """Calls on regions that hold what a rank sends, so that leaders move from region to region."""
+    """Calls on data that is in regions, so that leaders move bytes from region to region."""
 
     def call_of(self, operation: str, arrays: Arrays | None):
         if operation == "allgatherv" and arrays:
@@ -76,7 +76,7 @@ class InPlace(InRegion):
         return super().call_of(operation, arrays)
 
     def _placed(self, data: np.ndarray, place: np.ndarray, has_data: bool) -> np.ndarray:
-        if has_data:  # ranks of a node have the region in common
+        if has_data:  # the ranks of a node have the region in common
             place[:] = data
         return place
 
@@ -105,7 +105,8 @@ class Mpi4py(Private):
 class Gloo(Private):
     """Calls on torch.distributed's default group, on tensors over the arrays' memory.
 
-    gloo reduces in place, and the other sides keep ``send``. So gloo's time includes a copy of it.
+    gloo reduces in place, and the other sides keep ``send``. So gloo's time includes a copy of
+    ``send``.
     """
 
     in_rank_order = False
@@ -138,8 +139,8 @@ class Gloo(Private):
 class Memcpy(Private):
     """The least copies of an allgatherv, from this rank's own memory, without waits.
 
-    A rank fills each block of ``recv``, always from its own ``send``. To read the blocks of
-    other ranks takes longer, so the time of these copies is a limit.
+    A rank fills each block of ``recv``, always from its own ``send``. To read the blocks of other
+    ranks would take longer, so the time of these copies is a limit.
     """
 
     def call_of(self, operation: str, arrays: Arrays):

@@ -1,13 +1,13 @@
 """Barriers of many ranks on two cores, and bare context switches.
 
 All ranks of the job share ``CORES`` cores. In a bare context switch the kernel stops a process and
-runs another one on the same core. Two processes, pinned to the core, hand a word back and forth by
-futex(2): each wakes the other and then sleeps. Between two barriers each of R ranks has to run
-once, so a barrier costs at least R switches on all cores together. ``calls`` barriers are therefore
-compared with ``calls * R`` switches, shared out to the cores: a pair of processes makes those of
-each core.
+runs another process on the same core. Two processes, pinned to the core, pass a word back and forth
+by futex(2): each process wakes the other and then sleeps. Between two barriers each of R ranks has
+to run once, so a barrier costs at least R switches on all cores together. So ``calls`` barriers are
+compared with ``calls * R`` switches. Each core has an equal share of these switches, which a pair
+of processes makes.
 
-The ranks meet through our communicator, where they sleep; in MPI they would spin all the time.
+The ranks meet through our communicator, in which they sleep; in MPI they would spin all the time.
 """
 
 from __future__ import annotations
@@ -41,15 +41,16 @@ class Crowd:
 
 @njit(nogil=True)
 def hand_over(mine, theirs, first, count, begins, scratch):
-    """Hand a word to the other process of the pair and sleep until it is back, ``count`` times."""
+    """Pass a word to the other process of the pair, and sleep until it is back; do this often."""
     for number in range(first, first + count):
         if begins:
-            store_release(mine, number)  # read by load_acquire in `sleep_until` of the other
+            # read by load_acquire in `sleep_until` of the other process
+            store_release(mine, number)
             libc.futex_wake_all(mine)
             sleep_until(theirs, number, scratch)
         else:
             sleep_until(theirs, number, scratch)
-            store_release(mine, number)  # read in the same way
+            store_release(mine, number)  # read by load_acquire in `sleep_until`, too
             libc.futex_wake_all(mine)
 
 
@@ -71,7 +72,7 @@ class Switches:
     def __init__(self, world, cores: list[int]) -> None:
         self._cores, self._pair = cores, world.rank // PAIR
         self._takes_part = self._pair < len(cores)
-        self._trips = world.size // (PAIR * len(cores))  # there and back are two switches
+        self._trips = world.size // (PAIR * len(cores))  # a trip there and back takes two switches
         self._begins = world.rank % PAIR == 0
         self._page = shared_page(world)
         address = np.frombuffer(self._page, dtype=np.uint8).ctypes.data
@@ -81,7 +82,7 @@ class Switches:
         self._next = 1
 
     def loop(self, calls: int) -> None:
-        """Make R switches for each of ``calls``; pinning takes microseconds of the time."""
+        """Make R switches for each of ``calls``; the time includes microseconds for pinning."""
         if not self._takes_part:
             return
         os.sched_setaffinity(0, {self._cores[self._pair]})
@@ -92,13 +93,13 @@ class Switches:
 
 
 def take(world, asked: Crowd, options: Options) -> dict:
-    """Return the samples of our barrier, of the library's, and of the switches."""
+    """Return the samples of our barrier, of the library's barrier, and of the switches."""
     from cobre_comm import ReduceOp
 
     cores = sorted(os.sched_getaffinity(0))[:CORES]
     if len(cores) < CORES or world.size % (PAIR * CORES):
         raise ValueError(f"{world.size} ranks on {len(cores)} cores: pairs do not come out even")
-    os.sched_setaffinity(0, cores)  # before our communicator counts cores
+    os.sched_setaffinity(0, cores)  # before our communicator counts the cores
     send, recv = np.zeros(1), np.zeros(1)
     with world.communicator("shm") as comm:
 

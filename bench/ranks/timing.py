@@ -1,4 +1,4 @@
-"""Blocks of calls: sides take turns, and a block's time is that of the slowest rank."""
+"""Blocks of calls: sides take turns, and the time of a block is that of the slowest rank."""
 
 from __future__ import annotations
 
@@ -13,28 +13,29 @@ from bench.plan import Options
 
 K, T = TypeVar("K"), TypeVar("T")
 CALIBRATIONS = 6
-FEWEST_BLOCKS, FEWEST_CALLS = 10, 30  # behind a figure; fewer say nothing of a median
+# a figure needs at least so many; the median of fewer says nothing
+FEWEST_BLOCKS, FEWEST_CALLS = 10, 30
 
-# Makes calls; returns an error code that must be 0, or the seconds of the calls alone.
+# A block makes calls; it returns an error code, which must be 0, or the seconds of the calls alone.
 Block = Callable[[], int | float | None]
 
 
 @dataclass(frozen=True)
 class Side:
-    """A side of a measurement, whose blocks are timed."""
+    """A side of a measurement; the blocks of the side are timed."""
 
-    prepare: Callable[[int], Block]  # gets a number of calls, returns the block that makes them
+    prepare: Callable[[int], Block]  # is given a number of calls, and returns a block of so many
     warm: int = 2  # calls that compile everything and touch all buffers
     most: int = 100_000  # calls of a block
 
 
 def loop_side(loop: Callable[[int], int | None]) -> Side:
-    """Return the side of a loop that gets its number of calls."""
+    """Return a side of a loop that is given its number of calls."""
     return Side(lambda calls: partial(loop, calls))
 
 
 def python_loop(call: Callable[[], object]) -> Side:
-    """Return the side of a call that is made from Python."""
+    """Return a side that calls from Python."""
 
     def loop(calls: int) -> None:
         for _ in range(calls):
@@ -44,7 +45,7 @@ def python_loop(call: Callable[[], object]) -> Side:
 
 
 def timed(block: Block) -> float:
-    """Return the seconds of a block on this rank, or those that the block itself has measured."""
+    """Return the seconds of a block on this rank; if the block measures itself, its own seconds."""
     began = time.perf_counter()
     code = block()
     seconds = time.perf_counter() - began
@@ -80,7 +81,7 @@ def measure(
 
 
 def _calls(side: Side, slowest: Callable[[float], float], block_s: float) -> tuple[int, float]:
-    """Warm up; return the number of calls that fill a block, and the least seconds of a call.
+    """Warm up; return how many calls fill a block, and the least seconds of a call.
 
     The time of the warm-up does not count, because the warm-up compiles: the number of calls does
     not depend on how long the compilation took.
@@ -96,7 +97,7 @@ def _calls(side: Side, slowest: Callable[[float], float], block_s: float) -> tup
 
 
 def in_turn(sides: Mapping[K, Callable[[], T]], rounds: int) -> dict[K, list[T]]:
-    """Let the sides take turns; return what each took, without a first round that fills caches."""
+    """Let sides take turns; return what each took. A first round, to fill caches, is left out."""
     samples: dict[K, list[T]] = {name: [] for name in sides}
     for number in range(rounds + 1):
         for name, side in sides.items():

@@ -1,9 +1,9 @@
 """Items that take different times, shared out in three ways; each round has items of its own.
 
-Each way does all items, and its time is that of the slowest rank. The resets that a way needs are
-timed with it. An item lasts until the clock says so, so the items of a round last equally long in
-each way. The ideal is not run but computed: no way ends before the mean of the ranks' shares has
-passed, nor before the largest item has passed.
+Each way does all items, and the time of a way is that of the slowest rank, including the resets
+that the way needs. An item lasts until the clock says so, so the items of a round last equally long
+in each way. The ideal time is not measured but computed: no way ends before the mean of the ranks'
+shares has passed, nor before the largest item has passed.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from cobre_comm import random
 ITEMS = 200
 SEED = 2026
 SCHEDULED = Path("/proc/self/schedstat")
-QUIET = 0.01  # the part of the ideal that a rank may have waited for a core
+QUIET = 0.01  # a rank may have waited for a core for this part of the ideal time
 ATTEMPTS = 12
-AWAKE_S = 2e-4  # a sleep ends this long before its item, because the kernel wakes late
+# a sleep ends this long before the item ends, because the kernel wakes processes late
+AWAKE_S = 2e-4
 
 
 @dataclass(frozen=True)
@@ -92,14 +93,14 @@ def sleep_claimed(work, ns, done):
 
 
 def lengths_ns(asked: Uneven, number: int) -> np.ndarray:
-    """Return how long the items of a round take; their sum is the same in every round."""
+    """Return how long each item of a round takes; the sum is the same in every round."""
     key = random.stream(SEED, number)
     lengths = np.exp(asked.sigma * random.normal(key, np.arange(ITEMS)))
     return (lengths * (1e9 * asked.total_s / lengths.sum())).astype(np.int64)
 
 
 def ways(asked: Uneven, comm, work, done: np.ndarray) -> dict[str, Callable]:
-    """Return the ways to do all items, in the order of a round: the last way knows all costs."""
+    """Return the ways to do all items, in the order of a round; the last way knows all costs."""
     share = sleep_share if asked.sleeps else spin_share
     claimed = sleep_claimed if asked.sleeps else spin_claimed
     begin, end = (ITEMS * rank // comm.size for rank in (comm.rank, comm.rank + 1))
@@ -126,7 +127,7 @@ def waited_s() -> float:
 
 
 def undisturbed(way: Callable, ns: np.ndarray, ideal_s: float, world) -> tuple[float, int]:
-    """Return the seconds of the slowest rank in the best attempt, and the number of attempts."""
+    """Return the slowest rank's seconds in the best attempt, and how many attempts there were."""
     attempts: list[tuple[float, float]] = []
     while len(attempts) < ATTEMPTS:
         world.slowest(0.0)
@@ -139,14 +140,14 @@ def undisturbed(way: Callable, ns: np.ndarray, ideal_s: float, world) -> tuple[f
 
 
 def take(world, asked: Uneven, options: Options) -> dict:
-    """Return the samples of each way, and of the ideal."""
+    """Return the samples of each way, and the ideal times."""
     sides = (EQUAL_SHARES, ONE_BY_ONE, "shm", IDEAL)
     samples: dict[str, list[float]] = {side: [] for side in sides}
     done, times = np.zeros(ITEMS, np.int64), np.zeros(1, np.int64)
     with world.communicator("shm") as comm, comm.create_work(ITEMS) as work:
         made = ways(asked, comm, work, done)
         for way in made.values():
-            way(np.zeros(ITEMS, np.int64))  # compiles
+            way(np.zeros(ITEMS, np.int64))  # this call compiles
         done[:] = 0
         for number in range(options.rounds):
             ns = lengths_ns(asked, number)

@@ -1,4 +1,4 @@
-"""Rank 0 comes late to a barrier; the CPU time that rank 1 spends on its wait.
+"""Rank 0 is late to a barrier: this is the CPU time that rank 1 spends on its wait.
 
 The CPU time is that of rank 1's whole process, in user and kernel mode.
 """
@@ -14,19 +14,19 @@ from bench.plan import PEER, Options
 from bench.ranks.njit.calls import our_barrier
 
 LATE, WAITING = 0, 1
-AT_ONCE_S = 0.5  # how much longer or shorter the wait may be than rank 0 sleeps
+AT_ONCE_S = 0.5  # by how much the wait may be longer or shorter than the sleep of rank 0
 
 
 @dataclass(frozen=True)
 class LateRank:
-    """A measurement of this program: a caller, and how late rank 0 comes."""
+    """A measurement of this program: a caller, and by how much rank 0 is late."""
 
     caller: str
     late_s: float
 
 
 def take(world, asked: LateRank, options: Options) -> dict:
-    """Return, for ours and the library's, the seconds waited and the share of a core used."""
+    """Return the seconds of the wait and the share of a core used, ours and the library's."""
     with world.communicator("shm") as comm:
         ours = comm.barrier
         if asked.caller == "njit":
@@ -41,8 +41,8 @@ def take(world, asked: LateRank, options: Options) -> dict:
 
 
 def wait_for_late_rank(wait: Callable[[], object], world, late_s: float) -> tuple[float, float]:
-    """Return how long rank 1 waited and how much CPU time it used, in seconds."""
-    wait()  # compiles, and makes the ranks meet
+    """Return the seconds for which rank 1 waited, and the seconds of CPU time that it used."""
+    wait()  # compiles, and lets the ranks meet
     if world.rank == LATE:
         time.sleep(late_s)
     used, began = time.process_time(), time.perf_counter()

@@ -2,7 +2,7 @@
 
 This module knows no library: a *side* turns an operation and its arrays into a call without
 arguments, ``side.call_of(operation, arrays)``. Several sets of arrays are used in turn, so that no
-call finds arrays in the cache that the last call has left there.
+call finds arrays in the cache that the call before has left there.
 """
 
 from __future__ import annotations
@@ -17,19 +17,21 @@ import numpy as np
 
 from bench.ranks.timing import Block, Side
 
-ALL_BYTES = 64 * 2**20  # of all arrays of a case together, where they are many
+ALL_BYTES = 64 * 2**20  # the arrays of a case together, if the case has many
 MOST_SETS = 16
 MOST_FRESH_SETS = 256
-FRESH_BYTES = 2**20  # that a rank writes before a row of calls: they stay in its second-level cache
-MOST_CALLS = 5000  # of a block: each is an object
-NO_CACHE_BYTES = 128 * 2**20  # a set that exceeds any cache, so that one set is enough
+# a rank writes so much before a row of calls; it stays in the second-level cache
+FRESH_BYTES = 2**20
+MOST_CALLS = 5000  # calls of a block; each call is an object
+NO_CACHE_BYTES = 128 * 2**20  # a set of so many bytes exceeds any cache, so that one set is enough
 
-# The reference configuration of the user's system: stages, trajectories, float64 of a trial point,
-# octets of a cut.
+# The reference configuration of the user's system: stages, trajectories, float64 numbers of a trial
+# point, bytes of a cut.
 STAGES, TRAJECTORIES, POINT, CUT_BYTES = 120, 192, 1120, 16_660
 SDDP_BYTES = STAGES * TRAJECTORIES * POINT * 8 + (STAGES - 1) * TRAJECTORIES * CUT_BYTES + 5 * 8
 
-CALLS = {"allreduce": "sum"}  # operations of cases by the report's names, where they differ
+# the name of an operation in the report, and its method if that has another name
+CALLS = {"allreduce": "sum"}
 Call = Callable[[], object]
 Use = tuple[Call, "Arrays | None"]  # a call and its arrays
 
@@ -45,7 +47,7 @@ class Case:
 
 @dataclass
 class Arrays:
-    """Buffers of one call. ``key`` makes their content differ from that of all other arrays.
+    """The buffers of one call. ``key`` makes their content differ from that of all other arrays.
 
     ``sign`` is the sign of all values that are sent.
     """
@@ -59,14 +61,14 @@ class Arrays:
     sign: int = 1
 
     def renew(self, rank: int) -> None:
-        """Change the sign of all data, because a program has new data in each call."""
+        """Change the sign of all data, as a program has new data in each call."""
         self.sign = -self.sign
         if self.operation != "broadcast" or rank == 0:
             np.negative(self.send, out=self.send)
 
 
 def contribution(key: int, rank: int, count: int, dtype: type) -> np.ndarray:
-    """Return the values that a rank sends, whose sum rounds differently in each order of ranks."""
+    """Return the values that a rank sends; each order of ranks gives a sum with other rounding."""
     index = np.arange(count)
     if dtype is np.uint8:
         return (index * 7 + 31 * rank + 3 * key).astype(np.uint8)
@@ -76,7 +78,7 @@ def contribution(key: int, rank: int, count: int, dtype: type) -> np.ndarray:
 def make_arrays(
     operation: str, key: int, rank: int, counts: list[int], dtype: type, new_recv: Callable
 ) -> Arrays:
-    """Return buffers whose results are not yet there."""
+    """Return buffers in which no result is yet."""
     send = contribution(key, rank, counts[rank], dtype)
     if operation == "broadcast" and rank != 0:
         send[:] = -1
@@ -87,7 +89,7 @@ def make_arrays(
 
 
 def verify(arrays: Arrays, in_rank_order: bool) -> None:
-    """Compare bits with NumPy; a library that sums in another order may differ by rounding."""
+    """Compare bits with NumPy's; rounding may differ if a library sums in another order."""
     dtype = arrays.send.dtype.type
     counts = arrays.counts[:1] if arrays.operation == "broadcast" else arrays.counts
     everyone = [contribution(arrays.key, r, int(n), dtype) for r, n in enumerate(counts)]
@@ -110,11 +112,11 @@ def verify(arrays: Arrays, in_rank_order: bool) -> None:
 
 
 class Work:
-    """The arrays of a case on one rank, for one side, and the calls on them in turn.
+    """The arrays of a case on one rank, for one side, and the calls on these arrays in turn.
 
-    With fresh data all ranks write new data into the arrays before each row of calls, so that no
-    line that a rank reads is in its cache because it has read the same data before. The writing is
-    not timed. ``sets`` is the number of sets of arrays; 0: more than a cache holds.
+    With fresh data, all ranks write new data into the arrays before each row of calls. So a rank
+    has no line in its cache because it read the same data before. The writing is not timed.
+    ``sets`` is the number of sets of arrays; 0: more sets than a cache holds.
     """
 
     def __init__(self, case: Case, side, world, fresh: bool = False, sets: int = 0) -> None:
@@ -137,7 +139,7 @@ class Work:
         return self._side.call_of(operation, arrays), arrays
 
     def _iteration(self) -> list[Use]:
-        """Trial points of the forward pass, cuts of each stage, the bounds: 587 MB in all."""
+        """Return the calls of an iteration: trial points, cuts of each stage, bounds; 587 MB."""
         size = self._world.size
         edges = [r * TRAJECTORIES // size for r in range(size + 1)]
         mine = [stop - start for start, stop in itertools.pairwise(edges)]
@@ -161,12 +163,12 @@ class Work:
         return block
 
     def _renew_and_call(self, rows: list[list[Use]]) -> float:
-        """Return the seconds of the calls, without the time of writing the data that they send."""
+        """Return the seconds of the calls, without those in which the calls' data is written."""
         seconds = 0.0
         for row in rows:
             for _, arrays in row:
                 arrays.renew(self._world.rank)
-            self._world.slowest(0.0)  # all have written
+            self._world.slowest(0.0)  # all ranks have written when this returns
             began = time.perf_counter()
             for call, _ in row:
                 call()
@@ -175,7 +177,7 @@ class Work:
 
     @property
     def timed(self) -> Side:
-        """The side that is timed; to warm up, it uses all arrays once."""
+        """Return the side that is timed; its warm-up uses all arrays once."""
         return Side(self.prepare, warm=len(self._uses), most=MOST_CALLS)
 
     def verify(self) -> None:
@@ -183,8 +185,9 @@ class Work:
 
         Then release the memory of the results.
         """
-        self._world.slowest(0.0)  # a rank's block may still be on its way into a region
-        own = getattr(self._side, "verify", None)  # of a side with other results
+        # before it, the block of a rank may still be on its way into a region
+        self._world.slowest(0.0)
+        own = getattr(self._side, "verify", None)  # a side that gives other results has this method
         for arrays in self._arrays:
             if own:
                 own(arrays)
@@ -195,7 +198,7 @@ class Work:
 
 
 def rows_of(uses: list[Use]) -> Iterator[list[Use]]:
-    """Cut uses into rows in which no arrays are used twice."""
+    """Cut uses into rows, so that no row uses the same arrays twice."""
     row: list[Use] = []
     used: set[int] = set()
     for use in uses:

@@ -1,4 +1,4 @@
-"""The ranks of a job: their number, the time of the slowest, the sides they measure."""
+"""The ranks of a job: their number, the time of the slowest rank, the sides that ranks measure."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from bench.plan import BACKENDS, FLAT, IN_REGION, LEADERS, MEMCPY, MEMCPY_ONCE, 
 from bench.ranks.sides import Gloo, InRegion, Memcpy, MemcpyOnce, Mpi4py, Ours
 
 LOOPBACK = "127.0.0.1"
-# Variables with the address at which ranks meet over tcp, and with the node of each rank.
+# Variables: one has the address at which ranks meet over tcp, the other the node of each rank.
 COORDINATOR, NODES = "COBRE_BENCH_COORDINATOR", "COBRE_BENCH_NODES"
-# Sides of ours with a node for each rank: the ring sends everything around the ring, the star sends
+# Sides of ours in which each rank is a node: "ring" sends everything around the ring, "star" sends
 # everything behind headers.
 EAGER_BYTES = {FLAT: None, "ring": 0, "star": 2**31}
 
 
 class World:
-    """The processes of a job, as a program needs them; MpiWorld and GlooWorld complete it."""
+    """The processes of a job, as programs use them; MpiWorld and GlooWorld add what is missing."""
 
     rank: int
     size: int
@@ -26,7 +26,7 @@ class World:
         self._sides: dict = {}
 
     def side(self, name: str):
-        """Return a side by its name; each is made when it is first asked for."""
+        """Return a side by its name; a side is made when it is first asked for."""
         if name not in self._sides:
             self._sides[name] = self._make_side(name)
         return self._sides[name]
@@ -101,7 +101,7 @@ class MpiWorld(World):
 
 
 class GlooWorld(World):
-    """Ranks that found each other by torch's own variables."""
+    """Ranks that have met by torch's own variables."""
 
     def __init__(self) -> None:
         import torch

@@ -58,7 +58,7 @@ with the command that repeats it alone."""
 
 
 def report(results: Results, notes: Path, figures: Path) -> str:
-    """Draw the plots and return the Markdown that links to them as ``figures/...``."""
+    """Draw the plots; return the Markdown, which links to the plots as ``figures/...``."""
     rows, sections = grid(results), others(results)
     outcomes = [each for part in (rows, sections) for found in part.values() for each in found]
     entries = read_notes(notes)
@@ -82,7 +82,7 @@ def report(results: Results, notes: Path, figures: Path) -> str:
 def rows_of(
     grid: dict[str, list[Outcome]], sections: dict[str, list[Outcome]]
 ) -> list[list[Outcome]]:
-    """Return the outcomes of each row: of the first table, and of targets that measure the same."""
+    """Return the outcomes of each row: those of the first table, and of targets on the same row."""
     named: dict[tuple[str, str], list[Outcome]] = {}
     for outcome in (each for found in sections.values() for each in found):
         named.setdefault((outcome.row, outcome.detail), []).append(outcome)

@@ -23,14 +23,14 @@ MACHINE = (
     "load_before", "command", "commit", "commit_dirty",
 )  # fmt: skip
 DIGITS = 6
-MOST_RUNS = 5  # of a record: the newest
+MOST_RUNS = 5  # the newest runs of a record, which stay
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """Ours / a peer's, of medians: in one run, with quartiles over neighbouring blocks.
+    """Our median / a peer's median: in one run, with quartiles over neighbouring blocks.
 
-    Over several runs: the median ratio, and the lowest and the highest one.
+    Over several runs it is the median of the ratios, with the lowest and the highest ratio.
     """
 
     median: float
@@ -41,7 +41,7 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Record:
-    """One side of one row, with the names of the JSON. Times are seconds per call."""
+    """One side of one row, with the names that the JSON has. Times are seconds per call."""
 
     label: str
     operation: str
@@ -58,9 +58,11 @@ class Record:
     value: float | None = None
     unit: str = ""
     command: str = ""
-    blocks: int | None = None  # the number of blocks behind the percentiles
-    calls: int | None = None  # in all blocks; None without blocks of calls, as for a start
-    by_run: dict[str, float] = field(default_factory=dict)  # p50_s or value, by the run's time
+    blocks: int | None = None  # the number of blocks from which the percentiles come
+    # in all blocks; None for a figure without blocks of calls, such as a start
+    calls: int | None = None
+    # p50_s or value of each run, by the time of the run
+    by_run: dict[str, float] = field(default_factory=dict)
 
     @property
     def ours(self) -> bool:
@@ -68,7 +70,7 @@ class Record:
 
     @property
     def job(self) -> tuple[int, str, str]:
-        """The processes it was measured in."""
+        """The job in which the record was measured."""
         return self.ranks, self.beside or "", self.setting
 
     @property
@@ -81,7 +83,7 @@ SHOWN = tuple(each.name for each in fields(Record) if each.name != "by_run")
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a file without its benchmarks."""
+    """One run of a file, without the benchmarks of the run."""
 
     path: str
     when: str
@@ -90,7 +92,7 @@ class Run:
 
 @dataclass
 class Results:
-    """The records of all files; of a figure that was measured twice, the last."""
+    """The records of all files; if a figure was measured twice, the later record counts."""
 
     records: list[Record] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
@@ -102,7 +104,7 @@ class Results:
     def find(self, *, words: Iterable[str] = (), **wanted: object) -> list[Record]:
         """Return the records with all words in operation and label, and with these attributes.
 
-        An attribute that is None is not asked for.
+        An attribute whose value is None may have any value.
         """
         asked = {name: value for name, value in wanted.items() if value is not None}
         return [
@@ -128,7 +130,7 @@ def job_title(ranks: int, beside: str | None, setting: str = "") -> str:
 
 
 def keep(path: Path) -> Path:
-    """Add the facts of a run that pages need to its record; return the path of the record."""
+    """Add the facts of a run that pages show to the run's record; return the record's path."""
     told = json.loads(path.read_text())
     machine = {name: told["machine_info"].get(name) for name in MACHINE}
     figures = [thin(benchmark["extra_info"]) for benchmark in told["benchmarks"]]
@@ -136,7 +138,7 @@ def keep(path: Path) -> Path:
 
 
 def add_run(path: Path, when: str, machine: dict, figures: list[dict]) -> Path:
-    """Add a run to a record, in place of one of the same time; the newest runs stay."""
+    """Add a run to a record, in place of a run of the same time; only the newest runs stay."""
     run = {"datetime": when, "machine_info": machine,
            "benchmarks": [{"extra_info": figure} for figure in figures]}  # fmt: skip
     known = runs_of(path) if path.exists() else []
@@ -147,7 +149,7 @@ def add_run(path: Path, when: str, machine: dict, figures: list[dict]) -> Path:
 
 
 def runs_of(path: Path) -> list[dict]:
-    """Return the runs of a record, or the one run of a JSON of pytest-benchmark."""
+    """Return the runs of a record; of a JSON of pytest-benchmark, its only run."""
     told = json.loads(path.read_text())
     return told.get("runs", [told])
 
@@ -175,7 +177,7 @@ def thin(info: dict) -> dict:
 
 
 def load(paths: Iterable[Path]) -> Results:
-    """Read and merge the files, in the order of the last run of each."""
+    """Read and merge the files, in the order of the last run of each file."""
     files = [(path.name, sorted(runs_of(path), key=time_of)) for path in paths]
     files.sort(key=lambda item: time_of(item[1][-1]))
     results, merged = Results(), {}
@@ -194,7 +196,7 @@ def load(paths: Iterable[Path]) -> Results:
 
 
 def over_runs(by_run: dict[str, Record]) -> Record:
-    """Return a figure of several runs: medians over the runs, of ratios too."""
+    """Return the figure of several runs: medians over the runs, also for ratios."""
     *_, last = by_run.values()
     medians = {}
     for name in ("p50_s", "p99_s", "bytes_per_s", "value"):
@@ -212,7 +214,7 @@ def over_runs(by_run: dict[str, Record]) -> Record:
 
 
 def over_ratios(ratios: list[Ratio]) -> Ratio:
-    """Return the median of the ratios of several runs, and their span; of one run, its ratio."""
+    """Return the median and the span of the ratios of several runs; for one run, its ratio."""
     if len(ratios) == 1:
         return ratios[0]
     medians = [each.median for each in ratios]
@@ -223,6 +225,6 @@ def figure_of(info: dict) -> Record:
     """Return the record of a figure, from its ``extra_info``."""
     told = {name: value for name, value in info.items() if name in SHOWN and value is not None}
     told["ratio_to"] = {name: Ratio(**r) for name, r in told.get("ratio_to", {}).items()}
-    if "value" in told:  # a figure with a unit of its own is not a time
+    if "value" in told:  # a figure that has a unit of its own is no time
         told |= {"p50_s": None, "p99_s": None}
     return Record(**told)

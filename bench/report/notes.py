@@ -1,4 +1,4 @@
-"""The missed targets, numbered, each with its note in notes.toml."""
+"""The missed targets, numbered; each has its note in notes.toml."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pathlib import Path
 from bench.report.outcomes import Outcome
 
 KEYS = {"row", "ranks", "beside", "tried", "limit"}
-FAR_APART = 3  # ratios of one row: more is a mistake of the measurement, or has a note
+FAR_APART = 3  # if two ratios of a row differ by more, the measurement is wrong, or there is a note
 
 
 @dataclass(frozen=True)
 class Miss:
-    """Outcomes of one row that share a note, or that have none."""
+    """Outcomes of one row that share a note, or that have no note."""
 
     number: int
     outcomes: list[Outcome]
@@ -25,7 +25,7 @@ class Miss:
 
 
 def read_notes(path: Path) -> list[dict]:
-    """Return the entries; a misspelt one is an error."""
+    """Return the entries of a file; a misspelt entry is an error."""
     entries = tomllib.loads(path.read_text()).get("miss", []) if path.exists() else []
     for entry in entries:
         if "row" not in entry or not set(entry) <= KEYS:
@@ -51,9 +51,9 @@ def number_misses(outcomes: list[Outcome], notes: list[dict]) -> list[Miss]:
 
 
 def unexplained(rows: Iterable[list[Outcome]], notes: list[dict]) -> list[str]:
-    """Return a sentence for each row whose ratios lie far apart, and which has no note for them.
+    """Return a sentence for each row with ratios that are far apart and have no note.
 
-    An entry of ``notes.toml`` that names the ranks of the larger ratio explains it.
+    An entry of ``notes.toml`` that names the ranks of the larger ratio explains the row.
     """
     found = []
     for row in rows:
@@ -73,7 +73,7 @@ def unexplained(rows: Iterable[list[Outcome]], notes: list[dict]) -> list[str]:
 
 
 def footnotes(misses: list[Miss]) -> dict[Outcome, int]:
-    """Return the number that stands beside a missed figure."""
+    """Return, for each missed outcome, the number that stands beside its figure."""
     return {outcome: miss.number for miss in misses for outcome in miss.outcomes}
 
 

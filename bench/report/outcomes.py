@@ -1,4 +1,4 @@
-"""Targets, each with its figure in a run."""
+"""Targets, each with the figure of the target in a run."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ PER_SECOND = {"µs": 1e6}
 
 @dataclass(frozen=True)
 class Outcome:
-    """A target and the figure beside it; the figure is None if it was not measured.
+    """A target, and the figure of the target; the figure is None if it was not measured.
 
-    Without a limit the figure is shown and not judged.
+    If the target has no limit, the figure is shown, but not judged.
     """
 
     row: str
@@ -27,7 +27,7 @@ class Outcome:
     value: float | None = None
     low: float | None = None
     high: float | None = None
-    runs: int = 1  # if several, low and high are their span; if one, quartiles
+    runs: int = 1  # low and high are the span of several runs; of one run they are quartiles
     detail: str = ""
 
     @property
@@ -38,7 +38,7 @@ class Outcome:
 
 
 def fastest(outcomes: Iterable[Outcome]) -> Outcome | None:
-    """Return the outcome beside the peer that is the fastest for us: where our ratio is largest."""
+    """Return the outcome beside the fastest peer: the outcome with the largest ratio of ours."""
     return max(outcomes, key=lambda outcome: outcome.value, default=None)
 
 
@@ -49,7 +49,7 @@ def with_ratio(target: Outcome, ratio: Ratio) -> Outcome:
 
 
 def with_figures(target: Outcome, by_run: list[float]) -> Outcome:
-    """Return the outcome of a target, given its figure in each run."""
+    """Return the outcome of a target, given the target's figure in each run."""
     if len(by_run) == 1:
         return replace(target, value=by_run[0])
     return with_ratio(target, Ratio(median(by_run), min(by_run), max(by_run), len(by_run)))
@@ -57,23 +57,23 @@ def with_figures(target: Outcome, by_run: list[float]) -> Outcome:
 
 @dataclass(frozen=True)
 class Target:
-    """A target outside the first table, and the words by which it finds its figures."""
+    """A target outside the first table, and the words by which the target finds its figures."""
 
-    row: str  # its name, by which notes.toml speaks of it
-    limit: float  # that the figure must not pass, or with `at_least` must reach
-    words: tuple[str, ...]  # all of them stand in the operation or label
+    row: str  # the name by which notes.toml speaks of the target
+    limit: float  # the figure must not pass this limit or, with `at_least`, must reach it
+    words: tuple[str, ...]  # all of these words are in the operation or the label
     unit: str = ""
     ranks: int | None = None
     beside: str | None = None
-    peer: str | None = None  # part of the peer's name, if the figure is a ratio
+    peer: str | None = None  # a part of the peer's name, if the figure is a ratio
     at_least: bool = False
-    inverse: bool = False  # whether the figure is the peer's time / ours
-    without: tuple[str, ...] = ()  # none of them stands in the label
+    inverse: bool = False  # whether the figure is the peer's time / our time
+    without: tuple[str, ...] = ()  # none of these words is in the label
     setting: str = ""
     fastest: bool = False  # whether only the figure beside the fastest peer counts
 
     def outcomes(self, results: Results) -> list[Outcome]:
-        """Return an outcome for each benchmark that matches, or one without a figure."""
+        """Return an outcome for each benchmark that matches; without any, one without a figure."""
         target = Outcome(
             self.row, self.limit, self.ranks, self.beside, self.unit, self.at_least
         )  # fmt: skip
@@ -112,7 +112,7 @@ class Growth:
     per_byte: bool = False
 
     def outcomes(self, results: Results) -> list[Outcome]:
-        """Return the outcome, without a figure if one of the two is missing."""
+        """Return the outcome; it has no figure if one of the two figures is missing."""
         ends = []
         for label, ranks in (self.first, self.last):
             found = results.find(label=label, ranks=ranks, operation="growth", setting="")
@@ -129,7 +129,7 @@ class Growth:
 
 @dataclass(frozen=True)
 class Either:
-    """Alternative targets: one has to hold. The report shows the first that holds, or the first."""
+    """Alternative targets; one has to hold. Shown is the first that holds, or else the first."""
 
     targets: tuple[Target, ...]
 

@@ -1,12 +1,12 @@
 """Tables in pages that are written by hand.
 
-In the README, and in pages to which it leads, a table stands between `<!-- KIND NAME -->` and
-`<!-- end -->`, and is made anew there: these pages are read without the site too. Elsewhere the
-site makes a table where a page has the directive `{recorded} KIND NAME`. `table NAME` is a table of
-:data:`TABLES`, `run NAME` has the facts of a recorded run, and `targets fresh` the rows of the
-first targets. `speed growth` and `beside others` are a few rows that readers ask for first: with a
-core for each rank, and beside other packages. `cobre NAME` and `nodes NAME` are tables of the
-modules `bench.cobre.page` and `bench.nodes`.
+In the README, and in pages to which the README leads, a table is between `<!-- KIND NAME -->` and
+`<!-- end -->`, and is made anew there, because these pages are also read outside the site. In other
+pages the site makes a table where the page has the directive `{recorded} KIND NAME`. `table NAME`
+is a table of :data:`TABLES`, `run NAME` has the facts of a recorded run, and `targets fresh` the
+rows of the first targets. `speed growth` and `beside others` are a few rows that readers ask for
+first: with a core for each rank, and beside other packages. `cobre NAME` and `nodes NAME` are
+tables of the modules `bench.cobre.page` and `bench.nodes`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from bench.report.text import NONE, duration, filled, number, span, table
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*/*.md"))]
 MPI_LIMIT, NJIT_LIMIT = 1.05, 1.0
-# Rows of the table in README.md: label, unit, part of the study `growth`, library.
+# Rows of the table in README.md: the label, the unit, the part of the study `growth`, the library.
 SPEED = (
     ("barrier", "µs", "python", "openmpi"),
     ("allreduce 32 B", "µs", "python", "openmpi"),
@@ -35,7 +35,7 @@ SPEED = (
     ("a job of one allreduce", "s", "starts", None),
 )
 SPEED_HYDROS = 20
-# Rows beside other packages: in words, the peer (None: the fastest MPI), labels.
+# Rows beside other packages: a text, the peer (None: the fastest MPI), the labels.
 BESIDE = (
     ("mpi4py, on the fastest of three MPIs", None,
      ("allreduce 32 B", "allgatherv 12.9 MB", "broadcast 8 MiB")),
@@ -49,7 +49,7 @@ FOLD_LIMITS = {"8 B": 1.1, "32 B": 1.1, "4 KiB": 1.1, "32 KiB": 1.5, "512 KiB": 
 
 @dataclass(frozen=True)
 class Column:
-    """A side beside its peer in a job. Without a peer the column shows the side's time alone."""
+    """A side beside its peer in a job; without a peer, the column shows the side's time alone."""
 
     title: str
     ranks: int
@@ -59,13 +59,13 @@ class Column:
     side: str = OURS
 
     def record(self, results: Results, label: str) -> Record | None:
-        """Return the side's figure, if there is one."""
+        """Return the figure of the side, if there is one."""
         found = results.find(label=label, ranks=self.ranks, setting=self.setting, side=self.side)
         mine = [r for r in found if r.beside == self.beside]
         return next((r for r in mine if self.peer is None or self.peer in r.ratio_to), None)
 
     def cell(self, results: Results, label: str, unit: str, limit: float | None) -> str:
-        """Return a cell such as ``0.38 / 0.55 = 0.70``; a ratio over the limit is bold."""
+        """Return a cell such as ``0.38 / 0.55 = 0.70``; a ratio that is over the limit is bold."""
         mine = self.record(results, label)
         if mine is None:
             return NONE
@@ -86,7 +86,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of the same rows, which are in the order of the figures; ``njit`` chooses rows."""
+    """Columns of the same rows, in the order of the figures; ``njit`` chooses which rows."""
 
     columns: tuple[Column, ...]
     unit: str = "µs"
@@ -108,7 +108,7 @@ class Table:
 
 
 def limit_of(label: str) -> float | None:
-    """Return the limit of the ratio over MPI, ours / the library's; an iteration has none."""
+    """Return the limit of our time / the library's over MPI; an iteration has no limit."""
     if "in @njit" in label:
         return NJIT_LIMIT
     operation, _, size = label.partition(" ")
@@ -118,7 +118,7 @@ def limit_of(label: str) -> float | None:
 
 
 def columns(setting: str, jobs: list[tuple[int, str]], peer: str = "", side: str = OURS):
-    """Return a column for each job; the peer is the library, unless another is named."""
+    """Return a column for each job; the peer is the library, unless another peer is named."""
     return tuple(
         Column(f"{ranks} ranks, {PEERS[lib]}", ranks, lib, setting, peer or PEERS[lib], side)
         for ranks, lib in jobs
@@ -142,7 +142,7 @@ def grown(part: str, library: str = "openmpi", ranks=CORES, peer: str = "", side
 
 
 def leaders(layout: str, ranks: int, cable: str):
-    """Return two columns: two leaders of a node beside one leader, and four beside one."""
+    """Return two columns: two leaders of a node beside one leader, and four leaders beside one."""
     return tuple(
         Column(f"{layout}, {n} leaders / 1", ranks, None, f"lanes, {layout}, {cable}", "1 leader",
                f"{n} leaders")
@@ -210,7 +210,7 @@ TABLES = {
 
 
 def fill_pages(results: Results) -> list[Path]:
-    """Write all tables anew; return the pages that have some."""
+    """Write all tables anew; return the pages that have a table."""
     pages = [page for page in PAGES if "<!-- end -->" in page.read_text()]
     for page in pages:
         page.write_text(filled_page(results, page.read_text()))
@@ -218,12 +218,12 @@ def fill_pages(results: Results) -> list[Path]:
 
 
 def filled_page(results: Results, text: str) -> str:
-    """Return a page with the parts of this module made anew."""
+    """Return a page in which the parts that this module makes are made anew."""
     return filled(text, lambda kind, name: MAKERS[kind](results, name) if kind in MAKERS else None)
 
 
 def targets_text(results: Results, name: str) -> str:
-    """Return our times and the fastest peers', with data of that name."""
+    """Return our times and those of the fastest peers, with the data that ``name`` says."""
     setting = {"fresh": FRESH, "same": ""}[name]
     rows = []
     for label, cells in grid(results).items():
@@ -241,7 +241,7 @@ def targets_text(results: Results, name: str) -> str:
 
 
 def speed_text(results: Results, name: str) -> str:
-    """Return what a reader asks first: times with a core for each rank, and those beside Cobre."""
+    """Return what a reader asks first: times with a core for each rank, and beside Cobre's."""
     counts = (1, 2, 4, 8, 16)
     rows = [
         [f"{label}, {unit}", *(Column("", n, library, f"growth, {part}", "Open MPI")
@@ -255,7 +255,7 @@ def speed_text(results: Results, name: str) -> str:
 
 
 def _beside_cobre(case: dict | None) -> str:
-    """Return the seconds of a training, and those of Cobre at its best."""
+    """Return the seconds of a training by ours, and by Cobre in its fastest way."""
     if case is None:
         return NONE
     ways = cobre.OURS, cobre.best_of(case)
@@ -264,7 +264,7 @@ def _beside_cobre(case: dict | None) -> str:
 
 
 def beside_text(results: Results, name: str) -> str:
-    """Return our times over those of other packages, which a reader chooses between."""
+    """Return our times over those of other packages among which a reader chooses."""
     rows = [
         [words, label, *(_beside(results, label, ranks, peer) for ranks in (2, 4))]
         for words, peer, labels in BESIDE
@@ -274,7 +274,7 @@ def beside_text(results: Results, name: str) -> str:
 
 
 def _beside(results: Results, label: str, ranks: int, peer: str | None) -> str:
-    """Return our time over that of a peer. gloo was measured in processes of its own."""
+    """Return our time over a peer's time. gloo was measured in processes of its own."""
     if peer is None:
         cell = grid(results)[label][COLUMNS.index((ranks, FRESH))]
         return number(cell.value) + span(cell)

@@ -40,9 +40,9 @@ MIB = 2**20
 
 
 def draw(results: Results, grid: dict[str, list[Outcome]], folder: Path) -> dict[str, str]:
-    """Write the plots there are figures for; return their file names and captions.
+    """Write the plots for which there are figures; return their file names and captions.
 
-    The folder has the plots of this report alone: those of another run are removed.
+    After that the folder has the plots of this report alone: plots of another run are removed.
     """
     plots: dict[str, tuple[Figure | None, str]] = {
         "targets.png": (
@@ -83,7 +83,7 @@ def draw(results: Results, grid: dict[str, list[Outcome]], folder: Path) -> dict
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a small file: a plot has few colours, and a palette halves its size."""
+    """Write a small file: a plot has few colours, so a palette halves the size of the file."""
     drawn = BytesIO()
     figure.savefig(drawn, dpi=DPI)
     plt.close(figure)
@@ -96,7 +96,7 @@ def ns_per_byte(record: Record) -> float | None:
 
 
 def targets_plot(grid: dict[str, list[Outcome]]) -> Figure | None:
-    """Every ratio beside its target, a panel for each column of the table."""
+    """Every ratio beside its target, with a panel for each column of the table."""
     if not any(cell.value for row in grid.values() for cell in row):
         return None
     figure, panels = plt.subplots(
@@ -113,7 +113,7 @@ def targets_plot(grid: dict[str, list[Outcome]]) -> Figure | None:
 
 
 def speed_plot(results: Results) -> Figure | None:
-    """Ratios of our times to Open MPI's: a dot for each number of ranks; each rank had a core."""
+    """Our times / Open MPI's: a dot for each number of ranks; each rank had a core."""
     found = [
         (record.label, record.ranks, record.ratio_to["Open MPI"])
         for record in results.find(setting="growth, python", beside="openmpi", side=OURS)
@@ -157,7 +157,7 @@ def size_plot(
     value: Callable[[Record], float | None],
     labels: FuncFormatter | None,
 ) -> Figure | None:
-    """A quantity against the size, a panel for each job; without labels the axis begins at 0."""
+    """A quantity by size, with a panel for each job; without labels, the axis begins at 0."""
     shown = [r for r in records if r.bytes and r.p50_s and value(r)]
     jobs = sorted({r.job for r in shown}, key=job_order)
     jobs = [job for job in jobs if len({r.bytes for r in shown if r.job == job}) > 1]
@@ -189,7 +189,7 @@ def size_plot(
 
 
 def size_ticks(sizes: set[int]) -> list[int]:
-    """Return powers of two, about six of them."""
+    """Return about six powers of two that span the sizes."""
     first, last = min(sizes).bit_length() - 1, (max(sizes) - 1).bit_length()
     return [2**n for n in range(first, last + 1, max(1, -(-(last - first) // 5)))]
 
@@ -200,7 +200,7 @@ def _lines(
     x: Callable[[Record], float],
     value: Callable[[Record], float | None],
 ) -> None:
-    """A line for each side; times are shaded up to p99."""
+    """Draw a line for each side; times are shaded up to p99."""
     for side in in_order({r.side for r in records}):
         line = sorted((r for r in records if r.side == side), key=x)
         at = [x(r) for r in line]
@@ -212,7 +212,7 @@ def _lines(
 
 
 def ranks_plot(records: Sequence[Record]) -> Figure | None:
-    """Time against the number of ranks."""
+    """Time by number of ranks."""
     ours = sorted((r for r in records if r.ours), key=lambda r: r.ranks)
     if len(ours) < 2:
         return None

@@ -1,4 +1,4 @@
-"""How the plots look: one colour and mark for each side, sizes and times as axis labels."""
+"""How the plots look: each side has a colour and a mark; axes are labelled by sizes or times."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ TIMES = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
 RATES = (("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3), ("B/s", 1.0))
 SIZES = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10), ("B", 1))
 
-# Okabe and Ito's palette, which the colour-blind can tell apart; each side has a mark, for print.
+# Okabe and Ito's palette, which colour-blind readers can tell apart; for print, each side has a
+# mark.
 SIDES = {
     OURS: ("#d55e00", "o", "-"),
     "Open MPI": ("#0072b2", "s", "-"),
@@ -50,13 +51,13 @@ mpl.rcParams.update(
 
 
 def look(side: str) -> dict:
-    """Return colour, mark and line of a side; ours lies on top."""
+    """Return the colour, mark and line of a side; ours is drawn over the others."""
     colour, mark, line = SIDES.get(side, OTHER)
     return {"color": colour, "marker": mark, "linestyle": line, "zorder": 2 + (side == OURS)}
 
 
 def in_order(sides: Iterable[str]) -> list[str]:
-    """Return ours first, then the known peers, then the others."""
+    """Return our side first, then the known peers, then all others."""
     known = list(SIDES)
     return sorted(sides, key=lambda s: (known.index(s) if s in known else len(known), s))
 
@@ -72,7 +73,7 @@ def text_in(units: tuple[tuple[str, float], ...]) -> FuncFormatter:
 
 
 def log_x(axes: Axes, at: Iterable[float], labels: FuncFormatter) -> None:
-    """Make the level axis logarithmic, with labels at these values."""
+    """Make the horizontal axis logarithmic, with labels at these values."""
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_locator(FixedLocator(sorted(at)))
     axes.xaxis.set_minor_locator(NullLocator())
@@ -80,14 +81,14 @@ def log_x(axes: Axes, at: Iterable[float], labels: FuncFormatter) -> None:
 
 
 def ratio_axes(axes: Axes, at: Iterable[float], rows: list[str]) -> None:
-    """Make the level axis one of ratios, with labels at these values; name the rows, top down."""
+    """Let the horizontal axis show ratios, with labels at these values; name the rows, top down."""
     log_x(axes, at, PLAIN)
     axes.set_yticks(range(len(rows)), rows)
     axes.set_ylim(len(rows) - 0.5, -0.5)
 
 
 def log_y(axes: Axes, labels: FuncFormatter) -> None:
-    """Make the upright axis logarithmic, with a label for each power of ten."""
+    """Make the vertical axis logarithmic, with a label for each power of ten."""
     axes.set_yscale("log")
     axes.yaxis.set_major_locator(LogLocator(10, numticks=12))
     axes.yaxis.set_major_formatter(labels)
@@ -95,7 +96,7 @@ def log_y(axes: Axes, labels: FuncFormatter) -> None:
 
 
 def legend_above(figure: Figure, axes: Iterable[Axes]) -> None:
-    """One legend for all panels, each name once, in a line above them."""
+    """Make one legend for all panels, in a line above the panels; each name is there once."""
     found = {}
     for each in axes:
         for handle, label in zip(*each.get_legend_handles_labels(), strict=True):

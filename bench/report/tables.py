@@ -27,7 +27,7 @@ NO_NOTE = (
 
 
 def target_table(grid: dict[str, list[Outcome]], marks: dict[Outcome, int]) -> str:
-    """Return rows x columns, each cell the figure and its target."""
+    """Return a table of rows and columns; each cell has the figure and its target."""
     columns = [job_title(ranks, None, setting or SAME) for ranks, setting in COLUMNS]
     rows = [
         [row, *(f"{cell(each, marks)} {PEERS.get(each.beside, '')}".rstrip() for each in outcomes)]
@@ -37,7 +37,7 @@ def target_table(grid: dict[str, list[Outcome]], marks: dict[Outcome, int]) -> s
 
 
 def peer_table(results: Results, ranks: int) -> str:
-    """Return rows x peers: the ratio with fresh data, and the one with the same data."""
+    """Return a table of rows and peers: the ratio with fresh data, and that with the same data."""
     rows = []
     for label in ROWS:
         fresh, same = (ratios_of(results, label, ranks, setting) for setting in (FRESH, ""))
@@ -50,7 +50,7 @@ def peer_table(results: Results, ranks: int) -> str:
 
 
 def cell(outcome: Outcome, marks: dict[Outcome, int]) -> str:
-    """Return a cell such as ``0.31 (≤ 0.6)``; a miss is bold and has the number of its note."""
+    """Return a cell such as ``0.31 (≤ 0.6)``; a miss is bold, with the number of its note."""
     if outcome.limit is None:
         shown = NONE if outcome.value is None else figure(outcome.value, outcome.unit)
         return shown + span(outcome)
@@ -68,7 +68,7 @@ def target_text(outcome: Outcome) -> str:
 
 
 def counts(grid: dict[str, list[Outcome]]) -> str:
-    """Say how many rows and cells hold, and how many were not measured."""
+    """Say how many rows and cells hold their targets, and how many were not measured."""
     judged = [[cell for cell in cells if cell.limit is not None] for cells in grid.values()]
     cells = [outcome for outcomes in judged for outcome in outcomes]
     held = [[outcome.holds for outcome in outcomes] for outcomes in judged]
@@ -97,7 +97,7 @@ def other_table(outcomes: Iterable[Outcome], marks: dict[Outcome, int]) -> str:
 
 
 def miss_list(misses: list[Miss]) -> str:
-    """Return a numbered entry for each miss: its figures, the attempts, the limit."""
+    """Return a numbered entry for each miss: the figures, the attempts, the limit."""
     if not misses:
         return "None of the targets that were measured is missed."
     entries = []
@@ -121,7 +121,7 @@ def _missed(outcome: Outcome) -> str:
 
 
 def ratio_table(results: Results) -> str:
-    """Return a line for each ratio that was measured, for the end of a run."""
+    """Return a line for each ratio that a run has measured, to be shown at its end."""
     rows = []
     for ours in [r for r in results.records if r.ratio_to]:
         for side, ratio in ours.ratio_to.items():

@@ -1,7 +1,7 @@
 """The performance targets as data.
 
-A target of the first table is a ratio of medians, our time / that of the fastest peer, of the same
-run. The other targets find their figures in the results by words of operation and label, by ranks
+A target of the first table is a ratio of medians of the same run: our time / that of the fastest
+peer. The other targets find their figures in the results by words of operation and label, by ranks
 and by peer.
 """
 
@@ -14,15 +14,16 @@ from bench.plan import FRESH, IDEAL
 from bench.report.data import Ratio, Results
 from bench.report.outcomes import Either, Growth, Outcome, Target, fastest, with_ratio
 
-# The rows are measured on this backend of ours, called from Python.
+# The rows are measured on this backend of ours, which is called from Python.
 BACKEND = "shm"
 OPERATIONS = {"barrier", "allreduce", "allgatherv", "broadcast", "sddp"}
 
-# Ranks and setting. A target is judged where all data are fresh in each call.
+# Each column: the number of ranks, and the setting. A target is judged in columns in which all data
+# is fresh in each call.
 COLUMNS = [(2, FRESH), (2, ""), (4, FRESH), (4, "")]
-CROWDED = 0.85  # 4 ranks on 2 cores
+CROWDED = 0.85  # the limit with 4 ranks on 2 cores
 
-# label: 2 ranks
+# The label of each row, and its limit with 2 ranks.
 ROWS = {
     "barrier": 0.8,
     "allreduce 8 B": 0.5,
@@ -42,12 +43,12 @@ ROWS = {
 
 
 def grid(results: Results) -> dict[str, list[Outcome]]:
-    """Return the first table: for each row one outcome per column, beside the fastest peer."""
+    """Return the first table: for each row, one outcome per column, beside the fastest peer."""
     return {label: [_cell(results, label, *column) for column in COLUMNS] for label in ROWS}
 
 
 def _cell(results: Results, label: str, ranks: int, setting: str) -> Outcome:
-    """Return one outcome of a row; a barrier has no data, so only its one figure is judged."""
+    """Return one outcome of a row; a barrier has no data, so its one figure is judged."""
     if label == "barrier" and setting != FRESH:
         return Outcome(label, None, ranks)
     limit = (ROWS[label] if ranks == 2 else CROWDED) if setting == FRESH else None
@@ -58,7 +59,7 @@ def _cell(results: Results, label: str, ranks: int, setting: str) -> Outcome:
 
 
 def ratios_of(results: Results, label: str, ranks: int, setting: str) -> dict[str, Ratio]:
-    """Return our time / a peer's, by the peer's key."""
+    """Return our time / the time of each peer, by the key of the peer."""
     found = results.find(label=label, ranks=ranks, setting=setting, backend=BACKEND)
     return {
         record.beside: record.ratio_to[PEERS[record.beside]]
@@ -148,7 +149,7 @@ OTHERS: dict[str, list[Target | Growth | Either]] = {
 
 
 def others(results: Results) -> dict[str, list[Outcome]]:
-    """Return the outcomes of the other targets, by section."""
+    """Return the outcomes of the targets outside the first table, by section."""
     return {
         section: [outcome for target in targets for outcome in target.outcomes(results)]
         for section, targets in OTHERS.items()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 NONE = "-"
 NUMBER = re.compile(
     r"\*{0,2}[-\d.,]+\*{0,2}( ?%)?( \([-\d.,]+( to [-\d.,]+)?\))?"
-)  # bold; or more, as "0.31 (0.29)" and "0.31 (0.29 to 0.42)"
+)  # bold, and perhaps more, as in "0.31 (0.29)" and "0.31 (0.29 to 0.42)"
 
 
 def number(value: float) -> str:
@@ -35,12 +35,12 @@ def spread(low: float, high: float) -> str:
 
 
 def span(figure) -> str:
-    """Return the span of a ratio or an outcome over several runs, in parentheses."""
+    """Return the span that a ratio or an outcome has over several runs, in parentheses."""
     return f" ({spread(figure.low, figure.high)})" if figure.runs > 1 else ""
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table of padded columns: numbers are aligned to the right, and words to the left."""
+    """Return a table with padded columns: numbers are aligned right, and words left."""
     cells = [[cell.replace("|", "\\|") for cell in row] for row in [header, *rows]]
     columns = [list(column) for column in zip(*cells, strict=True)]
     right = [all(NUMBER.fullmatch(cell) for cell in body) for _, *body in columns]
@@ -62,8 +62,8 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def filled(text: str, make: Callable[[str, str], str | None]) -> str:
     """Return a page in which each part ``<!-- KIND NAME -->`` ... ``<!-- end -->`` is made anew.
 
-    ``make`` gets the kind and the name. For a part that another program makes,
-    it returns None, and the part stays.
+    ``make`` gets the kind and the name. For a part that another program makes, ``make`` returns
+    None, and the part stays.
     """
 
     def part(found: re.Match[str]) -> str:
@@ -75,7 +75,7 @@ def filled(text: str, make: Callable[[str, str], str | None]) -> str:
 
 
 def with_contents(title: str, text: str) -> str:
-    """Return a page: its title, links to all headings of the second and third level, its text."""
+    """Return a page: its title, links to its headings of the second and third level, its text."""
     lines = []
     for marks, heading in re.findall(r"^(##|###) (.+)$", text, flags=re.MULTILINE):
         indent = "  " * (len(marks) - 2)

@@ -1,5 +1,5 @@
 """Measurements behind single decisions of the design, run by hand: `python -m bench.studies NAME`.
 
-Each prints a table. Two are modules of pytest, and their figures are recorded as others are:
-`make bench-growth`, `make bench-hosts` and `make bench-lanes`.
+Each study prints a table. Two studies are modules of pytest, and their figures are recorded like
+those of the regular run: `make bench-growth`, `make bench-hosts` and `make bench-lanes`.
 """

@@ -2,9 +2,9 @@
 
     python -m bench.studies claims [RANKS]
 
-Beside a claim stands a loop in C that only adds one to a word of the same kind of memory:
+Beside a claim, a loop in C is measured that only adds one to a word of the same kind of memory:
 `__atomic_fetch_add`, by the compiler `cc`. Ranks over shared memory begin each round together, and
-claim until nothing is left. A round in which one rank got much less than its share is left out,
+claim until no item is left. A round in which one rank got much less than its share is left out,
 because the other rank was alone for a while. Prints medians over rounds, of rank 0.
 """
 
@@ -25,12 +25,12 @@ from numba import njit
 
 from cobre_comm.testing import run_ranks
 
-RANKS = 2  # each needs a core
+RANKS = 2  # each rank needs a core
 ITEMS = 500_000
-ADDITIONS = 4 * ITEMS  # which take as long as ITEMS claims, or less
+ADDITIONS = 4 * ITEMS  # so many additions take at most as long as ITEMS claims
 ROUNDS = 40
 RESETS = 2000
-FAIR = 0.8  # the least part of an equal share in a fair round
+FAIR = 0.8  # in a fair round, a rank gets at least this part of an equal share
 DEADLINE_S = 160
 SOURCE = """
 long add_all(long *made, long items) {
@@ -43,7 +43,7 @@ long add_all(long *made, long items) {
 
 @njit(nogil=True)
 def claim_all(work):
-    """Claim until nothing is left; return how many items came."""
+    """Claim until no item is left; return how many items were claimed."""
     claimed = 0
     while work.claim() >= 0:
         claimed += 1
@@ -51,7 +51,7 @@ def claim_all(work):
 
 
 def compiled(folder: Path) -> Path:
-    """Compile the loop in C; return its library."""
+    """Compile the loop in C; return the library with the loop."""
     library = folder / "add.so"
     command = ["cc", "-O2", "-shared", "-fPIC", "-x", "c", "-", "-o", library]
     subprocess.run(command, input=SOURCE, text=True, check=True)
@@ -61,7 +61,7 @@ def compiled(folder: Path) -> Path:
 def claim_ns(
     comm, items: int, begin: Callable[[], None], claim: Callable[[], int]
 ) -> tuple[float, int]:
-    """Return nanoseconds of a claim, and how many rounds were fair."""
+    """Return the nanoseconds of a claim, and how many rounds were fair."""
     taken = []
     for _ in range(ROUNDS):
         begin()
@@ -74,9 +74,9 @@ def claim_ns(
 
 
 def measure(comm, library: Path) -> tuple[float, ...]:
-    """Return, of claims and of additions, nanoseconds and fair rounds; microseconds of a reset."""
+    """Return ns and fair rounds of claims and of additions, and the microseconds of a reset."""
     work = comm.create_work(ITEMS)
-    claim_all(work)  # compiles
+    claim_all(work)  # this call compiles
     claims = claim_ns(comm, ITEMS, work.reset, partial(claim_all, work))
     start = time.perf_counter()
     for _ in range(RESETS):

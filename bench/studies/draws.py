@@ -2,8 +2,9 @@
 
     python -m bench.studies draws
 
-Loops of `@njit` code that add up what they draw, on one rank, and arrays from Python beside those
-of `numpy.random.Generator`. The sides take turns. Prints nanoseconds a number: the best block.
+On one rank, loops of `@njit` code add up the numbers that they draw; from Python, arrays are drawn,
+beside the arrays of `numpy.random.Generator`. The sides take turns. Prints the nanoseconds of a
+number, in the best block.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from numba import njit
 from bench.ranks.timing import in_turn, timed
 from cobre_comm import random
 
-COUNT = 100_000  # of a block
+COUNT = 100_000  # numbers of a block
 BLOCKS = 60
 BOUND = 1000
 
@@ -100,7 +101,7 @@ ROWS = {
 
 
 def best_of(sides, key):
-    """Return the fewest nanoseconds that each side takes for a number."""
+    """Return the fewest nanoseconds per number that each side takes."""
     ways = {side: partial(timed, partial(_drawn, side, key)) for side in sides if side}
     taken = in_turn(ways, BLOCKS)
     return [1e9 * min(taken[side]) / COUNT if side else None for side in sides]

@@ -1,11 +1,11 @@
-"""The cost of noting every call, also in a phase: entries that note it, beside entries that do not.
+"""The cost of noting every call, also in a phase: entries with notes beside entries without.
 
     python -m bench.studies journal
 
-The entries without notes are those of this file: they run the same bodies, and note nothing at
-their beginning and end. Compiled loops run blocks of both kinds in turn, on two ranks over shared
-memory, and blocks on a communicator that is in a phase. Prints the median nanoseconds of a call
-over blocks, and what notes and phases add; then those of ``enter`` and of a ``with`` block.
+The entries without notes are in this file: they run the same bodies, but note nothing at the
+beginning and the end of a call. Compiled loops run blocks of both kinds in turn, on two ranks over
+shared memory, and blocks on a communicator that is in a phase. Prints the median nanoseconds of a
+call over blocks, and what notes and phases add; then those of ``enter`` and of a ``with`` block.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from cobre_comm.jit.fields import record_of
 from cobre_comm.testing import run_ranks
 
 RANKS = 2
-CALLS = 2000  # of a block
+CALLS = 2000  # calls of a block
 BLOCKS = 300
 DEADLINE_S = 160
-VALUES = 4  # 32 bytes
+VALUES = 4  # these numbers have 32 bytes
 NAME = "study"
 
 
 @routine
 def unnoted(comm, signature, compared, count):
-    """Begin a call as an entry does, but for its note."""
+    """Begin a call as an entry does, but do not note the call."""
     comm.signature = signature
     comm.compared = compared
     comm.count = count
@@ -48,7 +48,7 @@ def unnoted(comm, signature, compared, count):
 
 @kernel(COMM, Barrier)
 def barrier_without(comm, call):
-    """Run a barrier without noting it."""
+    """Run a barrier that is not noted."""
     outcome = acquire(comm)
     if outcome == OK:
         unnoted(comm, call.signature, call.compared, 0)
@@ -59,7 +59,7 @@ def barrier_without(comm, call):
 
 @kernel(COMM, Allreduce)
 def allreduce_without(comm, call):
-    """Run an allreduce without noting it."""
+    """Run an allreduce that is not noted."""
     outcome = acquire(comm)
     if outcome == OK:
         outcome = checks.check_allreduce(call)
@@ -72,7 +72,7 @@ def allreduce_without(comm, call):
 
 @njit
 def barriers(comm, entry, count):
-    """Call the entry at an address again and again."""
+    """Call the entry at an address, again and again."""
     record = record_of(comm)
     for _ in range(count):
         run(entry, record, Barrier(BARRIER, 0))
@@ -80,7 +80,7 @@ def barriers(comm, entry, count):
 
 @njit
 def allreduces(comm, entry, count, send, recv):
-    """Call the entry at an address again and again, with 32 bytes."""
+    """Call the entry at an address with 32 bytes, again and again."""
     record = record_of(comm)
     for _ in range(count):
         call = Allreduce(
@@ -109,7 +109,7 @@ def with_blocks(comm, number, count):
 
 
 def measure(comm):
-    """Return the median nanoseconds of a call, by what is called and how."""
+    """Return the median nanoseconds of a call, by what is called and in which way."""
     phased = comm.split(0)
     number = phased.phase_number(NAME)
     phased.enter(number)

@@ -49,9 +49,9 @@ CASES = [
     Case("broadcast 8 MiB", "broadcast", 8 * 2**20),
 ]
 HOW_LONG = Options(rounds=5, block_s=0.05, most_s=15.0)
-START_LIMIT_S, END_LIMIT_S = 300, 60  # of a job
-SHOWN = 300  # characters of a failure
-JOB_LIMIT_S = 400  # of a job that times all collectives
+START_LIMIT_S, END_LIMIT_S = 300, 60  # the start and the end of a job may take this long
+SHOWN = 300  # the most characters of a failure that are shown
+JOB_LIMIT_S = 400  # for a job that times all collectives
 TABLES = ("life", "collectives")
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks" / "many.md"
 
@@ -106,7 +106,7 @@ def _mine(wanted: str, text: str, kind: str, name: str) -> str | None:
 
 
 def collectives(ranks: int) -> str:
-    """Return the table of collectives: ours and the library's in one job, in turn."""
+    """Return the table of collectives: ours and the library's take turns in one job."""
     columns = [samples_beside(peer, ranks) for peer in PEERS]
     rows = []
     for case in CASES:
@@ -123,7 +123,7 @@ def collectives(ranks: int) -> str:
 
 
 def samples_beside(peer: str, ranks: int) -> dict[str, dict[str, list[float]]]:
-    """Return the samples of each case that a job has measured before it ended, or was ended.
+    """Return the samples of each case that a job has measured before its end.
 
     Crowded ranks of a library may take minutes for a case. They may also hang in MPI_Finalize, so a
     job is aborted when all is measured.
@@ -143,7 +143,7 @@ def samples_beside(peer: str, ranks: int) -> dict[str, dict[str, list[float]]]:
 
 
 def time_collectives(comm, file: str) -> None:
-    """Write the samples of each case by side, as a line each, on rank 0; results are verified."""
+    """On rank 0, write a line with the samples of each case by side; verify all results."""
     del comm
     world = MpiWorld()
     for case in CASES:
@@ -160,7 +160,7 @@ def time_collectives(comm, file: str) -> None:
 
 
 def lives(ranks: int) -> str:
-    """Return the table of start and end."""
+    """Return the table of how jobs start and end."""
     with tempfile.TemporaryDirectory(prefix="cobre-bench-") as folder:
         columns = {OURS: life(*our_start(ranks, folder), OUR_BEGIN, folder)}
         for peer in PEERS:
@@ -170,7 +170,7 @@ def lives(ranks: int) -> str:
 
 
 def life(words: Sequence[str], environ: Mapping[str, str], begin: str, folder: str) -> list[str]:
-    """Return the facts of a job: of its start, after SIGKILL to a rank, after Ctrl-C."""
+    """Return the facts of a job: its start, its end after SIGKILL to a rank, and after Ctrl-C."""
     program = Path(folder, "reduces.py")
     program.write_text(REDUCES.format(begin=begin))
     with Running([*words, str(program)], environ, folder) as job:
@@ -187,7 +187,7 @@ def life(words: Sequence[str], environ: Mapping[str, str], begin: str, folder: s
 
 
 class Running:
-    """A job whose output goes to a file; all its processes are gone when the block is over."""
+    """A job that writes its output to a file; when the block ends, all processes of the job end."""
 
     def __init__(self, words: Sequence[str], environ: Mapping[str, str], folder: str) -> None:
         self._output = Path(folder, "output")
@@ -226,7 +226,7 @@ class Running:
         return ""
 
     def facts(self) -> list[list[float]]:
-        """Return process id, bytes of PSS and number of descriptors of each rank."""
+        """Return the process id, the bytes of PSS and the number of descriptors of each rank."""
         facts: list[list[float]] = json.loads(self._await("ready", START_LIMIT_S))
         self.start_s = time.monotonic() - self._began
         self._known = psutil.Process(self.process.pid).children(recursive=True)
@@ -241,12 +241,12 @@ class Running:
         os.kill(pid, number)
 
     def told_s(self) -> str:
-        """Return the seconds until rank 0 has got an error."""
+        """Return the seconds until rank 0 has its error."""
         told = self._await("an error", END_LIMIT_S)
         return number(time.monotonic() - self._struck) if told else NONE
 
     def end(self) -> list[str]:
-        """Return the seconds until the job has ended, and how many lines it has written then."""
+        """Return the seconds until the job has ended, and how many lines it has written."""
         try:
             self.process.wait(END_LIMIT_S)
         except subprocess.TimeoutExpired:

@@ -32,7 +32,7 @@ from cobre_comm.system.cores import usable_cores
 
 MIB = 2**20
 RANKS = [n for n in (2, 4, 8, 12, 16) if n <= usable_cores()]
-# Label, operation, bytes: of all ranks together in an allgatherv.
+# The label, the operation, the bytes: in an allgatherv those of all ranks together.
 ROWS = [
     ("barrier", "barrier", 0),
     ("allreduce 32 B", "allreduce", 32),
@@ -92,7 +92,7 @@ def test_loop(record_figure):
 
 @pytest.fixture(scope="module", params=RANKS, ids="{}_ranks".format)
 def started(request, pytestconfig, tmp_path_factory):
-    """Return a number of ranks, and the seconds of their jobs, by side; the sides take turns."""
+    """Return a number of ranks, and the seconds of jobs of so many, by side; sides take turns."""
     folder, ranks = tmp_path_factory.mktemp("starts"), request.param
     starts = {OURS: (*our_start(ranks, str(folder)), OUR_BEGIN)}
     for name, start in mpi_starts(ranks, str(folder)).items():
@@ -125,7 +125,8 @@ def test_training(record, tmp_path, ranks):
     sizes = [word for name, n in CASE.items() for word in (f"--{name}", str(n))]
     subprocess.run([sys.executable, example / "generate.py", case, *sizes], check=True)
     train = [*our_start(ranks, str(tmp_path))[0], example / "train.py", case, "--quiet"]
-    for iterations in (1, ITERATIONS):  # the first one compiles, if it must
+    # the first of the two trainings compiles, if anything has to be compiled
+    for iterations in (1, ITERATIONS):
         limits = "--forward-passes", str(PASSES), "--iterations", str(iterations), "--out", out
         subprocess.run([*train, *limits], check=True, timeout=TRAINING_LIMIT_S)
     told = json.loads(Path(out).read_text())

@@ -3,11 +3,11 @@
     make bench-hosts    # four hosts of one rank, beside Open MPI, with cables of 1 Gb/s
     make bench-lanes    # nodes of several ranks, with one leader and with several
 
-*Hosts*: the same processes hold MPI.COMM_WORLD and two of our communicators. One sends everything
-around the ring, the other (named "star") everything behind headers. *Lanes*: the same processes
-hold a communicator for each number of leaders. The cables have no delay, and a burst of 128 kB
-passes them at once, as it passes a network card: a short message that is not repeated costs less
-than the rate says.
+*Hosts*: the same processes hold MPI.COMM_WORLD and two of our communicators. One of ours sends
+everything around the ring, the other communicator (named "star") sends everything behind headers.
+*Lanes*: the same processes hold a communicator for each number of leaders. The cables have no
+delay. A burst of 128 kB passes a cable immediately, as it passes a network card: a short message
+that is not repeated costs less than the rate says.
 """
 
 from itertools import product
@@ -20,7 +20,7 @@ from tests.network.hosts import CABLE
 
 HOSTS, KB, MB, MIB = 4, 1000, 1_000_000, 2**20
 VISIBLE_BYTES = MB
-# Operation, amount, bytes: of all ranks together in an allgatherv.
+# The operation, the amount, the bytes: in an allgatherv those of all ranks together.
 LONG = [
     ("allgatherv", "64 MB", 64 * MB),
     ("broadcast", "64 MB", 64 * MB),
@@ -31,11 +31,11 @@ SHORT = [
     (operation, f"{amount} kB", amount * KB)
     for amount, operation in product((64, 32, 16, 8, 4), ("allgatherv", "broadcast", "allreduce"))
 ]
-LAYOUTS = [  # nodes, ranks of each, rate of the cables; each rank needs a core
+LAYOUTS = [  # nodes, ranks of each node, rate of the cables; each rank needs a core
     (2, 8, NO_LIMIT), (4, 4, NO_LIMIT), (2, 6, NO_LIMIT),
     (2, 8, "25gbit"), (4, 4, "25gbit"), (2, 8, "10gbit"),
 ]  # fmt: skip
-# Label, operation, bytes, whether data and results lie in regions.
+# The label, the operation, the bytes, and whether data and results are in regions.
 LANE_ROWS = [
     ("allreduce 8 MiB", "allreduce", 8 * MIB, False),
     ("allgatherv 12.9 MB in all", "allgatherv", 12_900_000, False),

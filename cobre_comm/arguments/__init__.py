@@ -1,4 +1,4 @@
-"""What users pass: which arguments fit a call, and what is said of arguments that do not fit.
+"""The arguments that users pass: which of them fit a call, and the sentences about all others.
 
 Three files check the arguments of collectives. ``slow_path.py`` checks them in Python, and
 ``jit/arguments.py`` checks their types in ``@njit`` code. ``collective/checks.py`` of the kernels

@@ -1,7 +1,7 @@
 """Which arguments are arrays whose memory a collective may move: one decision for all collectives.
 
-In ``@njit`` code numba decides, before this package sees an argument: numba refuses a masked array,
-and takes any other subclass for an array.
+In ``@njit`` code numba decides before this package sees an argument: numba refuses a masked array,
+and treats any other subclass like an array.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 from cobre_comm.arguments.mistakes import LIST, REGION, SUBCLASS, explained
 from cobre_comm.arguments.numbers import describe
 
-# Elements of these classes mean what elements of an ndarray mean. Another class may have a mask, a
-# unit or labels, which would be lost.
+# In arrays of these classes an element means what it means in an ndarray. An array of another class
+# may have a mask, a unit or labels, which a collective would lose.
 PLAIN = (np.ndarray, np.memmap, np.recarray, np.matrix)
 
 OF_REGION = "region.as_slice() reads it, and region.block(start, stop) writes to a part of it"
 REGION_IS_NO_ARRAY = f"a shared region is no array: {OF_REGION}"
 OF_MEMORY = "numpy.asarray makes one of its memory"
 
-# For Python objects: a function of cobre_comm.objects in place of a collective.
+# What to call for Python objects: by collective, a function of cobre_comm.objects.
 OBJECT_FUNCTIONS = {
     "broadcast": "broadcast",
     "allgatherv": "allgather",
@@ -48,7 +48,7 @@ def plain_array(operation: str, name: str, value: object) -> NDArray[Any]:
 
 
 def as_numbers(operation: str, name: str, value: object) -> NDArray[Any]:
-    """Return an argument that may be a sequence of numbers as a plain array, or raise TypeError."""
+    """Return an argument, maybe a sequence of numbers, as a plain array, or raise TypeError."""
     return plain_array(operation, name, value if is_region(value) else np.asanyarray(value))
 
 
@@ -58,19 +58,19 @@ def is_region(value: object) -> bool:
 
 
 def described(value: object) -> str:
-    """Return any argument in a few words, which say so if it is a shared region."""
+    """Return any argument in a few words; for a shared region the words say that it is one."""
     return f"a shared region, {value!r}" if is_region(value) else describe(value)
 
 
 def _remedy(operation: str, value: object) -> str:
-    """Return what to pass in place of something that is no array."""
+    """Return what to pass in place of a value that is no array."""
     if is_region(value):
         return OF_REGION
     return OF_MEMORY if _has_memory(value) else array_remedy(operation)
 
 
 def _has_memory(value: Any) -> bool:
-    """Tell whether NumPy can make an array of the memory of a value; a scalar has none."""
+    """Tell whether a value has memory of which NumPy can make an array; a scalar has none."""
     if isinstance(value, np.generic):
         return False
     if hasattr(value, "__array__") or hasattr(value, "__array_interface__"):
@@ -83,7 +83,7 @@ def _has_memory(value: Any) -> bool:
 
 
 def array_remedy(operation: str) -> str:
-    """Return what to pass to a collective in place of something that has no memory of an array."""
+    """Return what to pass to a collective in place of a value without the memory of an array."""
     if operation in OBJECT_FUNCTIONS:
         function = f"cobre_comm.objects.{OBJECT_FUNCTIONS[operation]}"
         return f"numpy.array makes one of numbers, and {function} sends other objects"

@@ -1,15 +1,15 @@
-"""What both Python and ``@njit`` code say of a wrong call, and how an error names its section.
+"""Sentences about wrong calls, for Python and ``@njit`` code, and the page section of each error.
 
-The errors of this package have sections with the names of their classes. ``TypeError`` and
-``ValueError`` are Python's own classes, so such an error names a section of the page of common
-mistakes, by a word of its title: ``cobre-comm explain list``.
+An error of this package has a section with the name of its class. ``TypeError`` and ``ValueError``
+are Python's own classes, so such an error names a section in the page of common mistakes, by a word
+of the section's title: ``cobre-comm explain list``.
 """
 
 from __future__ import annotations
 
 from typing import TypeVar
 
-LIST = "list"  # each is a word of one title of docs/howto/mistakes.md
+LIST = "list"  # each of these is a word of one title of docs/howto/mistakes.md
 SUBCLASS = "subclass"
 REGION = "region"  # a region in place of an array
 WORK = "work"  # a work over which compiled code loops
@@ -34,7 +34,7 @@ Mistake = TypeVar("Mistake", TypeError, ValueError)
 
 
 def explained(error: Mistake, word: str) -> Mistake:
-    """Return the error with a last line that says where cause and cure are."""
+    """Return the error with a last line that names the section with its cause and cure."""
     error.add_note(f"more: cobre-comm explain {word}")
     return error
 

@@ -1,4 +1,4 @@
-"""Names, of mpi4py and others, that users look for on our objects, and what to write instead."""
+"""Names of mpi4py and others that users look for on our objects, and what to write instead."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SMALL = "has no counterpart here: comm.allgatherv, if it is small"
 _GATHER = "is comm.gatherv(send, recv, counts, displs, root) here"
 _REDUCE = "is comm.allreduce(send, recv, op) here, which gives all ranks the result"
 
-# By name: how the sentence continues that begins with the name.
+# For each name: the rest of the sentence that begins with the name.
 SAID = {
     "Get_rank": "is comm.rank here",
     "Get_size": "is comm.size here",

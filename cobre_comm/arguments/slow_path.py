@@ -1,7 +1,7 @@
-"""The slow path of arguments: convert unusual ones, refuse wrong ones with a reason.
+"""The slow path of arguments: converts unusual arguments, refuses wrong ones with a reason.
 
-The compiled fast path serves plain arguments; all others come here. Each ``*_call`` function
-returns the call that the entry of that collective takes, or raises.
+The compiled fast path serves plain arguments; all other arguments come here. Each ``*_call``
+function returns the call that the entry of its collective takes, or raises.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ REDUCIBLE = "use bool, int8..int64, uint8..uint64, float32, float64, complex64 o
 
 
 def check_array(operation: str, name: str, value: object, *, writable: bool) -> Array:
-    """Return ``value`` if it is an array whose bytes can be read (or written).
+    """Return ``value`` if it is an array of bytes that can be read (or written).
 
     ``TypeError`` is raised if ``value`` is not a plain array, holds Python objects, or has elements
-    of no size. ``ValueError`` is raised if the array is not C-contiguous, or has to be writable and
-    is not.
+    of no size. ``ValueError`` is raised if the array is not C-contiguous, or if it is read-only and
+    ``writable`` is true.
     """
     array = plain_array(operation, name, value)
     if array.dtype.hasobject:
@@ -77,7 +77,7 @@ def describe_dtype(dtype: np.dtype[Any]) -> str:
 
 
 def dtype_word(dtype: np.dtype[Any]) -> int:
-    """Return a dtype's code; if it has none, OTHER, with a hash of its layout in higher bits."""
+    """Return a dtype's code; for a dtype without one, OTHER, and a hash of its layout above it."""
     code: int = dtypes.CODES.get(dtype, dtypes.OTHER)
     if code != dtypes.OTHER:
         return code
@@ -92,7 +92,7 @@ def _same_dtype(operation: str, send: Array, recv: Array) -> None:
 
 
 def as_reduce_op(value: object) -> ReduceOp:
-    """Return the :class:`ReduceOp` of a member or of its integer value, or raise."""
+    """Return the :class:`ReduceOp` for a member or for a member's integer value, or raise."""
     try:
         number = as_integer("allreduce", "op", value)
     except TypeError:
@@ -117,7 +117,7 @@ def as_table(operation: str, name: str, value: Any) -> NDArray[np.int64]:
         if isinstance(value, np.ndarray):
             wrong = TypeError(f"{operation}: {name} must be integers, got {describe(value)}")
             raise explained(wrong, COUNTS)
-        try:  # integers of several types, or large ones
+        try:  # integers of several types, or large integers
             return np.array([as_integer(operation, name, n) for n in value], dtype=np.int64)
         except OverflowError:
             raise unfit from None
@@ -165,7 +165,7 @@ def blocks_call(
     counts: NDArray[np.int64],
     displs: NDArray[np.int64],
 ) -> Allgatherv:
-    """Return the call of an allgatherv; a gatherv's root takes the same fields, and ``root``."""
+    """Return the call of an allgatherv; for the root of a gatherv, all fields but ``root``."""
     source = check_array(operation, "send", send, writable=False)
     target = check_array(operation, "recv", recv, writable=True)
     _same_dtype(operation, source, target)
@@ -184,7 +184,7 @@ def blocks_call(
 
 
 def sender_call(send: object, root: int) -> Gatherv:
-    """Return the call of a gatherv on any rank but the root."""
+    """Return the call of a gatherv on a rank that is not the root."""
     source = check_array("gatherv", "send", send, writable=False)
     itemsize, dtype = source.dtype.itemsize, dtype_word(source.dtype)
     return Gatherv(source.ctypes.data, source.size, 0, 0, itemsize, dtype, 0, 0, 0, 0, root)

@@ -9,6 +9,6 @@ from cobre_comm.backends.mpi.spec import MPI
 from cobre_comm.backends.shm.spec import SHM
 from cobre_comm.backends.tcp.spec import TCP
 
-SPECS = (LOCAL, SHM, TCP, MPI)  # ``auto`` takes the last one that a launcher has announced
+SPECS = (LOCAL, SHM, TCP, MPI)  # of several announced backends, ``auto`` takes the last
 BY_NAME = {spec.name: spec for spec in SPECS}
 NAMES = tuple(BY_NAME)

@@ -1,4 +1,4 @@
-"""The ranks of a group agree whether each of them could do its part of a step."""
+"""How the ranks of a group agree on whether each of them could do its part of a step."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Group(abc.ABC):
-    """Ranks that can talk: a communicator, as far as an agreement needs it."""
+    """Ranks that can send each other rows; an agreement needs no more of a communicator."""
 
     __slots__ = ()
     rank: int
@@ -35,9 +35,9 @@ class Group(abc.ABC):
 
 
 def attempt(make: Callable[[], T]) -> tuple[T | None, str]:
-    """Return the result of a function and "", or None and the reason of its exception.
+    """Return the result of a function and "", or None and the text of the function's exception.
 
-    Every exception is a reason, because the other ranks wait to learn whether this rank has one.
+    Every exception counts, because the other ranks wait to learn whether this rank has a problem.
     """
     try:
         return make(), ""
@@ -46,7 +46,7 @@ def attempt(make: Callable[[], T]) -> tuple[T | None, str]:
 
 
 def reason_of(error: Exception) -> str:
-    """Return the text of an exception, for the message of another one."""
+    """Return the text of an exception, to be part of another exception's message."""
     if isinstance(error, AllocationFailed):
         return error.message
     return text_of(error) or type(error).__name__
@@ -59,7 +59,8 @@ def first_problem(group: Group, problem: str) -> str:
         return ""
     if not 0 <= first < group.size:
         return "the ranks do not agree on which of them could not do its part"
-    # If ranks of a node or a part have agreed before, the problem names a rank by its number there.
+    # If the ranks of a node or of a part have agreed before, the problem begins with a rank's
+    # number. That number counts the ranks of the node or of the part.
     problem = re.sub(r"^(?=rank \d+: )", "on its node or in its part, ", problem)
     words = f"rank {group.rank}: {problem}".encode()[:REASON_BYTES].ljust(REASON_BYTES, b"\0")
     text: bytes = group.gather_rows(np.frombuffer(words, dtype=np.uint8))[first].tobytes()

@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-# Variables by which a launcher tells how many ranks it has started. Each counts only if the others
-# in its row are set too. The launcher that is nearest to the process comes first: it knows best.
+# Variables by which a launcher tells how many ranks it has started. A variable counts only if the
+# other variables in its row are set too. The first row that counts decides: it is of the launcher
+# that started this process itself.
 _SIZE_VARIABLES: dict[str, tuple[str, ...]] = {
     "PMI_SIZE": (),
     "OMPI_COMM_WORLD_SIZE": (),
@@ -51,7 +52,7 @@ class Announced(NamedTuple):
 
 
 def announced(environ: Mapping[str, str]) -> Announced:
-    """Return how many ranks the nearest launcher has started; 1 if no launcher tells."""
+    """Return how many ranks the nearest launcher has started; 1 if no launcher says so."""
     for variable, others in _SIZE_VARIABLES.items():
         size = environ.get(variable, "")
         if not size.isdigit() or not all(name in environ for name in others):
@@ -63,6 +64,6 @@ def announced(environ: Mapping[str, str]) -> Announced:
 
 
 def _is_batch_script(environ: Mapping[str, str]) -> bool:
-    """Whether this process belongs to the script of ``sbatch`` itself, and to no step of it."""
+    """Whether this process belongs to the script of ``sbatch`` itself, not to a step of the job."""
     is_first = environ.get("SLURM_PROCID") == "0"
     return is_first and "SLURM_JOB_ID" in environ and "SLURM_STEP_NUM_TASKS" not in environ

@@ -1,4 +1,4 @@
-"""Find the kernels of a backend by the names of collectives."""
+"""Finds the kernels of a backend by the names of the collectives."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from cobre_kernels.machine.record import View
 class Bodies:
     """The algorithms of one backend."""
 
-    # A package in which ``allreduce.py`` has the kernel ``allreduce_body``, and so on; or one
-    # module that has the kernels of all collectives.
+    # A package in which the module ``allreduce`` has the kernel ``allreduce_body``, and likewise
+    # for each collective; or one module that has the kernels of all collectives.
     home: str
     abandon: Kernel  # tells the other ranks that this rank has failed
 
@@ -30,7 +30,7 @@ class Bodies:
         return body
 
     def give_to(self, comm: View) -> None:
-        """Let the entries of a communicator run these bodies, given its record."""
+        """Write the addresses of these bodies into a communicator's record, for its entries."""
         for operation in ENTRIES:
             comm.collectives[operation].body = self.of(operation).address
         comm.abandon_body = self.abandon.address

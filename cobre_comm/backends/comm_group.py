@@ -1,4 +1,4 @@
-"""The ranks of a communicator as a group, which agrees by the communicator's collectives."""
+"""The ranks of a communicator as a group, which agrees by collectives of the communicator."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cobre_comm.reduce_op import ReduceOp
 
 
 class CommGroup(Group):
-    """A group that talks by a communicator."""
+    """A group that uses the collectives of a communicator."""
 
     __slots__ = ("_comm", "rank", "size")
 

@@ -1,11 +1,11 @@
-"""The memory of a communicator's record, in which every fork leaves its mark.
+"""The memory of a communicator's record, which shows whether this process was forked.
 
 Most words of the record are written elsewhere: limits and spins in ``wait_times.py``, the addresses
 of kernels in ``kernel_backend.py``.
 
-The guard is the record's first word, and ends a page of its own. Linux gives this page to the child
-of a fork filled with zeros, so a child's guard says FORKED. A fork by a C library, which runs no
-hook of Python, leaves the same mark, and no collective pays for it.
+The guard is the record's first word, and ends a page that holds nothing else. In the child of a
+fork, Linux fills this page with zeros, and a guard of zero says FORKED. This works for a fork by a
+C library too, which runs no hook of Python, and it costs the collectives nothing.
 
 Source: madvise(2) on MADV_WIPEONFORK, since Linux 4.14. On other systems only the hook of
 :func:`os.register_at_fork` in ``kernel_backend.py`` leaves a mark.
@@ -32,13 +32,13 @@ MADV_WIPEONFORK = 18
 
 
 def comm_words(size: int) -> NDArray[np.int64]:
-    """Return a new record for a communicator of ``size`` ranks: zeroed, IDLE, with the regions."""
+    """Return a new record for ``size`` ranks: zeros, the state IDLE, and the table of regions."""
     words: NDArray[Any] = COMM.array(size)
     if sys.platform == "linux":
         assert COMM.offsets["guard"] == 0
         page = mmap.PAGESIZE
         memory = mmap.mmap(-1, page + words.nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        with contextlib.suppress(OSError):  # an older Linux
+        with contextlib.suppress(OSError):  # this Linux is too old
             memory.madvise(MADV_WIPEONFORK, 0, page)
         words = np.frombuffer(memory, np.int64, words.size, offset=page - WORD_BYTES)
     comm = COMM.of(words)
@@ -49,9 +49,9 @@ def comm_words(size: int) -> NDArray[np.int64]:
 
 
 def describe_way(comm: View, among: int, block: Kernel, look_around: Kernel) -> View:
-    """Let the waits among RANKS, or among LEADERS, block and poll by these kernels.
+    """Make these kernels block and poll in all waits among RANKS, or in all waits among LEADERS.
 
-    Return the record of this way of waiting; the caller sets its times.
+    Return the record of this way of waiting, in which the caller still has to set the times.
     """
     comm.pause_kernel = pause_kernel.address
     way: View = comm.ways[among]

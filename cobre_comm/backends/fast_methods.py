@@ -1,8 +1,8 @@
 """Methods of communicators in compiled code, set on the class of a backend.
 
-Each method is a method descriptor, like the methods of a class written in C, and replaces the
-Python method of the same name. The Python method still serves unusual arguments, by
-``kernel_backend.serve_slowly``. ``fast_path.py`` of the kernels has the compiled functions.
+Each method is a method descriptor, like the methods of a class written in C. It replaces the Python
+method of the same name, which still serves unusual arguments, by ``kernel_backend.serve_slowly``.
+``fast_path.py`` of the kernels has the compiled functions.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ SIGNATURES = {
 def install(backend: type, slow_path: Callable[..., None]) -> int:
     """Give a backend's class its fast methods, once; return the address of their record.
 
-    A subclass that a user makes of the backend inherits the methods. ``slow_path`` gets the
-    communicator, the operation, the outcome, the names of keywords or None, and all values. It
-    serves the call or raises.
+    Subclasses that users make of the backend inherit the methods. ``slow_path`` gets the
+    communicator, the operation, the outcome, the names of the keywords or None, and all values.
+    ``slow_path`` serves the call, or raises.
     """
     if not layout_is_known():
         return 0  # the Python methods serve all calls
@@ -71,6 +71,6 @@ def _python_words(slow_path: Callable[..., None]) -> NDArray[np.int64]:
 
 
 def _names(*names: str) -> int:
-    """Return the address of a table of these names, as the interned strings that calls pass."""
+    """Return the address of a table of names: of the interned strings that calls pass."""
     words = kept(np.array([id(kept(sys.intern(name))) for name in names]))
     return int(words.ctypes.data)

@@ -1,7 +1,7 @@
-"""The memory of the journals of a communicator's ranks, as far as this process can read them.
+"""The memory of the journals of a communicator's ranks, if this process can read them.
 
-A rank that shares memory has its journal in the segment of its node. Any other rank has its journal
-in memory of its own, which other processes can read (``journal/shown.py``).
+If a rank shares memory, its journal is in the segment of its node. If not, its journal is in memory
+of its own, which other processes can read (``journal/shown.py``).
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ def job_name() -> str:
 
 
 class Journals:
-    """The journals of one communicator, as far as this process sees them.
+    """The journals of one communicator, if this process can read them.
 
-    The addresses of the journals are written into the record of the communicator, which already has
-    rank, size and backend.
+    The addresses of the journals are written into the record of the communicator, which has to hold
+    rank, size and backend before.
     """
 
     def __init__(self, comm: View) -> None:
         size = comm.size
         self._comm = comm
-        self.number = next(_numbers)  # of the communicator in its process; 0 is the first
+        self.number = next(_numbers)  # counts the communicators of this process; 0 is the first
         self._names = np.arange(size, dtype=np.int64)
         self._addresses = np.zeros(size, dtype=np.int64)
         # Until this rank waits, nothing touches this table, so the table takes no memory.
@@ -67,13 +67,13 @@ class Journals:
         comm.journals = self._addresses.ctypes.data
         comm.waits = self._waits.ctypes.data
         self._memory: list[object] = []  # keeps the journals mapped
-        self._note_raised = note_raised_kernel.call  # loaded now, because close may run at exit
+        self._note_raised = note_raised_kernel.call  # loaded now: close may run at Python's exit
         self._file, own = show(MEMORY_NAME, JOURNAL.size_bytes)
         self._memory.append(own)
         self._open(own.ctypes.data)
 
     def move_to(self, segment: object, first: int, names: Sequence[int]) -> None:
-        """Continue in the segment of a node, which has a journal for each of its ranks.
+        """Use the journals in the segment of the node from now on, one for each of its ranks.
 
         ``segment`` keeps the journals mapped, and ``first`` is the address of the first journal.
         ``names`` are the numbers of the node's ranks in the communicator.
@@ -95,7 +95,7 @@ class Journals:
     def find(self, processes: Mapping[int, int]) -> None:
         """Look for the journals of other ranks in their processes, which may end at any time.
 
-        A process may have several journals of this rank, size and backend; the latest is taken.
+        If a process has several journals for this rank, size and backend, the latest is used.
         """
         comm = self._comm
         for rank, pid in processes.items():
@@ -122,9 +122,10 @@ class Journals:
         return stats_of(copied, self._waits)
 
     def print_table(self) -> None:
-        """Print the statistics of all ranks that can be read here, if this rank is the first one.
+        """Print the statistics of all ranks that can be read here, if this rank is their first.
 
-        So the first rank of each machine prints the table of that machine. This rank waits for no
+        So one rank on each machine prints a table, of the ranks on that machine. It waits for no
+        other rank, so a dead rank delays nothing.
         other, so a dead rank delays nothing.
         """
         seen = [Copied.at(int(at)) for at in self._addresses if at]
@@ -136,12 +137,13 @@ class Journals:
             write_error(table_of_ranks(title, ranks))
 
     def leave_segment(self) -> None:
-        """Release the segment, because no kernel uses it any more.
+        """Release the segment, because no kernel uses the segment any more.
 
-        If a thread is reading journals to explain a failure, the segment stays as long as this
+        If a thread is reading journals now to explain a failure, the segment stays as long as this
+        object.
         object.
         """
-        self._addresses[:] = 0  # first: an explanation that begins from now on finds no journal
+        self._addresses[:] = 0  # first, so that an explanation that begins now finds no journal
         if not is_telling():
             self._memory.clear()
 

@@ -1,7 +1,8 @@
 """The communicator of every backend: a record, the entries, and how a Python call reaches them.
 
-A backend is a way to meet. It makes a :class:`~cobre_comm.backends.membership.Membership`, splits,
-and has the class that users see. All that backends have in common is here.
+The code of a backend says how ranks meet: it makes a
+:class:`~cobre_comm.backends.membership.Membership`. It also splits communicators, and has the class
+that users see. Everything that the backends have in common is in this file.
 """
 
 from __future__ import annotations
@@ -95,7 +96,8 @@ if TYPE_CHECKING:
 
 
 _ENTRIES = {**entry.ENTRIES, EXACT_SUM: exact_sum.exact_sum_entry}
-# Kernels that are loaded when a communicator is made: later there may be no descriptor left.
+# Kernels that are loaded with the first communicator, because later no descriptor may be left to
+# load them with.
 _FOR_ERRORS = (guard.give_up_kernel, journal.copy_journal_kernel, phases.resume_kernel)
 
 
@@ -107,13 +109,14 @@ class KernelBackend(Communicator):
     (``fast_methods.py``). A fast method serves plain arguments. The methods here convert or refuse
     all other arguments, call the entry, and raise what its outcome means.
 
-    The constructor makes a rank that is alone until :meth:`_join`. ``bodies`` are the kernels that
-    the rank is expected to need; after the ranks have met, it may take others. From ``config`` a
-    ``split`` makes the configurations of the parts.
+    A new object is a rank that is alone until :meth:`_join`. ``bodies`` are the kernels that the
+    rank will probably need; when the ranks have met, other kernels may replace them. ``split``
+    makes the configurations of the parts from ``config``.
     """
 
-    # The fast methods find the record in the first slot of an object. Python orders slots by name,
-    # and puts the name of the class before ``__words``. Its capital letter sorts it first.
+    # The fast methods find the record in the first slot of an object. Python orders slots by name.
+    # For the slot ``__words`` that name begins with ``_`` and the name of this class, and the
+    # capital letter behind ``_`` sorts it first.
     __slots__ = (
         "__weakref__", "__words", "_address", "_comm", "_config", "_give_back", "_handled",
         "_journals", "_late_lines", "_membership", "_name", "_nodes", "_phases", "_rank",
@@ -145,7 +148,8 @@ class KernelBackend(Communicator):
         self._sends = np.zeros(size, dtype=np.int64)
         comm.sends = self._sends.ctypes.data
         failure.TIMEOUT_VARIABLES[spec.number] = given(spec.timeout_variable)
-        # Before anything that may fail: ``close`` of a half-made communicator needs the journal.
+        # This comes before anything that may fail: ``close`` needs the journal, even if the
+        # communicator is only half made.
         self._journals = Journals(comm)
         self._late_lines = prepare_late_lines(comm, self.__words, self._journals)
         self._trace = start_trace(comm, self._journals.number, spec.name)
@@ -164,12 +168,12 @@ class KernelBackend(Communicator):
         comm.fail = guard.fail_kernel.address
         comm.refuse = guard.refuse_kernel.address
         comm.fold_kernel = fold.fold_kernel.address
-        self._shut = guard.shut_kernel.call  # loaded now, because __del__ may run at exit
+        self._shut = guard.shut_kernel.call  # loaded now: __del__ may run at Python's exit
         for kernel in _FOR_ERRORS:
             _ = kernel.call
 
     def _join(self, met: Membership) -> None:
-        """Take over the membership that a rank has after the rendezvous."""
+        """Use the membership that this rank has after the rendezvous."""
         comm, here, attachment = self._comm, met.here, met.attachment
         if met.bodies is not self._membership.bodies:
             met.bodies.give_to(comm)
@@ -182,7 +186,7 @@ class KernelBackend(Communicator):
             self._journals.move_to(attachment, attachment.first_journal(), here)
             return
         self._nodes = met.transport.begin(comm, self.__words, attachment)
-        if len(here) > 1:  # a rank alone on its node keeps its journal where other ranks find it
+        if len(here) > 1:  # a rank alone on its node keeps its own journal
             self._journals.move_to(attachment, attachment.first_journal(), here)
         self._journals.find(met.transport.pids)
         comm.gives_gil = 1
@@ -194,7 +198,7 @@ class KernelBackend(Communicator):
 
     @property
     def rank(self) -> int:
-        """This rank."""
+        """Number of this rank."""
         return self._rank
 
     @property
@@ -204,7 +208,7 @@ class KernelBackend(Communicator):
 
     @property
     def is_leader(self) -> bool:
-        """Whether this rank populates a region as a whole."""
+        """Whether this rank is to write a region as a whole."""
         return bool(self._comm.is_leader)
 
     def barrier(self) -> None:
@@ -247,7 +251,7 @@ class KernelBackend(Communicator):
         self._run(GATHERV, call)
 
     def exact_sum(self, values: Array) -> float:
-        """Return the sum of every element on every rank, rounded once."""
+        """Return the sum of all elements of all ranks, rounded once."""
         array, dtype = slow_path.exact_sum_values(values)
         digits = np.zeros(exact_sum.WORDS, dtype=np.int64)
         self._run(EXACT_SUM, ExactSum(array.ctypes.data, array.size, dtype, digits.ctypes.data))
@@ -263,12 +267,12 @@ class KernelBackend(Communicator):
             self._raise(operation, outcome, call)
 
     def stop_requested(self) -> bool:
-        """Tell whether a rank has been asked to stop, and a collective has told all ranks."""
+        """Tell whether some rank was asked to stop, and a collective has told all ranks so."""
         self._check_usable()
         return bool(self._comm.signature & STOP)
 
     def phase_number(self, name: str) -> int:
-        """Return the number of the phase of that name, a new number if the name is new."""
+        """Return the number of the phase with that name; a new name gets a new number."""
         self._check_open()
         if name not in self._phases:
             letters = letters_of(name)
@@ -285,7 +289,7 @@ class KernelBackend(Communicator):
         return self._phases[name]
 
     def enter(self, number: int) -> int:
-        """Enter a phase; return the number of the phase before, which can be entered again."""
+        """Enter a phase; return the number of the phase before, to which the caller can return."""
         number = as_integer("enter", "number", number)
         try:
             before: int = phases.enter_kernel.call(self._address, number)
@@ -296,17 +300,17 @@ class KernelBackend(Communicator):
         return before
 
     def _resume(self, number: int) -> int:
-        """Go back to a phase; if that cannot be, the result is below zero."""
+        """Return to an earlier phase; the result is below zero if the phase cannot be entered."""
         before: int = phases.resume_kernel.call(self._address, number)
         return before
 
     def _take_signals(self, numbers: Iterable[int]) -> None:
-        """Have these signals ask this process to stop, until the communicator is closed."""
+        """Make these signals set this process's stop flag, until the communicator is closed."""
         self._stop_signals = tuple(numbers)
         self._give_back = STOP_SIGNALS.take(self._stop_signals)
 
     def _agree_on(self, signature: int, compared: int) -> None:
-        """Wait for the other ranks, which must give the same two words."""
+        """Wait for the other ranks, all of which must give these two words."""
         outcome = entry.barrier_entry.call(self._address, signature, compared)
         if outcome:
             self._raise(signature & 0xFF, outcome)
@@ -315,7 +319,7 @@ class KernelBackend(Communicator):
         raise self._error(operation, outcome, call)
 
     def _error(self, operation: int, outcome: int, call: Any = None) -> BaseException:
-        """Return the exception of an outcome, to be raised now."""
+        """Return the exception that stands for an outcome; the caller is to raise it at once."""
         return failure.exception_for(self._address, operation, outcome, call)
 
     def create_shared_region(
@@ -362,7 +366,7 @@ class KernelBackend(Communicator):
             return Work(self, ranks.tolist(), node, region, claimed)
 
     def _seconds(self, ticks: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return how long so many ticks are, by the clocks that this rank's journal has noted."""
+        """Convert ticks to seconds, by the clocks that this rank's journal has noted."""
         copied = Copied.at(self._comm.journal.address)
         return ticks * (copied.ns_per_tick / libc.NS_PER_S if copied is not None else 0.0)
 
@@ -386,14 +390,14 @@ class KernelBackend(Communicator):
         return made
 
     def _make_part(self, part: Part, group: Group) -> tuple[KernelBackend | None, Exception | None]:
-        """Make the communicator of a part; return it, and the error on which all ranks agree.
+        """Make the communicator of a part; return it, or the error on which all ranks agree.
 
-        ``group`` is the group of the ranks of this communicator, by which they agree.
+        ``group`` is the group of this communicator's ranks, in which they agree.
         """
         raise NotImplementedError
 
     def shrink(self) -> KernelBackend:
-        """Return a communicator of the ranks that are left."""
+        """Return a communicator of the surviving ranks."""
         self._begin_to_shrink()
         try:
             made = self._make_of_survivors()
@@ -405,11 +409,11 @@ class KernelBackend(Communicator):
         return made
 
     def _make_of_survivors(self) -> KernelBackend:
-        """Make the communicator of the survivors; either all of them get it, or all an error."""
+        """Make the communicator of the survivors; all of them get it, or all get an error."""
         return shrink(self._convene(), self._make_part)
 
     def _begin_to_shrink(self) -> None:
-        """Break this communicator for good, so that ranks that still wait for this rank stop."""
+        """Break this communicator for good, so that ranks that wait in it for this rank stop."""
         self._check_open()
         if self._shrunk:
             raise InvalidCommunicator(self._shrunk)
@@ -427,10 +431,10 @@ class KernelBackend(Communicator):
     def _together(self, name: str) -> Iterator[None]:
         """Break the communicator if this rank is interrupted between steps that belong together.
 
-        Otherwise the other ranks would wait for the next step of this rank until the timeout. After
-        a ``CommError`` nothing is left to do: all ranks have agreed on it, or the communicator is
-        broken already. The steps serve the method ``name``. Their time is in the phase *library*,
-        and in no phase of the program.
+        Otherwise the other ranks would wait for the next step of this rank until the timeout. A
+        ``CommError`` needs no further action: all ranks have agreed on the error, or the
+        communicator is broken already. The steps serve the library's method ``name``. The time of
+        that method counts in the phase *library*, and in no phase of the program.
         """
         outer = -1  # no phase
         try:
@@ -448,10 +452,10 @@ class KernelBackend(Communicator):
 
     @contextlib.contextmanager
     def _serving(self, name: str) -> Iterator[None]:
-        """Have ranks compare which method their collectives serve.
+        """Make ranks compare for which method of the library their collectives are called.
 
-        If one such method calls another, the outermost method counts. A rank disagrees if its
-        collective serves another method, or if the program itself has called the collective.
+        If one such method calls another, the outermost method counts. Ranks disagree if their
+        methods differ, or if one rank's collective was called by the program itself.
         """
         outer = self._comm.own
         self._comm.own = outer or own_mark(name)
@@ -475,12 +479,12 @@ class KernelBackend(Communicator):
         return int(peek_now(self._comm.guard))
 
     def _check_open(self) -> None:
-        """Raise ``InvalidCommunicator`` for a closed communicator, or one of a parent process."""
+        """Raise ``InvalidCommunicator`` if the communicator is closed, or of a parent process."""
         if self._guard != states.BROKEN:
             self._check_usable()
 
     def stats(self) -> Stats:
-        """Return, by operation, what this rank has spent, and the ranks that it has waited for."""
+        """Return what this rank has spent in each operation, and for which ranks it has waited."""
         self._check_open()
         return self._journals.stats()
 
@@ -511,11 +515,11 @@ class KernelBackend(Communicator):
         another thread, or waits while a signal handler calls this.
         """
         error = sys.exception()
-        if id(error) != self._handled:  # raised since this communicator was made
+        if id(error) != self._handled:  # the exception was raised after this communicator was made
             self._tell_raised(error)
         found = int(self._shut(self._address))
         self._refuse_if_busy("close", found)
-        try:  # writing files may take long, and raise
+        try:  # writing files may take long, and may raise
             if found == states.IDLE:  # a broken communicator has told the other ranks already
                 self._say_goodbye()
             if found in _OPEN and prints_stats():
@@ -526,7 +530,7 @@ class KernelBackend(Communicator):
             self._let_go(found)
 
     def _let_go(self, found: int) -> None:
-        """Give back what this communicator holds; ``found`` is what its guard held before."""
+        """Release what this communicator holds; ``found`` is what its guard held before."""
         met = self._membership
         self._journals.hide()
         self._give_back()
@@ -548,34 +552,34 @@ class KernelBackend(Communicator):
 
     def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
         if is_finalizing():
-            return  # closed at exit already, or the system drops locks and links in a moment
-        # Errors of a communicator that is half made, or in a collective of another thread.
+            return  # closed at exit already, or the system releases everything soon
+        # Errors of a half-made communicator, or of one that another thread uses, are ignored.
         with contextlib.suppress(AttributeError, InvalidCommunicator):
-            self._handled = id(sys.exception())  # this exception is not why it is closed
+            self._handled = id(sys.exception())  # this exception is not the reason for closing
             self.close()
 
     def _end_by(self, error: BaseException | None) -> None:
-        """Note the exception by which this rank ends, then close; at the end of a program."""
+        """At the end of a program, note the exception by which this rank ends, then close."""
         with contextlib.suppress(InvalidCommunicator):
             self._tell_raised(error)
             self.close()
 
     def _tell_raised(self, error: BaseException | None) -> None:
-        """Note in the journal the exception by which this rank leaves, for the others to read."""
+        """Note in the journal, for the other ranks, the exception by which this rank leaves."""
         if error is None or isinstance(error, (SystemExit, GeneratorExit)):  # no failure
             return
         if self._guard in _OPEN:
             self._journals.note_raised(raised.line_of(error))
 
     def _refuse_if_busy(self, name: str, found: int) -> None:
-        """Raise ``InvalidCommunicator`` if the guard has told that a collective is under way."""
+        """Raise ``InvalidCommunicator`` if the guard shows that a collective is under way."""
         if found == states.BUSY:
             in_handler = failure.is_interrupted(self._comm)
             why = failure.IN_HANDLER if in_handler else failure.IN_THREAD
             raise InvalidCommunicator(f"{name}: {why}")
 
     def _give_up(self, why: int) -> int:
-        """Break this communicator by a status, unless it is in use or ended.
+        """Break this communicator, with a status as the reason, unless it is in use or has ended.
 
         Return what the guard held before.
         """
@@ -604,8 +608,8 @@ def serve_slowly(
 ) -> None:
     """Serve a call that the fast path has passed on, or raise the exception of its outcome.
 
-    If the fast path refuses a call for its arguments, the method here refuses the call again, with
-    a sentence that explains why.
+    If the fast path has refused the arguments, the Python method refuses them again, with a
+    sentence that explains why.
     """
     if outcome == status.BUSY_ELSEWHERE or outcome >= status.IS_BROKEN:
         raise comm._error(operation, outcome)
@@ -619,7 +623,7 @@ def serve_slowly(
 
 
 def _backend_class(cls: type) -> type:
-    """Return the backend's own class, where ``cls`` may be a user's subclass of it."""
+    """Return the class of the backend itself; ``cls`` may be a user's subclass."""
     return next((each for each in cls.__mro__ if "_numba_type_" in each.__dict__), cls)
 
 

@@ -1,4 +1,4 @@
-"""The line that reports a rank which is late, but alive: one WARNING, in Python.
+"""The log line about a rank that is late, but alive: one WARNING, written in Python.
 
 A kernel that has waited for 10 s, 20 s, 40 s, ... starts a thread, which writes the line
 (``cobre_kernels/collective/waiting/patience.py``). The program's logging decides where the line
@@ -19,15 +19,15 @@ from cobre_comm.errors import named
 from cobre_comm.journal.telling import tell, tell_call
 from cobre_comm.system.log import logger
 
-TOLD_RANKS = 4  # a line reports the calls of so many late ranks at most
+TOLD_RANKS = 4  # the most late ranks of which a line tells the calls
 
 
 def prepare_late_lines(comm: View, *kept: object) -> object:
-    """Have the waits on a communicator report late ranks.
+    """Make the waits on a communicator report late ranks.
 
     Return the function that starts the thread of these lines; keep the function as long as kernels
-    may run. ``late_ns`` of the record is the time to the first line. The line reads the memory that
-    ``kept`` holds, so these objects stay alive until the line is written.
+    may run. The word ``late_ns`` of the record is the time until the first line. The line reads the
+    memory of the objects in ``kept``, so these objects are kept alive until the line is written.
     """
     marks = np.zeros(comm.size, dtype=np.int64)
     write = functools.partial(_thread.start_new_thread, _write, (comm, marks, kept))
@@ -37,13 +37,13 @@ def prepare_late_lines(comm: View, *kept: object) -> object:
 
 
 def _write(comm: View, marks: NDArray[np.int64], kept: tuple[object, ...]) -> None:
-    """Write the line; it runs in a thread of its own, which may outlast the wait."""
+    """Write the line, in a thread of its own, which may end later than the wait."""
     waited = {rank: ns for rank, ns in enumerate(marks.tolist()) if ns}
-    if not waited:  # meanwhile a later line was due, by which time all ranks had arrived
+    if not waited:  # an earlier line was written late, when all ranks had arrived
         return
     late, is_one = sorted(waited), len(waited) == 1
     who = named(late)
-    if min(waited.values()) < 0:  # see _mark_node of nodes/waiting.py
+    if min(waited.values()) < 0:  # marked so by _mark_node of nodes/waiting.py
         who += ", or another rank of its node," if is_one else ", or other ranks of their nodes,"
     who += " is late" if is_one else " are late"
     waited_s = max(map(abs, waited.values())) / libc.NS_PER_S

@@ -1,7 +1,7 @@
 """The membership of a rank, which a backend's ``meet`` returns after the rendezvous.
 
-``kernel_backend.py`` does all else with the membership. ``KernelBackend`` reaches the shared memory
-of a node, and the transport between nodes, through the protocols of this file alone.
+``kernel_backend.py`` makes a communicator of the membership. ``KernelBackend`` uses the shared
+memory of a node, and the transport between nodes, only as the protocols of this file describe them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class NodeSegment(Protocol):
     """The segment of a node, to which this rank is attached."""
 
     def describe(self, comm: View) -> None:
-        """Write into a communicator's record what kernels read of the node and its segment."""
+        """Write what kernels read about the node and its segment into a communicator's record."""
 
     def first_journal(self) -> int:
         """Return the address of the journal of the first rank of this node."""
@@ -33,27 +33,26 @@ class NodeSegment(Protocol):
     def map_region(
         self, group: Group, shape: Lengths, dtype: np.dtype[Any], leader: int, placement: str
     ) -> NDArray[Any]:
-        """Return an array of zeros that the ranks of a node share; on failure all ranks raise."""
+        """Return an array of zeros that the ranks of a node share; if one rank fails, all raise."""
 
     def places(self) -> list[Place]:
-        """Return where each rank of this node may run, as far as this process can see that."""
+        """Return where each rank of this node may run, if this process can see that."""
 
     def convene(self, variable: str) -> Council:
         """Return the survivors of this node's ranks, as a council that agrees in the segment.
 
-        ``variable`` is the variable of the environment that raises the limit of the council's
-        waits.
+        ``variable`` is the environment variable that raises the limit of the council's waits.
         """
 
     def say_goodbye(self, comm: View) -> None:
         """Tell the ranks of this node that this rank closes."""
 
     def close(self) -> None:
-        """Let other ranks see that this rank has gone; the last holder of the memory frees it."""
+        """Show other ranks that this rank has gone; the last rank that closes frees the memory."""
 
 
 class NodesRecords(Protocol):
-    """The records by which kernels work on several nodes."""
+    """The records that kernels need to work on several nodes."""
 
     def say_goodbye(self) -> None:
         """As a leader, tell the other leaders that this leader closes."""
@@ -73,7 +72,7 @@ class Transport(Protocol):
         """Process ids by rank, of the ranks that have a journal in memory of their own."""
 
     def let_go(self, guard: int) -> None:
-        """Close what may be closed, given what the guard held last; idempotent, also in a fork."""
+        """Close what may be closed after the guard's last state; idempotent, also in a fork."""
 
 
 class Node(NamedTuple):
@@ -94,10 +93,10 @@ class Membership:
     nodes: int
     bodies: Bodies  # the kernels that the collectives run
     shares: bool  # whether the ranks of a node share one copy of a region
-    # None for a rank that is not attached: it shares memory with no other, or has closed.
+    # None if this rank is not attached: it shares memory with no other rank, or has closed.
     attachment: NodeSegment | None = None
-    transport: Transport | None = None  # None where no rank needs one
-    every_node: Sequence[Node] = ()  # all nodes, where there are several
+    transport: Transport | None = None  # None if no rank needs a transport
+    every_node: Sequence[Node] = ()  # all nodes, if there are several nodes
 
     @property
     def leader(self) -> int:
@@ -106,5 +105,5 @@ class Membership:
 
 
 def alone(rank: int, size: int, bodies: Bodies) -> Membership:
-    """Return the membership of a rank that has met no other, as if each had a node of its own."""
+    """Return the membership of a rank that has met no other rank, as if all nodes had one rank."""
     return Membership(rank, size, (rank,), size, bodies, shares=False)

@@ -14,31 +14,32 @@ from cobre_kernels.machine import access
 
 
 def draw_number() -> int:
-    """Draw a random number for a new region, out of 2**62, so that no two regions have the same."""
+    """Draw a random number below 2**62 for a new region; two regions never get the same number."""
     return 1 + (int.from_bytes(os.urandom(8)) >> 2)
 
 
 class RegionTable:
-    """Lists regions in rows that the kernels read."""
+    """Lists the regions in rows that the kernels read."""
 
     def __init__(self) -> None:
-        self._words = REGIONS.array(ROWS)  # zeros, which take memory only in rows that are used
+        self._words = REGIONS.array(ROWS)  # zeros: only rows that are used take memory
         self._regions = REGIONS.of(self._words)
-        # The address of the record that has these rows; the record of a communicator points to it.
+        # The address of the record of these rows; the record of a communicator points to this
+        # record.
         self.address: int = self._regions.address
-        self._free: list[int] = []  # rows below ``_used`` that hold no region any more
+        self._free: list[int] = []  # rows below ``_used`` that hold no region now
         self._used = 0
         self.renew_lock()
 
     def renew_lock(self) -> None:
-        """Make a new lock; in a forked child no thread is inside, but the lock may be taken."""
+        """Make a new lock: in a forked child nobody holds the old lock, but it may look taken."""
         self._lock = threading.Lock()
 
     def add(self, number: int, begin: int, nbytes: int) -> Callable[[], None]:
-        """List a region; return the function that strikes it off, to be called before unmapping.
+        """List a region; return a function that unlists it, to be called before unmapping.
 
         The returned function runs no Python code, and takes no lock, because the garbage collector
-        may run it within this method. If no row is free, ``OSError`` is raised.
+        may call it while this method runs. If no row is free, ``OSError`` is raised.
         """
         store: Callable[..., int] = access.store_word_kernel.call
         with self._lock:

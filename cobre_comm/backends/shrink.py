@@ -1,11 +1,11 @@
 """Continue after a rank is lost: theory of operation.
 
-The collectives of a broken communicator serve nobody any more, so its survivors talk by *roll
-calls*. In a roll call every member gives one row of bytes, and waits until each other member has
-answered, or can answer no more. One member proposes the roll, which says who has answered. One
-proposal is decided, and all members that live get the rows of that roll. No two survivors get
-different rolls, whichever ranks die, and whenever they die. A member that is not in a roll is a
-member no longer.
+No collective of a broken communicator works any more, so its survivors talk by *roll calls*. In a
+roll call every member gives one row of bytes, and waits until each other member has answered, or
+can no longer answer. One member proposes a roll, which says who has answered. One proposal is
+decided, and all members that live get the rows of the decided roll. No two survivors get different
+rolls, whichever ranks die, and whenever they die. A rank that is not in a roll is no member from
+then on.
 
 ========= =================================================== =====================================
 step      all members                                         a roll that lacks a member
@@ -17,13 +17,14 @@ DONE      return it; the last call of MAKE was answered by    (there is no furth
           all of its ranks
 ========= =================================================== =====================================
 
-After the last call of MAKE, either all survivors return, or none does. If a rank dies later, the
-next collective of the new communicator says so.
+After the last call of MAKE, all survivors return, or none does. If a rank dies later, the next
+collective of the new communicator reports the loss.
 
-No further call follows, and every survivor raises the same error, if a member lives and does not
-answer within the timeout, or if the network has fallen into parts and this part is too small
-(:func:`may_go_on`). ``shm/council.py`` calls the roll in the old segment, ``tcp/council.py`` over
-sockets. Each of these two files has a table of states; ``docs/design/shrink.md`` is about both.
+In two cases no further call follows, and every survivor raises the same error. Either a member
+lives and does not answer within the timeout, or the network has fallen into parts, and this part is
+too small (:func:`may_go_on`). ``shm/council.py`` calls the roll in the old segment,
+``tcp/council.py`` over sockets. Each of these two files has a table of states;
+``docs/design/shrink.md`` describes both.
 """
 
 from __future__ import annotations
@@ -46,25 +47,25 @@ T = TypeVar("T")
 
 
 class MemberLost(Exception):
-    """A roll lacks a member; every survivor raises this at the same call."""
+    """A roll lacks a member; every survivor raises this exception in the same call."""
 
 
 class Roll(NamedTuple):
     """What a roll call has decided; the same on every survivor."""
 
-    rows: Mapping[int, bytes]  # by rank: the row of each member that has answered
-    problem: str = ""  # why no further call is possible; "" if a further call is
-    missing: Collection[int] = ()  # the ranks because of which no further call is possible
+    rows: Mapping[int, bytes]  # by rank: the rows of all members that have answered
+    problem: str = ""  # why no further call is possible; "" if one is
+    missing: Collection[int] = ()  # the ranks that make further calls impossible
 
 
 class Council(Group):
     """The survivors of a broken communicator: a group as long as none of its members is lost.
 
-    Ranks keep the numbers that they had in that communicator. What ``gather_rows`` returns has
-    zeros in the rows of lost ranks.
+    Ranks keep the numbers that they had in the broken communicator. In the result of
+    ``gather_rows``, the rows of lost ranks are zeros.
 
-    ``size`` is the number of ranks that the communicator had. A member that lives has ``limit_s``
-    to answer; ``variable`` is the variable of the environment that raises this limit.
+    ``size`` is the number of ranks of the broken communicator. A member that lives has ``limit_s``
+    to answer; ``variable`` is the environment variable that raises this limit.
     """
 
     def __init__(self, rank: int, size: int, limit_s: float = math.inf, variable: str = "") -> None:
@@ -79,10 +80,10 @@ class Council(Group):
         """Answer call ``self.call`` with a row; return the decided roll, the same for all."""
 
     def leave(self) -> None:  # a council of one has nothing to close
-        """Answer no call any more, so that nobody waits for this rank."""
+        """Answer no more calls, so that nobody waits for this rank."""
 
     def assemble(self) -> tuple[int, ...]:
-        """Return the ranks that answer a call; from now on they are the members."""
+        """Return the ranks that answer a call; from now on these ranks are the members."""
         self.members = tuple(sorted(self._decide(b"")))
         return self.members
 
@@ -112,7 +113,7 @@ class Council(Group):
         return rows
 
     def time_over(self, late: Collection[int]) -> Roll:
-        """Return the roll of a call in which members that live have not answered in time."""
+        """Return the roll of a call that some members, though alive, have not answered in time."""
         problem = (
             f"{named(late)} did not call shrink within {self.limit_s:g} s; all survivors call "
             f"it once they have CollectiveFailed, or raise {self._variable}"
@@ -120,7 +121,7 @@ class Council(Group):
         return Roll({}, problem, late)
 
     def failed(self, problem: str, missing: Collection[int]) -> CollectiveFailed:
-        """Return the error with which this rank gives up, because of missing ranks."""
+        """Return the error by which this rank gives up because of missing ranks."""
         self.has_failed = True
         return CollectiveFailed(SHRINK, message=problem, ranks=sorted(missing))
 
@@ -137,7 +138,7 @@ def shrink(
 ) -> T:
     """Return a communicator of the survivors, in their old order.
 
-    ``make`` makes the communicator of a part that agrees by the council. Where that fails, ``make``
+    ``make`` makes the communicator of a part, and uses the council to agree. If it fails, it
     returns the error that all ranks of the part have agreed on.
     """
     try:
@@ -157,9 +158,9 @@ def shrink(
 
 
 def may_go_on(answered: Collection[int], size: int) -> bool:
-    """Tell whether these ranks may continue where other ranks cannot be reached, but may live.
+    """Whether these ranks may continue although other ranks, maybe alive, cannot be reached.
 
-    A network may fall into parts. At most one part holds more than half of all ranks, or half of
-    them and rank 0. So no two parts continue.
+    A network may fall into parts. At most one part has more than half of all ranks, or exactly half
+    of them and rank 0. So no two parts continue.
     """
     return 2 * len(answered) > size or (2 * len(answered) == size and 0 in answered)

@@ -1,6 +1,6 @@
 """The specification of a backend; ``cobre_comm.backends.SPECS`` is the only list of them.
 
-A specification is light: it imports the module of its communicator when the backend is used.
+A specification is light: the module of its communicator is imported when the backend is used.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 class Rendezvous:
     """The address at which the ranks of a job over sockets meet."""
 
-    host: str  # the machine of rank 0, as the other ranks reach it
+    host: str  # the machine of rank 0, by the name under which the other ranks reach it
     port: int
-    bind_addr: str  # where rank 0 listens
+    bind_addr: str  # the address at which rank 0 listens
 
 
 class JobFacts(Protocol):
-    """A job that a launcher starts, as far as specifications use it."""
+    """What specifications read about a job that a launcher starts."""
 
     @property
     def size(self) -> int: ...  # noqa: D102  # the number of ranks
@@ -49,23 +49,24 @@ class BackendSpec:
     Attributes
     ----------
     name : str
-        As in ``COBRE_COMM_BACKEND``; also that of its package, and of its communicator's class.
+        The value of ``COBRE_COMM_BACKEND`` that chooses this backend. Its package, and the class of
+        its communicator, are named after it.
     number : int
-        The number of the backend in the records of communicators; messages are made from it.
+        The number of the backend in the records of communicators; messages show its name by it.
     config : type or None
-        The configuration that implies this backend; None where there is nothing to configure.
+        The configuration that implies this backend; None if the backend has no configuration.
     configured : callable or None
-        Returns the configuration that an environment tells. None means that the class of the
+        Returns the configuration that an environment describes. None means that the class of the
         configuration reads the environment itself.
     timeout_variable : str
         The variable that raises the longest wait of a collective.
     auto_variables : tuple of str
         ``auto`` takes this backend if one of these is set, and if the backend is available.
     rank_variables : mapping
-        The variables by which a launcher tells a rank of a job where to meet, and functions of job
-        and rank that return their values.
+        The variables by which a launcher tells a rank of a job where to meet, each with a function
+        of the job and the rank that returns its value.
     why_not : callable
-        Returns what keeps the backend from being used here, or an empty string.
+        Returns the reason why the backend cannot be used here, or an empty string.
     """
 
     name: str

@@ -1,9 +1,9 @@
-"""Split a communicator by colors: find the parts, and make them in step with the parent.
+"""Splits a communicator by colors: finds the parts, and makes them in step with the parent.
 
 The ranks of the parent tell each other their colors and keys; the ranks of one color are a *part*.
-A backend makes the communicators of all parts at once. Meanwhile the ranks of the parent stay in
-step: they agree again and again, so that each learns soon of a rank that is lost, interrupted, or
-cannot continue. No rank leaves the split before all parts are made.
+A backend makes the communicators of all parts at the same time. Meanwhile the ranks of the parent
+stay in step: they agree again and again, so each of them soon learns if another rank is lost, is
+interrupted, or cannot continue. No rank leaves the split before all parts are made.
 
 ========== ============================================ ========================================
 a rank is  while                                        and tells
@@ -26,7 +26,7 @@ from cobre_comm.backends.agreement import Group, first_problem, reason_of
 from cobre_comm.contract.closing import Closing
 from cobre_comm.errors import AllocationFailed, InitializationFailed
 
-LOOK_S = 0.02  # between two looks for lost ranks; a part is usually made sooner
+LOOK_S = 0.02  # the time between two looks for lost ranks; most parts are made sooner
 FAILED, PENDING, DONE = 0, 1, 2
 UNHEARD = -1
 LARGEST = 2**63 - 1
@@ -48,14 +48,14 @@ class Part(NamedTuple):
 
     @property
     def leader(self) -> int:
-        """The number in the parent of the first rank."""
+        """The first rank of the part, by its number in the parent."""
         return self.ranks[0]
 
 
 def check_color(color: object, key: object) -> tuple[int | None, int]:
-    """Return a color and a key as Python's numbers.
+    """Return a color and a key as numbers of Python.
 
-    ``TypeError`` is raised for what is no integer, ``ValueError`` for what does not fit 64 bits.
+    ``TypeError`` is raised if one of them is no integer, ``ValueError`` if it does not fit 64 bits.
     """
     if color is None:
         return None, _number("key", key, "")
@@ -87,11 +87,11 @@ def make_in_step(
 ) -> tuple[T | None, Exception | None]:
     """Make this rank's part while the ranks of the parent stay in step; collective.
 
-    ``group`` and ``backend`` are those of the parent. ``make`` makes the part of this rank.
-    ``make`` gets a function to call every ``LOOK_S`` or so. The function raises when another rank
-    is lost or cannot continue.
+    ``group`` and ``backend`` are the group and the backend of the parent. ``make`` makes this
+    rank's part. It gets a function that it is to call about every ``LOOK_S``; this function raises
+    when another rank is lost or cannot continue.
 
-    Return what was made, or the error that all ranks are to raise.
+    Return the part, or the error that all ranks are to raise.
     """
     least = PENDING
     made: T | None = None

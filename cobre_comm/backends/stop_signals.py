@@ -1,7 +1,8 @@
 """Signals that set the stop flag of this process (``collective/stop.py``).
 
-The handler is compiled, so it stores its one word at once, also while compiled code runs. Python
-runs its own handlers only between two instructions of Python, which may be much later.
+The handler is compiled, so it stores its one word at once, even while compiled code runs. Python
+runs its own handlers only between two instructions of Python, and compiled code may delay these for
+long.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from cobre_kernels.collective.stop import STOP_FLAG, handle_signal_kernel, stop_
 from cobre_kernels.machine.compiled import NOTHING_IS_COMPILED
 from cobre_kernels.machine.record import poke_now
 
-ACTION_BYTES = 512  # more than any struct sigaction, which begins with the handler
+ACTION_BYTES = 512  # longer than any struct sigaction, which begins with the handler
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
 _libc.signal.restype = ctypes.c_void_p
@@ -33,10 +34,10 @@ class StopSignals:
         self._requested: int = STOP_FLAG.of(self._words).requested
         self._takers: Counter[int] = Counter()
         self._before: dict[int, Any] = {}
-        self._lock = threading.RLock()  # garbage collection inside may close a communicator
+        self._lock = threading.RLock()  # reentrant: a garbage collection may close a communicator
 
     def take(self, numbers: Iterable[int]) -> Callable[[], None]:
-        """Let signals set the flag; return an idempotent function that gives them back."""
+        """Make signals set the flag; return an idempotent function that gives the signals back."""
         taken = set(numbers)
         handler = self._handler
         with self._lock:
@@ -60,11 +61,11 @@ class StopSignals:
         self._takers[number] = max(0, takers - 1)
         if takers == 1:
             before = self._before.pop(number)
-            if _handler_in(_action_of(number)) == self._handler:  # nobody has replaced our handler
+            if _handler_in(_action_of(number)) == self._handler:  # our handler is still in place
                 _libc.sigaction(number, before, None)
 
     def in_child(self) -> None:
-        """In a forked child, which is no rank, restore the actions of the signals."""
+        """Restore the actions of all signals in a forked child, which is no rank."""
         self._lock = threading.RLock()
         for number in [*self._before]:
             self._takers[number] = 1

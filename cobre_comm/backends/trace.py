@@ -1,9 +1,9 @@
-"""``COBRE_COMM_TRACE``: write calls and phases of this rank to a file, and make a Chrome trace.
+"""``COBRE_COMM_TRACE``: writes calls and phases of this rank to a file, and makes a Chrome trace.
 
-While a communicator lives, its calls go to ``JOB.rank-R.N.calls``: R is the rank in the first
-communicator of the process, N the number of the communicator. When a communicator is closed, its
-calls are added to ``JOB.rank-R.json``. No two processes write to one file: where the name is taken,
-the machine and the process are added to the name.
+While a communicator is open, its calls go to ``JOB.rank-R.N.calls``: R is the rank in the first
+communicator of the process, and N is the number of the communicator. When a communicator is closed,
+its calls are added to ``JOB.rank-R.json``. No two processes write to one file: if the name is
+taken, the machine and the process are added to the name.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ ROWS = 4096  # a quarter of a mebibyte
 CLOCK_LOOKS = 50
 
 
-_rank: int | None = None  # the rank that this process has in its first communicator
-_names: dict[tuple[int, Path], str] = {}  # by process and folder: a fork has a copy of this
+_rank: int | None = None  # the rank of this process in its first communicator
+_names: dict[tuple[int, Path], str] = {}  # by process and folder, because a fork copies this
 
 
 class Trace:
     """The trace of one communicator.
 
-    The address of the trace is written into the record of the communicator, which already has rank
-    and size. ``number`` is that of the communicator in this process. ``OSError`` is raised if the
-    files in ``folder`` cannot be written.
+    The address of the trace is written into the record of the communicator, which has to hold rank
+    and size before. ``number`` counts the communicators of this process. ``OSError`` is raised if
+    the files in ``folder`` cannot be written.
     """
 
     def __init__(self, comm: View, number: int, folder: Path) -> None:
@@ -76,7 +76,7 @@ class Trace:
         record.rows = self._rows.ctypes.data
         record.add_phase = trace_phase_kernel.address
         record.add_name = trace_name_kernel.address
-        write_trace_kernel.call(self._words.ctypes.data)  # writes a first moment
+        write_trace_kernel.call(self._words.ctypes.data)  # writes a row of the first moment
         self._comm = comm
         comm.trace = self._words.ctypes.data
         comm.trace_call = trace_call_kernel.address
@@ -119,7 +119,7 @@ def start_trace(comm: View, number: int, backend: str) -> Trace | None:
 def _name_in(folder: Path, rank: int) -> str:
     """Return the name of this process's files in a folder; no other process uses that name.
 
-    Two jobs may have the same name, or none, and a rank may start other processes.
+    Two jobs may have the same name, or no name, and a rank may start other processes.
     """
     key = os.getpid(), folder
     if key not in _names:
@@ -127,7 +127,7 @@ def _name_in(folder: Path, rank: int) -> str:
         name = f"{job}.rank-{rank}" if job else f"rank-{rank}"
         try:
             (folder / f"{name}.json").touch(exist_ok=False)
-        except FileExistsError:  # containers may share a host name and process ids
+        except FileExistsError:  # in containers, host names and process ids may be equal
             name = f"{name}-{socket.gethostname()}-{os.getpid()}-{os.urandom(4).hex()}"
             (folder / f"{name}.json").touch(exist_ok=False)
         _names[key] = name
@@ -137,9 +137,10 @@ def _name_in(folder: Path, rank: int) -> str:
 def unix_offset_ns() -> int:
     """Return the nanoseconds from the monotonic clock to Unix time.
 
-    The system slews both clocks alike, so all processes of a machine find the same number. Its
-    error is at most the time that passes between the readings of the two clocks. Both are read many
-    times, and the readings that were closest together count: some tens of nanoseconds apart.
+    The system slews both clocks alike, so all processes of a machine get the same number. The error
+    of this number is at most the time between the readings of the two clocks. Both clocks are read
+    many times, and the two readings that were closest together count: they are some tens of
+    nanoseconds apart.
     """
     best, offset = None, 0
     for _ in range(CLOCK_LOOKS):

@@ -1,8 +1,8 @@
-"""How a rank waits for others: for how long at most, and whether it keeps its core meanwhile.
+"""How a rank waits for other ranks: how long at most, and whether it keeps its core meanwhile.
 
-The timeout of every backend and the times of its polls are written here, at the start of a
-communicator. Whether every rank of a machine has a core is decided in ``system/cores.py``. If so,
-a wait spins; on a machine with fewer cores a spin would keep another rank from running.
+This file writes the timeout of every backend, and the times of its polls, into the record of a new
+communicator. ``system/cores.py`` decides whether every rank of a machine has a core. If so, a wait
+spins; on a machine with fewer cores a spin would keep another rank from running.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from cobre_kernels.shm import wait
 from cobre_comm.backends.comm_memory import describe_way
 from cobre_comm.system.cores import spin_us
 
-YIELD_US = 200.0  # after the spin, before the first futex
-SPIN_BETWEEN_NODES_US = 50.0  # a byte takes longer between nodes
-YIELD_BETWEEN_NODES_US = 50.0  # after the spin, before the first poll
+YIELD_US = 200.0  # after the spin, until the first futex
+SPIN_BETWEEN_NODES_US = 50.0  # longer than in a node, because a byte takes longer between nodes
+YIELD_BETWEEN_NODES_US = 50.0  # after the spin, until the first poll
 PORTABLE_VARIABLE = "COBRE_COMM_PORTABLE_WAIT"
 
 
 def wait_for_ranks(comm: View, ranks: int, timeout_s: float, chosen_us: float | None) -> None:
     """Write into a record how this rank waits for the ranks of its node.
 
-    ``ranks`` counts the ranks of the node. A live rank is waited for at most ``timeout_s`` seconds;
-    0 is no limit. A wait spins for ``chosen_us`` microseconds, if the user has chosen a number.
+    ``ranks`` is the number of ranks of the node. A wait for a live rank ends after ``timeout_s``
+    seconds; 0 means no limit. A wait spins for ``chosen_us`` microseconds, if the user has chosen
+    this time.
     """
     comm.timeout_ns = int(timeout_s * libc.NS_PER_S)
     way = describe_way(comm, RANKS, wait.block_kernel, wait.look_around_kernel)
@@ -38,7 +39,7 @@ def wait_for_ranks(comm: View, ranks: int, timeout_s: float, chosen_us: float | 
 
 
 def wait_for_leaders(comm: View, ranks: int, chosen_us: float | None) -> None:
-    """Write into a record how a leader waits for bytes of other leaders, where all ranks lead."""
+    """Write into a record how a leader waits for bytes of other leaders, if every rank leads."""
     way = comm.ways[LEADERS]
     way.spin_ns = int(spin_us(ranks, chosen_us, SPIN_BETWEEN_NODES_US) * 1000)
     way.yield_ns = int(YIELD_BETWEEN_NODES_US * 1000)

@@ -1,5 +1,6 @@
-"""``cobre-comm check``: shows that this machine computes the promised results.
+"""``cobre-comm check``: tests whether this machine computes the promised results.
 
-``command`` reads the arguments, ``backends`` finds those that run here, ``plan`` lists what is
-checked on each backend and number of ranks, ``runner`` runs it, ``table`` and ``document`` show it.
+``command`` reads the arguments. ``backends`` finds the backends that run here. ``plan`` lists the
+checks for each backend and number of ranks, and ``runner`` runs them. ``table`` and ``document``
+show the results.
 """

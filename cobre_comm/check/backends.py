@@ -15,20 +15,20 @@ from cobre_comm.testing.backend_name import MPI_LIBRARIES, BackendName
 from cobre_comm.testing.ranks.surroundings import startable_mpi
 
 SHM_FOLDER = Path("/dev/shm")
-# The collective buffers of one job, twice (a communicator with small chunks stays beside the
-# first), regions of 2 MB, and as much again for other programs.
+# The collective buffers of one job, twice, because a second communicator with small chunks exists
+# beside the first; regions of 2 MB; and the same amount for other programs.
 SHM_BYTES = 48 * 2**20
 
 
 class UnknownBackend(ValueError):
-    """A name that no backend has; the message lists the names that can be given."""
+    """No backend has this name; the message lists the names that can be given."""
 
 
 def find_backends(asked: Sequence[str]) -> tuple[list[str], list[Missing]]:
     """Return the backends to check, and the backends that cannot run here.
 
-    If ``asked`` is empty, all backends are checked. ``mpi`` stands for every MPI that can be
-    started here.
+    If ``asked`` is empty, all backends are checked. ``mpi`` stands for every MPI that can start
+    ranks here.
     """
     found: list[str] = []
     missing: list[Missing] = []
@@ -57,7 +57,7 @@ def _check_name(name: str, others: Sequence[str]) -> None:
 
 
 def _expand(name: str) -> tuple[list[str], str]:
-    """Return the backends that a name stands for, and the reason if they cannot run."""
+    """Return the backends that a name stands for, and the reason why they cannot run, or ""."""
     chosen = BackendName.parse(name)
     reason = ""
     if name == "shm":
@@ -72,7 +72,7 @@ def _expand(name: str) -> tuple[list[str], str]:
 
 
 def _every_mpi() -> tuple[list[str], str]:
-    """Return a name for each MPI that can be started, and the reason if none can."""
+    """Return a name for each MPI that can start ranks, and the reason if no MPI can."""
     vendor, reason = startable_mpi(None)
     if reason.startswith("mpi4py is not installed"):
         return [], reason

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cobre_comm.check.result import Check, Point, Result
 
 PROG = "cobre-comm check"
-# Variables under which the checks would say nothing, or check something else.
+# Variables with which the checks would test nothing, or something else.
 UNWANTED = {
     "PYTHONOPTIMIZE": "asserts are off, so nothing would be checked",
     "NUMBA_DISABLE_JIT": "nothing would be compiled, and that is half of what is checked",
@@ -96,7 +96,7 @@ def _sizes(text: str | None, *, quick: bool) -> list[int]:
 
 
 def _names(text: str | None) -> list[str]:
-    """Return names of backends; a number belongs to the name before it, as in ``mpi-mpich:0,1``."""
+    """Return the names of backends; a number belongs to the name before it (``mpi-mpich:0,1``)."""
     names: list[str] = []
     for word in filter(None, (text or "").split(",")):
         if word.isdigit() and names:
@@ -117,9 +117,9 @@ def _check_surroundings() -> None:
 
 
 def _let_numba_keep_code() -> None:
-    """Give numba a folder if it may write neither beside this package nor in the user's home.
+    """Set a folder for numba's cache, if numba can write neither beside this package nor at home.
 
-    Without such a folder a function with ``cache=True`` is an error, and the checks have such
+    Without such a folder a function with ``cache=True`` is an error, and the checks use such
     functions.
     """
     import numba
@@ -173,7 +173,7 @@ def _run(planned: Mapping[Point, Sequence[Check]]) -> list[Result]:
 
 @contextmanager
 def _ended_by_sigterm() -> Iterator[None]:
-    """Let SIGTERM end the command as Ctrl-C does, with its own exit status; put handlers back."""
+    """Make SIGTERM end the command like Ctrl-C, with its own exit status; then restore handlers."""
 
     def leave(number: int, frame: FrameType | None) -> NoReturn:
         raise SystemExit(128 + number)

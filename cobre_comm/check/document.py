@@ -1,4 +1,4 @@
-"""The result of ``cobre-comm check``: a JSON document for programs, a last line for readers."""
+"""The result of ``cobre-comm check``: a JSON document for programs, and a last line for people."""
 
 from __future__ import annotations
 

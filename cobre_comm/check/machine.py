@@ -21,7 +21,7 @@ DISTRIBUTIONS = ("numba", "llvmlite", "numpy", "mpi4py")
 
 
 def describe(backends: list[str]) -> dict[str, str]:
-    """Return facts about this machine, its software and the MPIs of some backends, by subject."""
+    """Return facts about this machine, its software and the MPIs of these backends, by subject."""
     said = {
         "cobre-comm": cobre_comm.__version__,
         "Python": f"{platform.python_version()} ({sys.executable})",
@@ -59,7 +59,7 @@ def _mpi(name: BackendName) -> str:
 
 
 def processor() -> str:
-    """Return the processor's name as the kernel tells it."""
+    """Return the name of the processor, as the kernel gives it."""
     try:
         lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""The plan of checks: for each backend, rows of the table of cases, and the SDDP example."""
+"""The plan of checks: for each backend some rows of the table of cases, and the SDDP example."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from cobre_comm.testing.cases import table
 from cobre_comm.testing.cases.case import BOTH, OURS, QUICK, WHOLE, Case, Cell, perform
 from cobre_comm.testing.pairwise import choose
 
-NODES = ":0,1"  # even and odd ranks behave as on two nodes, between which bytes go over MPI
+NODES = ":0,1"  # even ranks and odd ranks behave as on two nodes, so bytes travel over MPI
 
 
 def points(backends: Sequence[str], sizes: Iterable[int], *, quick: bool) -> list[Point]:
     """Return backends and numbers of ranks, in the order in which they are checked.
 
-    ``local`` always has one rank. On one machine ``mpi`` shares memory as ``shm`` does. So that
-    bytes go over MPI too, ``mpi`` is also checked as on two nodes, unless in a quick check.
+    ``local`` always has one rank. On one machine ``mpi`` shares memory like ``shm``. Therefore
+    ``mpi`` is also checked as if on two nodes, so that bytes travel over MPI; a quick check leaves
+    this out.
     """
     several = sorted(set(sizes))
     found = []
@@ -58,9 +59,9 @@ def _callers(point: Point) -> tuple[str, ...]:
 def _is_for(case: Case, point: Point, *, quick: bool) -> bool:
     """Whether a case is tried at a point.
 
-    Another distribution's backend may lack features, so only the cases that all backends pass are
-    tried; ``cobre_comm.testing.conformance`` is for the rest. Across nodes MPI does not report
-    a rank that has ended.
+    A backend of another distribution may lack features, so it is tried on those cases only that all
+    backends pass; ``cobre_comm.testing.conformance`` tests the rest. Between nodes MPI does not
+    report a rank that has ended.
     """
     if case.check not in ([QUICK] if quick else [QUICK, WHOLE]):
         return False
@@ -74,7 +75,7 @@ def _is_for(case: Case, point: Point, *, quick: bool) -> bool:
 def _by_caller(
     module: str, case: Case, callers: Sequence[str]
 ) -> Iterator[tuple[str, str, list[Cell]]]:
-    """Yield column, name and cells of each caller; its cells hold every pair of values."""
+    """Yield a column, a name and the cells for each caller; the cells have every pair of values."""
     cells = [cell for cell in case.cells(callers) if not cell.is_slow]
     for caller in dict.fromkeys(cell.caller for cell in cells):
         mine = [cell for cell in cells if cell.caller == caller]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cobre_comm.testing.ranks.pool import RankPool
 
-TIMEOUT_S = 240.0  # of one check; the first run on a machine compiles meanwhile
+TIMEOUT_S = 240.0  # for one check, including compilation in the first run on a machine
 
 COLUMNS = {
     "python": "collectives (python)",
@@ -38,7 +38,7 @@ class Check:
 
     column: str  # a key of ``COLUMNS``
     name: str  # the promise, in a few words
-    run: Callable[[RankPool], object]  # tries the promise on ranks; raises if it is broken
+    run: Callable[[RankPool], object]  # tries the promise on ranks; raises if the promise is broken
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class Result:
     point: Point
     column: str
     name: str
-    seconds: float  # how long it took, starting the ranks included
-    detail: str = ""  # the failure; empty if the check passed
+    seconds: float  # how long the check took, with the start of its ranks
+    detail: str = ""  # a text about the failure; "" if the check passed
 
     @property
     def passed(self) -> bool:
@@ -62,5 +62,5 @@ class Missing:
     """A backend that cannot run here."""
 
     backend: str
-    reason: str  # why, and what to do about it
-    asked: bool  # whether the user asked for it by name
+    reason: str  # why it cannot run, and what to do about that
+    asked: bool  # whether the user asked for this backend by name

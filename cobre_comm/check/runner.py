@@ -1,4 +1,4 @@
-"""The runner of checks, one after the other; a failure is a result, and an interrupt ends all."""
+"""Runs the checks, one after another; a failure is a result, and an interrupt ends the run."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from cobre_comm.testing.ranks.outcome import RanksFailed
 from cobre_comm.testing.ranks.pool import RankPool
 from cobre_comm.testing.ranks.surroundings import SHM_FOLDER, leftovers
 
-IN_A_ROW = 3  # failed checks, after which the rest of a point is given up: each may take minutes
+IN_A_ROW = 3  # after so many failed checks in a row a point is given up: each may take minutes
 NOT_TRIED = f"not tried, because {IN_A_ROW} in a row had failed"
-PLAIN = (AssertionError, RanksFailed, TrainingFailed)  # whose text says all, if there is any
+PLAIN = (AssertionError, RanksFailed, TrainingFailed)  # exceptions with a text that says all
 
 
 class Watch(Protocol):
-    """Shows a check when it begins and its result when it has ended."""
+    """Is told when a check begins, and when it has ended."""
 
     def begin(self, point: Point, check: Check) -> None:
-        """Hear that a check begins."""
+        """Note that a check begins."""
 
     def end(self, result: Result) -> None:
-        """Hear that a check has ended."""
+        """Note that a check has ended."""
 
 
 class Lines:
-    """Writes a line to stderr when all checks of a backend and a number of ranks have ended."""
+    """Writes a line to stderr when all checks of one backend and number of ranks have ended."""
 
     def __init__(self, counts: dict[Point, int]) -> None:
         self._counts = dict(counts)
@@ -45,7 +45,7 @@ class Lines:
         """Write nothing when a check begins."""
 
     def end(self, result: Result) -> None:
-        """Count the result of a check; write the line after the last one."""
+        """Count the result of a check; after the last check of a point, write the line."""
         point = result.point
         self._left[point] -= 1
         self._seconds[point] += result.seconds
@@ -57,13 +57,13 @@ class Lines:
 
 
 def run_all(plan: Mapping[Point, Sequence[Check]], watch: Watch) -> list[Result]:
-    """Run all checks; return their results, in order; tell the watch before and after each."""
+    """Run all checks; return their results, in order. Tell ``watch`` when each begins and ends."""
     results: list[Result] = []
     try:
         for point, checks in plan.items():
             _run(point, checks, watch, results)
     finally:
-        for name in leftovers():  # of killed ranks; no other rank runs any more
+        for name in leftovers():  # names that killed ranks have left; no rank runs any more
             with contextlib.suppress(OSError):
                 (SHM_FOLDER / name).unlink()
     return results
@@ -100,7 +100,7 @@ def _ended_at_once(pool: RankPool) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the rest is quick, without a second one
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the rest is quick
         for pid in filter(None, pool.pids):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

@@ -25,15 +25,15 @@ COMPARED = (
 )
 """What must be equal to the bit; bounds are traces of hexadecimal floats, one per iteration."""
 
-GRACE_S = 10.0  # for a launcher to end its ranks
+GRACE_S = 10.0  # the time that a launcher gets to end its ranks
 
 
 class TrainingFailed(RuntimeError):
-    """A training did not end well; the message has the last of its output."""
+    """A training has failed; the message has the end of its output."""
 
 
 def example_folder() -> Path:
-    """Return the folder of the example: in a wheel beside this package, else in the repository."""
+    """Return the folder of the example: beside this package in a wheel, else in the repository."""
     package = Path(cobre_comm.__file__).parent
     installed = package / "examples" / "sddp"
     return installed if installed.is_dir() else package.parent / "examples" / "sddp"
@@ -49,7 +49,7 @@ def train(
 ) -> dict[str, Any]:
     """Train a case with ``cobre-comm run``; return the result that ``train.py --out`` writes.
 
-    The case is a file, or the name of one of the example's. Compilation counts for the timeout.
+    ``case`` is a file, or the name of a case of the example. The timeout includes compilation.
     """
     name, folder = BackendName.parse(backend), example_folder()
     path = case if isinstance(case, Path) else folder / "cases" / f"{case}.json"
@@ -70,7 +70,7 @@ def train(
 
 
 def _run(command: Sequence[str], environment: Mapping[str, str], timeout_s: float | None) -> str:
-    """Run a command to its end; return its exit code and output, or that it was too slow."""
+    """Run a command to its end; return its exit code and output, or say that it was too slow."""
     with subprocess.Popen(
         command, env=dict(environment), stdin=subprocess.DEVNULL, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -86,15 +86,15 @@ def _run(command: Sequence[str], environment: Mapping[str, str], timeout_s: floa
 
 
 def _end(process: subprocess.Popen[str]) -> str:
-    """Have a launcher end its ranks; return the last of its output."""
+    """Make a launcher end its ranks; return the end of its output."""
     process.terminate()
     try:
         return process.communicate(timeout=GRACE_S)[0]
     except subprocess.TimeoutExpired:
-        process.kill()  # it has a guardian, which ends the ranks
+        process.kill()  # its guardian then ends the ranks
         return process.communicate()[0]
 
 
 def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """Return the names of the values in which two results differ."""
+    """Return the names of the values that differ between two results."""
     return [name for name in COMPARED if one[name] != other[name]]

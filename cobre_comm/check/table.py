@@ -1,4 +1,4 @@
-"""The table that stands at the end of the checks, and the failures below it."""
+"""The table that is printed after the checks, and the failures below the table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cobre_comm.check.document import points_of
 from cobre_comm.check.result import COLUMNS, Missing, Point, Result
 from cobre_comm.check.runner import NOT_TRIED
 
-HEAD, TAIL = 3, 12  # lines shown of what was wrong; the end of a traceback says most
+HEAD, TAIL = 3, 12  # shown lines of a failure: mostly its end, which says most
 GAP = "  "
 NUMBERS = {"ranks", "seconds"}  # the columns of numbers
 
@@ -20,7 +20,7 @@ def of_machine(machine: Mapping[str, str]) -> str:
 
 
 def of_results(results: Sequence[Result], missing: Sequence[Missing]) -> str:
-    """Return the table; below it, the failures and the backends that could not run."""
+    """Return the table, and below it the failures and the backends that could not run."""
     titles = ["backend", "ranks", *COLUMNS.values(), "seconds"]
     rows = [_row(point, [r for r in results if r.point == point]) for point in points_of(results)]
     rows += [[each.backend, *["-"] * (len(titles) - 1)] for each in missing]

@@ -1,4 +1,4 @@
-"""The SDDP example on every backend and number of ranks, each compared with one rank alone."""
+"""The SDDP example on every backend and number of ranks; each run is compared with one rank's."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ CASES = {"gen_h4_t5_k3": (), "gen_h8_t12_k10": ("--iterations", "5")}
 """Cases, and options with which they take a second or two; a quick check has the first alone."""
 COMPILES = ("--iterations", "0")
 """Options with which a training only compiles. One rank waits for nobody and needs no limit."""
-TIMES = 2  # how often each is trained, unless it is a quick check
+TIMES = 2  # how often the example is trained at each point, unless the check is quick
 
 
 class Witness:
-    """Trainings on one rank alone, and the trainings that are compared with them."""
+    """Trains cases on one rank alone, and compares other trainings with these."""
 
     def __init__(self, *, quick: bool) -> None:
         self._cases = list(CASES)[:1] if quick else list(CASES)
         self._times = 1 if quick else TIMES
         self._alone: dict[str, dict[str, Any]] = {}
-        self._is_compiled = False  # for communicators of more ranks than one
+        self._is_compiled = False  # whether the code for communicators of several ranks is compiled
 
     def checks(self, point: Point) -> Iterator[Check]:
         """Yield the trainings of a backend and a number of ranks."""
         if BackendName.parse(point.backend).kind not in {spec.name for spec in SPECS}:
-            return  # of another distribution: `cobre-comm run` cannot start it
+            return  # `cobre-comm run` cannot start a backend of another distribution
         for case in self._cases:
             for time in range(1, self._times + 1):
                 name = f"{case}, {'first' if time == 1 else 'again'}"
                 yield Check("sddp", name, partial(self._train, point, case))
 
     def _train(self, point: Point, case: str, pool: RankPool) -> None:
-        pool.close()  # frees the memory of its ranks, which have nothing more to do
+        pool.close()  # frees the memory of these ranks, which are not needed any more
         if case not in self._alone:
             self._alone[case] = sddp.train(ALONE.backend, ALONE.ranks, case, CASES[case], None)
             if point == ALONE:

@@ -1,4 +1,4 @@
-"""``cobre-comm compile``: see that there is machine code before a first job would wait for it."""
+"""``cobre-comm compile``: makes the machine code now, so that the first job need not wait."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ class Closing(abc.ABC):
     """A context manager that calls its own :meth:`close`."""
 
     __slots__ = ()
-    _made_by: ClassVar[str]  # of an abstract class: the call that makes an object
+    _made_by: ClassVar[str]  # set by an abstract class: the call that makes such an object
 
     def __new__(cls, *given: object, **named: object) -> Self:
         """Make an object; for an abstract class raise an error that names the call to write."""

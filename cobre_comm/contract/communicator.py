@@ -1,4 +1,4 @@
-"""The contract of a communicator. A backend documents only its own way to keep it."""
+"""The contract of a communicator. The class of a backend documents only what is special there."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class SharedMemoryProvider(abc.ABC):
     def is_leader(self) -> bool:
         """Whether this rank may populate a whole region.
 
-        It is true on the first rank of each node. Where every rank has a heap copy instead of a
-        shared region, it is true on every rank, because each has to populate its own copy.
+        It is true on the first rank of each node. If every rank has a heap copy instead of a shared
+        region, it is true on every rank, because each rank has to populate its own copy.
 
         Examples
         --------
@@ -70,9 +70,9 @@ class SharedMemoryProvider(abc.ABC):
         """Create an array of zeros that the ranks of this node share; collective.
 
         A region is also the best place to receive into. If all ranks of a node pass the same part
-        of a region (:meth:`SharedRegion.block`) as the output of a collective, each byte is
-        written once for the node instead of once for each rank. On one node, a rank whose send is
-        its own block of that output copies nothing.
+        of a region (:meth:`SharedRegion.block`) as the output of a collective, each byte is written
+        once for the node instead of once for each rank. On one node, a rank that sends from its own
+        block of that output copies nothing.
 
         Parameters
         ----------
@@ -147,12 +147,12 @@ class Communicator(Closing, SharedMemoryProvider):
     """A fixed group of ranks and the collectives among them.
 
     Every rank calls the same collectives in the same order. Arrays are C-contiguous NumPy arrays of
-    any shape. Of the subclasses of ndarray, ``memmap``, ``recarray`` and ``matrix`` are taken.
+    any shape. Of the subclasses of ndarray, ``memmap``, ``recarray`` and ``matrix`` are accepted.
     Other subclasses are refused, because a mask or a unit would be lost. If a rank can see by
     itself that an argument is wrong, the rank raises before it communicates, and its communicator
-    stays usable. If ranks disagree, or a rank is lost, all other ranks learn of it as soon as that
-    happens. After such an error in a collective the contents of the output buffers are unspecified,
-    and the communicator is broken: every later collective on it raises
+    stays usable. If ranks disagree, or a rank is lost, all other ranks learn of the failure as soon
+    as it happens. After such an error in a collective the contents of the output buffers are
+    unspecified, and the communicator is broken: every later collective on the communicator raises
     :class:`~cobre_comm.InvalidCommunicator`, which names the first cause.
 
     On a closed communicator every collective raises :class:`~cobre_comm.InvalidCommunicator`, and
@@ -172,14 +172,14 @@ class Communicator(Closing, SharedMemoryProvider):
     communicator of its own.
 
     In a ``prange`` a collective does not compile. If another function hides the call, the call
-    compiles, and is refused when it runs. numba drops errors of the threads of a ``prange``, so
-    such a call breaks the communicator instead: the other ranks learn of it, and the next call
+    compiles, and is refused when it runs. numba drops errors of the threads of a ``prange``, so the
+    refusal breaks the communicator instead: the other ranks learn of that, and the next call
     raises.
 
     In ``@njit`` code ``except Exception`` catches all errors, and numba compiles no other clause.
-    When an exception leaves a compiled function, numba forgets to give back the references that
-    the function held. A communicator among them is not closed by garbage collection any more, but
-    still by ``close``, by the end of a ``with`` block, and at exit.
+    When an exception leaves a compiled function, numba does not give back the references that the
+    function held. A communicator among them is no longer closed by garbage collection, but still by
+    ``close``, by the end of a ``with`` block, and at exit.
 
     Examples
     --------
@@ -301,8 +301,8 @@ class Communicator(Closing, SharedMemoryProvider):
             ``recv``.
         recv : ndarray or None
             On the root, writable and of the same dtype as ``send``. Other ranks pass None, or any
-            array, which is neither read nor written. For ``counts`` and ``displs`` too, other ranks
-            pass None or anything.
+            array, which is neither read nor written. Other ranks may also pass None, or anything,
+            for ``counts`` and ``displs``.
         counts, displs : sequence of int, int64 array or None
             On the root as for :meth:`allgatherv`.
         root : int
@@ -568,8 +568,8 @@ class Communicator(Closing, SharedMemoryProvider):
     def block(self, n: int) -> tuple[int, int]:
         """Return this rank's share of items 0 to n - 1: its first item, and the one after its last.
 
-        Shares are contiguous, in the order of ranks, and as equal as can be: the first
-        ``n % size`` ranks have one item more. This is no collective, so one rank may call it alone.
+        Shares are contiguous, in the order of ranks, and as equal as can be: the first ``n % size``
+        ranks have one item more. ``block`` is no collective, so one rank may call it alone.
 
         Parameters
         ----------
@@ -739,10 +739,10 @@ class Communicator(Closing, SharedMemoryProvider):
         """Make a communicator of the ranks that give the same color; collective. Python only.
 
         The ranks of the new communicator are ordered by ``key``, and ranks with equal keys by their
-        rank in this one. The new communicator is independent of this one: either of the two may be
-        closed first, the new one may be split again, and it has statistics and regions of its own.
-        Its ranks find out anew which of them share memory. Its errors name ranks by their new
-        numbers.
+        rank in this communicator. The new communicator is independent of this one: either of the
+        two may be closed first, the new communicator may be split again, and it has statistics and
+        regions of its own. Its ranks find out anew which of them share memory. Its errors name
+        ranks by their numbers in it.
 
         Parameters
         ----------
@@ -790,12 +790,13 @@ class Communicator(Closing, SharedMemoryProvider):
         """
 
     def shrink(self) -> Communicator:
-        """Make a communicator of the survivors of a loss; collective of these. Python only.
+        """Make a communicator of the survivors of a loss; collective of the survivors. Python only.
 
-        All survivors call this, each after it has got :class:`CollectiveFailed`; a rank that has
-        not got it yet may call this too. The new communicator is of the same backend, and has the
-        survivors in their old order. A rank that dies meanwhile is left out as well. Either all
-        survivors get a communicator of the same ranks, or all get an error.
+        All survivors call ``shrink``, each after it has got :class:`CollectiveFailed`; a rank that
+        has not got this error yet may call ``shrink`` too. The new communicator is of the same
+        backend, and has the survivors in their old order. A rank that dies meanwhile is left out as
+        well. Either all survivors get a communicator of the same ranks, or all survivors get an
+        error.
 
         This communicator stays broken. No item of its works can be claimed any more, and none of
         its regions can be fenced, but its regions stay readable. So copy finished results into
@@ -855,10 +856,10 @@ class Communicator(Closing, SharedMemoryProvider):
     def create_work(self, n: int) -> Work:
         """Share items 0 to n - 1 out, one by one, to whichever rank asks; collective. Python only.
 
-        This is for items that take different times, where equal shares make all ranks wait for the
-        rank that has got the longest items. The ranks of a node count claimed items in shared
-        memory, so a claim waits for no other rank. Between nodes, items are divided beforehand, in
-        blocks.
+        ``create_work`` is for items that take different times. With equal shares of such items, all
+        ranks would wait for the rank that has got the longest ones. The ranks of a node count
+        claimed items in shared memory, so a claim waits for no other rank. Between nodes, the items
+        are divided beforehand, in blocks.
 
         Parameters
         ----------
@@ -903,10 +904,10 @@ class Communicator(Closing, SharedMemoryProvider):
     def phase(self, name: str) -> Phase:
         """Return a context manager that attributes the time of a ``with`` block to a phase.
 
-        This is no collective: each rank has phases of its own, and statistics over ranks go by
-        their names. Phases nest: in a block within a block the inner phase gets the time, and at
-        the end of the inner block the outer phase continues, even after an exception. In ``@njit``
-        code :meth:`enter` does the same.
+        A phase is no collective: each rank has its own phases, and statistics over ranks match
+        phases by their names. Phases nest: in a block within a block the inner phase gets the time,
+        and at the end of the inner block the outer phase continues, even after an exception. In
+        ``@njit`` code :meth:`enter` does the same.
 
         Statistics, traces and ``cobre-comm status`` show the seconds of computing, waiting and
         transferring in each phase. Time in collectives of another communicator counts as computing.
@@ -973,9 +974,9 @@ class Communicator(Closing, SharedMemoryProvider):
         return 0  # for backends that count no phases
 
     def enter(self, number: int) -> int:
-        """Enter a phase; return the number of the phase before, so that you can enter that again.
+        """Enter a phase; return the number of the phase before, which you can enter again later.
 
-        This is no collective. In ``@njit`` code it takes some 20 ns.
+        ``enter`` is no collective. In ``@njit`` code it takes some 20 ns.
 
         Parameters
         ----------
@@ -1019,8 +1020,8 @@ class Communicator(Closing, SharedMemoryProvider):
     def topology(self) -> Topology:
         """Return which ranks are on which node and CPUs, and what has started them. Python only.
 
-        This is no collective, because ranks have told each other the names of their hosts when
-        they met.
+        ``topology`` is no collective, because ranks have told each other the names of their hosts
+        when they met.
 
         Returns
         -------
@@ -1046,13 +1047,13 @@ class Communicator(Closing, SharedMemoryProvider):
     def abort(self, code: int) -> NoReturn:
         """End all ranks of the job, this one included; never returns. Python only.
 
-        Call it after an error with which no rank can continue. Nothing is cleaned up: no
+        Call ``abort`` after an error with which no rank can continue. Nothing is cleaned up: no
         ``finally``, no ``with`` block and no exit handler of the program runs.
 
-        A rank that waits for this rank, or calls a collective later, ends with the same code. The
-        launcher ends a rank that computes: ``cobre-comm run``, ``launch``, ``mpiexec`` or
+        A rank that waits for this rank, or calls a collective later, ends with the same code. A
+        rank that computes is ended by the launcher: ``cobre-comm run``, ``launch``, ``mpiexec`` or
         ``torchrun``. Under ``srun`` without ``--kill-on-bad-exit``, or without a launcher, such a
-        rank ends at its next collective. Over ``mpi`` this is MPI_Abort. The one rank of
+        rank ends at its next collective. Over ``mpi``, ``abort`` is MPI_Abort. The one rank of
         ``launch(fn, 1)`` is the calling program itself, so the program ends.
 
         Parameters
@@ -1092,9 +1093,9 @@ class Communicator(Closing, SharedMemoryProvider):
     def stats(self) -> Stats:
         """Return calls, bytes and seconds of this rank by operation, and the ranks it waited for.
 
-        This is no collective: each rank has its own numbers, even if the communicator is broken.
-        The numbers are always kept, in ``@njit`` code too. (Over ``local``, a collective that
-        compiles to a copy or to nothing is not counted.)
+        ``stats`` is no collective: each rank has its own numbers, even if the communicator is
+        broken. The numbers are always kept, in ``@njit`` code too. (Over ``local``, a collective
+        that compiles to a copy or to nothing is not counted.)
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Methods of ``communicator.py`` that call only its other methods; so every backend has them."""
+"""Methods of communicators that only call other methods, so every backend has them."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _OPS = {"sum": ReduceOp.SUM, "min": ReduceOp.MIN, "max": ReduceOp.MAX}
 _FLOAT64, _INT64 = np.dtype(np.float64), np.dtype(np.int64)
 
 ARRAY_HINT = "reduce an array by comm.allreduce(send, recv, ReduceOp.{})"
-LARGEST_SHARED = 2**62  # elements of a layout; beyond that an end would not fit 64 bits
+LARGEST_SHARED = 2**62  # elements of a layout; the end of a larger one might not fit 64 bits
 SHARED_HINT = f"n must be from 0 to {LARGEST_SHARED}, and so must width and n * width"
 
 
 class _Core(Protocol):
-    """A communicator, as far as these methods use it."""
+    """The methods of a communicator that the functions of this file use."""
 
     @property
     def rank(self) -> int:
-        """This rank."""
+        """The number of this rank."""
 
     @property
     def size(self) -> int:
@@ -46,7 +46,7 @@ class _Core(Protocol):
 
 
 def reduced(comm: _Core, name: str, x: Int | Float) -> int | float:
-    """Reduce one number of each rank by the operation of that name, on all ranks; collective."""
+    """Reduce one number of each rank by the operation with this name, on all ranks; collective."""
     both = _array_of(name, x)
     comm.allreduce(both, both, _OPS[name])
     result: int | float = both.item()
@@ -78,11 +78,11 @@ def layout(comm: _Core, n: int, width: int) -> tuple[NDArray[np.int64], NDArray[
     return tables(n, width, comm.size)
 
 
-# Compiled code has the following three too (``jit/methods/shares.py``).
+# ``jit/methods/shares.py`` compiles the following three functions too.
 
 
 def fits(n: int, width: int) -> bool:
-    """Tell whether so many items of so many elements can be shared out."""
+    """Tell whether ``n`` items of ``width`` elements can be shared out."""
     largest = LARGEST_SHARED
     return 0 <= n <= largest and 0 <= width <= largest and width <= largest // max(n, 1)
 

@@ -1,11 +1,11 @@
-"""The numba types of our objects and functions are made when numba meets them, and no sooner.
+"""Makes the numba types of our objects and functions when numba needs them, and not before.
 
-numba asks an object for its type by the attribute ``_numba_type_``. Our functions become known to
-numba when the module ``cobre_comm.jit.register``, which imports numba, is imported. If a program
-imports numba after this package, numba calls :func:`init` by the entry point ``numba_extensions``
-before it compiles, and ``init`` imports the module. If a program imports numba first, the module is
-imported when a module that has functions of ours is loaded, such as ``clock.py``, or when numba
-asks for a type.
+numba asks an object for its type by the attribute ``_numba_type_``. numba knows our functions after
+the module ``cobre_comm.jit.register``, which imports numba, has been imported. If a program imports
+numba after this package, numba calls :func:`init` by the entry point ``numba_extensions`` before it
+compiles, and ``init`` imports that module. If a program imports numba first, that module is
+imported together with a module that has functions of ours, such as ``clock.py``, or when numba asks
+for a type.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class LateType:
     if this version of numba is not supported.
 
     When a compiled function is called, numba first asks whether the object has the attribute, and
-    drops any exception, also one that a signal handler raises. Then numba asks again, and this
-    class raises the dropped exception again.
+    ignores any exception, even one that a signal handler raises. Then numba asks a second time, and
+    this class raises the ignored exception again.
     """
 
-    _raised = threading.local()  # its ``error``: the exception of the last question of this thread
+    _raised = threading.local()  # ``error``: the exception that this thread's last question raised
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
@@ -37,7 +37,7 @@ class LateType:
         self._owner = owner
 
     def __get__(self, value: object, cls: type) -> Any:
-        """Have the type made, and return it."""
+        """Make the type, and return it."""
         if value is None:
             raise AttributeError("an object has it, and no class")
         last = self._raised.__dict__.pop("error", None)
@@ -52,7 +52,7 @@ class LateType:
 
 
 def _was_dropped(error: BaseException) -> bool:
-    """Tell whether no Python code has caught an error; else the traceback begins in that code."""
+    """Tell whether no Python code has caught an error; such code would begin its traceback."""
     first = error.__traceback__
     return first is not None and first.tb_frame.f_code is LateType.__get__.__code__
 
@@ -60,14 +60,14 @@ def _was_dropped(error: BaseException) -> bool:
 def init() -> None:
     """Register our types and functions if the program uses us; numba calls this once, early.
 
-    A version of numba that is not supported is no error here, but at the first use of our objects.
+    If the version of numba is not supported, the error comes at the first use of our objects.
     """
     if "cobre_comm" in sys.modules:
         register()
 
 
 def register() -> None:
-    """Let numba know our objects and functions, if numba is imported and its version supported."""
+    """Register our objects and functions, if numba is imported, and its version is supported."""
     if "numba" in sys.modules:
         with contextlib.suppress(ImportError):
             importlib.import_module("cobre_comm.jit.register")

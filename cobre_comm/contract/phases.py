@@ -10,13 +10,13 @@ from cobre_comm.journal.copied import OUTSIDE_ROW, OWN_ROW
 
 
 class Entered(Protocol):
-    """A communicator, as far as a phase uses it."""
+    """The methods of a communicator that a phase uses."""
 
     def enter(self, number: int) -> int:
         """Enter a phase; return the number of the phase before."""
 
     def _resume(self, number: int) -> int:
-        """Go back to a phase; raise nothing, even if the communicator is closed."""
+        """Return to a phase; raise nothing, even if the communicator is closed."""
 
 
 class Phase:
@@ -29,7 +29,7 @@ class Phase:
     comm : Communicator
         The communicator that attributes the time.
     number : int
-        What ``phase_number`` has returned.
+        The number that ``phase_number`` has returned.
     """
 
     __slots__ = ("_comm", "_number", "_outer")
@@ -46,7 +46,7 @@ class Phase:
 
 
 def letters_of(name: object) -> bytes:
-    """Return the letters of a new phase's name, or raise what is wrong with it."""
+    """Return the letters of a new phase's name; raise if it cannot be a name."""
     if not isinstance(name, str):
         raise TypeError(f"the name of a phase must be a str, got {type(name).__name__} {name!r}")
     if not name.strip() or not name.isprintable():

@@ -24,9 +24,10 @@ def routine(**options: Any) -> Callable[[F], F]: ...
 def routine(function: Any = None, **options: Any) -> Any:
     """Decorate a function that only ``@njit`` code calls, so that large programs compile sooner.
 
-    numba makes machine code of each ``@njit`` function, again of its copy in each of its callers,
-    and anew for each pattern of constants that callers pass. A routine becomes machine code only as
-    a part of its callers, and takes a constant as an argument like any other.
+    numba makes machine code of each ``@njit`` function, once more for its copy in each function
+    that calls it, and once more for each pattern of constants that callers pass. A routine becomes
+    machine code only as a part of the functions that call it, and a constant is an argument like
+    any other.
 
     Parameters
     ----------
@@ -34,12 +35,14 @@ def routine(function: Any = None, **options: Any) -> Any:
         The function. It may do all that ``@njit`` code may, and call routines. It may call itself
         directly, with arguments of the same types, but not through other functions.
     **options
-        Of ``numba.njit``, such as ``nogil``, ``error_model``, ``fastmath`` and ``boundscheck``.
+        Options of ``numba.njit``, such as ``nogil``, ``error_model``, ``fastmath``,
+        ``boundscheck``.
 
     Returns
     -------
     callable
-        The routine; its ``py_func`` is the function. With ``NUMBA_DISABLE_JIT=1`` the function.
+        The routine; its ``py_func`` is the function. With ``NUMBA_DISABLE_JIT=1``, the function
+        itself.
 
     Raises
     ------

@@ -30,12 +30,12 @@ from cobre_comm.reports.tracebacks import methods_tell_callers
 Shape = SupportsIndex | tuple[SupportsIndex, ...]
 Lengths = tuple[int, ...]
 LARGEST_BYTES = 2**62
-MOST_AXES = 64  # of NumPy 2
+MOST_AXES = 64  # the limit of NumPy 2
 LEADER, OWNER, INTERLEAVE = PLACEMENTS = ("leader", "owner", "interleave")
 
 
 class RegionOwner(Protocol):
-    """The communicator that made a region, as far as regions use it."""
+    """The methods of the communicator of a region that the region uses."""
 
     @property
     def is_leader(self) -> bool:
@@ -103,7 +103,7 @@ class SharedRegion(Closing):
         self._readable: NDArray[Any] | None = readable
         self._identity = identity
         self._state = REGION_STATE.array()
-        self._address: int = self._state.ctypes.data  # where compiled code finds it
+        self._address: int = self._state.ctypes.data  # where compiled code finds the region
         REGION_STATE.of(self._state).identity = identity
         self.shape = memory.shape
         self.count = memory.size
@@ -170,8 +170,8 @@ class SharedRegion(Closing):
     def block(self, start: int, stop: int) -> NDArray[Any]:
         """Return a writable view of a part along the first axis, on any rank.
 
-        This is how ranks populate a region together: each writes its own block, then all call
-        :meth:`fence`.
+        By blocks, ranks populate a region together: each rank writes its own block, then all ranks
+        call :meth:`fence`.
 
         Parameters
         ----------
@@ -229,7 +229,7 @@ class SharedRegion(Closing):
         """
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
-        """Raise where Python or NumPy uses the region as an array: writes to a copy get lost."""
+        """Raise if the region is used as an array: Python or NumPy would write to a copy."""
         raise explained(TypeError(REGION_IS_NO_ARRAY), REGION)
 
     __getitem__ = __setitem__ = __iter__ = __len__ = __contains__ = __array__ = _refuse
@@ -256,7 +256,7 @@ class SharedRegion(Closing):
         array([0., 0.])
         """
         self._memory = self._readable = None
-        self.__dict__.pop("_numba_type_", None)  # numba asks for the type anew: closed is an error
+        self.__dict__.pop("_numba_type_", None)  # numba asks anew: closed is an error
         # Pairs with the load in regions.is_closed, of a thread in compiled code.
         store_word_kernel.call(REGION_STATE.of(self._state).closed, 1)
 
@@ -325,7 +325,7 @@ def region_layout(shape: Any, dtype: Any, placement: Any) -> tuple[Lengths, np.d
             also = shape if isinstance(shape, tuple) else (shape,)
             said += f"; several lengths are one tuple: create_shared_region({(*also, dtype)})"
         raise explained(TypeError(said), DTYPE) from error
-    while element_type.subdtype is not None:  # an element is an array: its axes come last
+    while element_type.subdtype is not None:  # an element is an array, so its axes come last
         element_type, inner = element_type.subdtype
         lengths += inner
     if len(lengths) > MOST_AXES:

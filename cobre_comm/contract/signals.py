@@ -1,4 +1,4 @@
-"""``check_signals``: Ctrl-C in a user's own long loop of ``@njit`` code."""
+"""``check_signals``: lets Ctrl-C end a long loop of the user's in ``@njit`` code."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ def check_signals() -> None:
     """Run the handlers of signals that have arrived; for long loops of ``@njit`` code.
 
     Python runs no handler while compiled code runs, so Ctrl-C would wait for the end of the loop.
-    Collectives poll for signals by themselves. A call takes some nanoseconds: without the GIL
-    (``nogil=True``) it reads the clock, and polls every 50 ms. In another thread than the main
-    thread it does nothing, because Python runs handlers in the main thread alone.
+    Collectives poll for signals by themselves. A call of ``check_signals`` takes some nanoseconds.
+    Without the GIL (``nogil=True``) it reads the clock, and polls every 50 ms. In any thread but
+    the main thread it does nothing, because Python runs handlers in the main thread alone.
 
     Raises
     ------

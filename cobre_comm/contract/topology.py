@@ -12,14 +12,14 @@ from cobre_comm.journal.texts import aligned
 class Topology:
     """The nodes of a communicator, the ranks of each, their CPUs, and the launcher.
 
-    Its ``repr`` is a table, in which a star marks the node of this rank. Ranks of a node that may
+    The ``repr`` is a table, in which a star marks the node of this rank. Ranks of a node that may
     run on the same CPUs are in one row.
 
     Attributes
     ----------
     hosts : tuple of str
-        The host name of each node. Nodes are in the order of their first ranks. Two nodes are on
-        one host if their ranks cannot, or shall not, share memory.
+        The host name of each node. Nodes are in the order of their first ranks. One host has two
+        nodes if their ranks cannot share memory, or have been told not to.
     ranks : tuple of tuple of int
         The ranks of each node, ascending; they share memory and regions.
     node : int
@@ -31,10 +31,10 @@ class Topology:
         Name and version of the MPI library; "" on other backends than ``mpi``.
     cpus : tuple of tuple of int
         The CPUs on which each rank may run: the hardware threads, as the operating system numbers
-        them. With one node they are the CPUs at the moment of the call; with several nodes, the
-        CPUs at the rendezvous. Empty where the CPUs of a rank are not known, as on macOS.
+        them. With one node, these are the CPUs at the moment of the call; with several nodes, the
+        CPUs at the rendezvous. Empty if the CPUs of a rank are not known, as on macOS.
     numa : tuple of tuple of int
-        The NUMA nodes of the CPUs of each rank.
+        The NUMA nodes to which the CPUs of each rank belong.
     kernels : str
         The level of the machine code that this rank runs, and how it is loaded, as in
         ``"x86-64-v3, a shared library"``.

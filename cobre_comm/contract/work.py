@@ -1,4 +1,4 @@
-"""Work that is shared out as it is done: whichever rank asks gets the next item."""
+"""Work that is shared out while it is done: the next item goes to whichever rank asks."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ CLAIMS_WORDS = CLAIMS.size_bytes // WORD_BYTES
 
 
 class WorkOwner(Protocol):
-    """The communicator that made a work, as far as the work uses it."""
+    """The methods of the communicator of a work that the work uses."""
 
     _address: int
 
     @property
     def is_leader(self) -> bool:
-        """Whether this rank populates a region as a whole."""
+        """Whether this rank is to write a region as a whole."""
 
     def allreduce(self, send: NDArray[Any], recv: NDArray[Any]) -> None:
         """Sum element by element over all ranks."""
@@ -54,29 +54,30 @@ class WorkOwner(Protocol):
         """Raise ``InvalidCommunicator`` if no collective may begin any more."""
 
     def _agree_on(self, signature: int, compared: int) -> None:
-        """Wait for all ranks, which must give the same numbers."""
+        """Wait for all ranks, all of which must give these two numbers."""
 
     def _together(self, name: str) -> AbstractContextManager[None]:
-        """Break the communicator if this rank fails between steps of the library's own."""
+        """Break the communicator if this rank fails between steps that belong together."""
 
     def _raise(self, operation: int, outcome: int) -> NoReturn:
-        """Raise what the outcome of an operation means."""
+        """Raise the exception that stands for the outcome of an operation."""
 
     def _error(self, operation: int, outcome: int) -> BaseException:
-        """Return the exception of an outcome, to be raised now."""
+        """Return the exception that stands for an outcome; the caller is to raise it at once."""
 
     def _seconds(self, ticks: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return how long so many ticks are."""
+        """Convert ticks to seconds."""
 
 
 @methods_tell_callers(quick=["claim"])
 class Work(Closing):
     """Items 0 to n - 1, which ranks claim one by one; made by ``create_work``.
 
-    On one node any rank may get any item. Between nodes the items are divided into blocks: by their
-    number, or by the costs that :meth:`reset` gets, in proportion to the ranks of each node. Which
-    rank gets an item changes from run to run. So let each item write to its own place, and read the
-    results after a collective; then the results have the same bits as with equal shares.
+    On one node any rank may get any item. If there are several nodes, each node gets a block of
+    items, in proportion to its number of ranks: a share of their number, or, if :meth:`reset` gets
+    costs, a share of the costs. Which rank gets an item changes from run to run. So let each item
+    write to its own place, and read the results after a collective; then the results have the same
+    bits as with equal shares.
 
     No item is claimed twice in a round. Several threads of a rank may claim at once, but no thread
     may claim while another thread resets. :meth:`claim`, ``count``, ``first`` and ``last`` work in
@@ -87,7 +88,7 @@ class Work(Closing):
     count : int
         Number of items, on all nodes.
     first, last : int
-        The items of this node in this round: ``range(first, last)``.
+        The items of this node in this round are ``range(first, last)``.
 
     Examples
     --------
@@ -118,10 +119,10 @@ class Work(Closing):
         self.count = claimed.size
         self._order: NDArray[np.int64] | None = None  # never replaced: threads may be reading it
         self._claimed = claimed
-        self._passed: int | None = None  # the round of which the main thread has seen the end
+        self._passed: int | None = None  # the round in which the main thread has found no item left
         self._has_warned = False
         self._words = WORK.array()
-        self._address: int = self._words.ctypes.data  # where compiled code finds it
+        self._address: int = self._words.ctypes.data  # compiled code finds the work by this address
         self._state = state = WORK.of(self._words)
         state.comm, state.claims = comm._address, region.as_slice().ctypes.data
         state.count, state.claimed = claimed.size, claimed.ctypes.data
@@ -130,13 +131,13 @@ class Work(Closing):
     def claim(self) -> int:
         """Return the next item that no rank has claimed; -1 when this node has none left.
 
-        It waits for no other rank, and takes some 20 to 40 ns in ``@njit`` code.
+        ``claim`` waits for no other rank, and takes some 20 to 40 ns in ``@njit`` code.
 
         Raises
         ------
         InvalidCommunicator
             If this work is closed, or its communicator cannot be used any more; or if another
-            thread of this rank resets it meanwhile.
+            thread of this rank resets the work meanwhile.
 
         Examples
         --------
@@ -159,8 +160,8 @@ class Work(Closing):
     def _end_of_pass(self) -> Iterator[int]:
         """Note that the main thread has found no item left; yield no item.
 
-        Other threads do not count: tasks of a pool of threads loop over the work in turn, and the
-        later tasks find nothing.
+        Other threads do not count: several tasks of a pool of threads may loop over the work, one
+        after another, and a later task finds no item.
         """
         if threading.current_thread() is threading.main_thread():
             self._passed = peek_now(self._state.round)
@@ -183,8 +184,8 @@ class Work(Closing):
             order, so the items that take longest should come first. The default is ascending order.
         costs : sequence of float, optional
             What each item is expected to cost, in any unit, the same on all ranks; at least 0. Each
-            node gets a block of items whose costs are in proportion to its ranks. By default, and
-            if all costs are 0, each item costs the same.
+            node gets a block of items, and the costs of the blocks are in proportion to the numbers
+            of ranks. By default, and if all costs are 0, each item costs the same.
 
         Raises
         ------
@@ -209,7 +210,7 @@ class Work(Closing):
         items = None if order is None else _permutation(order, self.count)
         expected = None if costs is None else _expected(costs, self.count)
         block = begin, end = self._block(expected)
-        self._comm._check_usable()  # so a forked child does not set its parent's count to zero
+        self._comm._check_usable()  # or a forked child would set the count of its parent to zero
         held = following = self._close_round()
         try:
             digest = _digest(self._identity, held, items, expected)
@@ -228,7 +229,7 @@ class Work(Closing):
             self._turn(held + 1, following)
 
     def _close_round(self) -> int:
-        """Let no thread of this rank claim; return what the word of the round held."""
+        """Stop the threads of this rank from claiming; return what the word of the round held."""
         held = peek_now(self._state.round)
         if held & 1 or self._turn(held, held + 1) != held:
             is_closed = peek_now(self._state.round) == work.CLOSED
@@ -246,7 +247,7 @@ class Work(Closing):
         return edges[self._node], edges[self._node + 1]
 
     def _begin(self, block: tuple[int, int], items: NDArray[np.int64] | None) -> None:
-        """Note a round of which no thread claims yet."""
+        """Note the items of a new round, while no thread can claim from it."""
         state = self._state
         self.first, self.last = state.first, state.last = block
         state.order = 0
@@ -259,8 +260,8 @@ class Work(Closing):
     def costs(self) -> NDArray[np.float64]:
         """Return how many seconds each item has taken in this round, on all ranks; collective.
 
-        The time of an item lasts from its claim to the next claim of the same rank, by any of its
-        threads, or to this call if the rank has claimed nothing since.
+        The time of an item lasts from its claim to the next claim by any thread of the same rank.
+        If the rank has claimed nothing since, it lasts to this call of ``costs``.
 
         Returns
         -------
@@ -293,16 +294,16 @@ class Work(Closing):
         with self._comm._together("costs"):
             seconds = self._own_costs(now)
             if self.count:
-                self._comm.allreduce(seconds, seconds)  # for each item, all ranks but one add 0
+                self._comm.allreduce(seconds, seconds)  # all ranks but one add 0 to an item
         return seconds
 
     def _own_costs(self, now: int) -> NDArray[np.float64]:
-        """Return the seconds of the items of this rank until now, and 0 for all others."""
+        """Return the seconds until now of each item of this rank, and 0 for all other items."""
         seconds = np.zeros(self.count)
         [mine] = np.nonzero(self._claimed >= self._state.began)
         mine = mine[np.argsort(self._claimed[mine])]
         lengths = np.diff(self._claimed[mine], append=peek_now(self._state.ended) or now)
-        seconds[mine] = self._comm._seconds(np.maximum(lengths, 0))  # threads may end in any order
+        seconds[mine] = self._comm._seconds(np.maximum(lengths, 0))  # threads end in any order
         return seconds
 
     def close(self) -> None:
@@ -320,7 +321,7 @@ class Work(Closing):
         store_word_kernel.call(self._state.round, work.CLOSED)
 
     def _refuse(self, *_: object) -> NoReturn:
-        """Raise where the work is used as a sequence: its items are given out as ranks ask."""
+        """Raise if the work is used as a sequence: its items are only given to ranks that ask."""
         raise explained(TypeError(WORK_IS_NO_SEQUENCE), WORK_WORD)
 
     __getitem__ = __len__ = _refuse
@@ -340,10 +341,10 @@ class Work(Closing):
 
 
 def _edges(count: int, nodes: Sequence[int], costs: NDArray[np.float64] | None) -> list[int]:
-    """Return where the block of each node begins, and where the last one ends.
+    """Return where the block of each node begins, and, at the end, where the last block ends.
 
     ``nodes`` has the number of ranks of each node. With costs, each node has a part of the total
-    cost, and gets the items whose middle lies in that part.
+    cost; an item belongs to the node in the part of which the item's middle lies.
     """
     before = [0, *np.cumsum(nodes).tolist()]
     largest = 0.0 if costs is None else float(costs.max(initial=0.0))
@@ -356,7 +357,7 @@ def _edges(count: int, nodes: Sequence[int], costs: NDArray[np.float64] | None) 
 
 
 def _permutation(order: Any, count: int) -> NDArray[np.int64]:
-    """Return an order of the items, or raise."""
+    """Return an order of the items as an array; raise if it is no permutation."""
     items = _numbers("order", order, "iu", "integers", count)
     outside = (items < 0) | (items >= count)
     if outside.any():
@@ -368,7 +369,7 @@ def _permutation(order: Any, count: int) -> NDArray[np.int64]:
 
 
 def _expected(costs: Any, count: int) -> NDArray[np.float64]:
-    """Return the costs of the items, or raise."""
+    """Return the costs of the items as an array; raise if they cannot be used."""
     expected = _numbers("costs", costs, "iuf", "numbers", count).astype(np.float64)
     wrong = ~(np.isfinite(expected) & (expected >= 0))
     if wrong.any():
@@ -377,7 +378,7 @@ def _expected(costs: Any, count: int) -> NDArray[np.float64]:
 
 
 def _numbers(name: str, values: Any, kinds: str, what: str, count: int) -> NDArray[Any]:
-    """Return an array of a number for each item, or raise."""
+    """Return an array with a number for each item; raise if the values cannot be used."""
     array = as_numbers("reset", name, values)
     if array.ndim != 1 or array.size != count:
         raise ValueError(
@@ -389,7 +390,7 @@ def _numbers(name: str, values: Any, kinds: str, what: str, count: int) -> NDArr
 
 
 def _digest(*values: NDArray[Any] | int | None) -> int:
-    """Return a number that ranks compare in place of these arrays and numbers."""
+    """Return one number for these arrays and numbers, so that ranks can compare it."""
     digest = 0
     for value in values:
         number = -1 if value is None else value

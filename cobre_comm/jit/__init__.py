@@ -9,7 +9,7 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    """Return a type that pickles of version 0.1.0 name; their type names carry that version."""
+    """Return the type that a pickle of version 0.1.0 names; its name carries that version."""
     if name in ("LocalCommType", "ShmCommType", "TcpCommType", "MpiCommType", "RegionType"):
         from cobre_comm.jit import types
 

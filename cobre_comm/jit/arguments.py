@@ -1,6 +1,6 @@
 """Checks of the types of arguments in ``@njit`` code, made while the user's code is compiled.
 
-Before these checks, numba itself refuses masked arrays, and takes other subclasses of ndarray for
+Before these checks, numba itself refuses masked arrays, and treats other subclasses of ndarray as
 arrays. A type cannot tell everything: an array of layout ``A`` may be contiguous or not. The
 compiled code tests such an array when it runs.
 """
@@ -45,7 +45,7 @@ def array_problem(operation: str, name: str, array: Any, *, writable: bool) -> P
 
 
 def _instead(operation: str, argument: Any) -> str:
-    """Return what an argument is that is no array, and what to pass."""
+    """Say what an argument is that is no array, and what to pass instead."""
     if isinstance(argument, RegionType):
         return f"{argument.what}; {OF_REGION}"
     has_memory = isinstance(argument, types.Buffer)
@@ -72,7 +72,7 @@ def integer_problem(operation: str, name: str, argument: Any) -> Problem | None:
 def is_integer(argument: Any) -> bool:
     """Tell whether an argument is an integer or a ReduceOp, and not a bool."""
     if isinstance(argument, types.Omitted):
-        return True  # a default of ours, and these are integers
+        return True  # the default of a parameter of ours, which is an integer
     if isinstance(argument, (types.Boolean, types.BooleanLiteral)):
         return False
     return isinstance(argument, (types.Integer, types.IntEnumMember, int))
@@ -81,14 +81,16 @@ def is_integer(argument: Any) -> bool:
 def integer_reader(argument: Any) -> Any:
     """Return a function that turns a value of this integer type into an int64.
 
-    A value that does not fit becomes the largest int64, which is no root and no ReduceOp.
+    If a value does not fit, the function returns the largest int64, which is no root and no
+    ReduceOp.
     """
     if isinstance(argument, types.IntEnumMember):
         return _of_member
     return _of_uint64 if argument == types.uint64 else _of_integer
 
 
-# Functions of this module, and an intrinsic: numba compiles each once, and not for each overload.
+# Functions of this module, and an intrinsic, so that numba compiles each once, not in each
+# overload.
 
 
 @register_jitable
@@ -114,7 +116,7 @@ def _always(typingctx: Any, array: Any) -> Any:
 @register_jitable
 def _strides_are_contiguous(array):
     if array.size == 0:
-        return True  # as NumPy says
+        return True  # as NumPy says of such an array
     expected = array.itemsize
     for axis in range(array.ndim - 1, -1, -1):
         if array.shape[axis] > 1 and array.strides[axis] != expected:
@@ -216,7 +218,7 @@ def blocks_problem(operation: str, arguments: Any) -> Problem | None:
 
 
 def table(argument: Any) -> Any:
-    """Return a function that turns a table of this type into int64, and tells whether all fit."""
+    """Return a function that converts a table of this type to int64, and tells whether all fit."""
     if isinstance(argument, types.BaseTuple) and not isinstance(argument, types.UniTuple):
         return _unified if len(argument) else _empty
     if argument.dtype == types.int64 and getattr(argument, "layout", "") == "C":
@@ -226,7 +228,7 @@ def table(argument: Any) -> Any:
 
 @register_jitable
 def refused(record, operation, outcome):
-    """Refuse a call that reaches no entry; if the thread cannot raise, break the communicator."""
+    """Refuse a call that reaches no entry; break the communicator if this thread cannot raise."""
     run(record.refuse, record, Refusal(operation, outcome, 0))
 
 

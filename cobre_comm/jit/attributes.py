@@ -1,4 +1,4 @@
-"""Attributes refused while ``@njit`` code is compiled: unknown ones, and collectives in ``prange``.
+"""Refuses attributes while ``@njit`` code is compiled: unknown ones; collectives in ``prange``.
 
 numba asks these templates first, because they are registered before the methods.
 """
@@ -50,7 +50,7 @@ def _naming(register: Any) -> Any:
 
 
 def naming(choose: Any) -> Any:
-    """Give each implementation that an overload chooses by types a name of its own."""
+    """Give each implementation that an overload chooses by types a function name of its own."""
 
     @functools.wraps(choose)
     def named(*arguments: Any, **more: Any) -> Any:

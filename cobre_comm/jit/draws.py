@@ -32,7 +32,7 @@ from cobre_comm.random import (
 
 @intrinsic
 def _carry_version(typingctx):
-    """Have the function that is compiled, and its callers, compiled anew after an upgrade."""
+    """Make numba compile the present function, and its callers, anew after an upgrade."""
 
     def codegen(context, builder, signature, args):
         carry_version(context)
@@ -60,12 +60,12 @@ def _limit(bound):
 
 
 def _is_integer(argument):
-    """Tell whether a type is that of an integer, and no bool or member of an enumeration."""
+    """Tell whether a type is that of an integer; a bool or a member of an enumeration is none."""
     return isinstance(argument, types.Integer)
 
 
 def _is_index_array(argument):
-    """Tell whether a type is that of an array of integers that all fit int64."""
+    """Tell whether a type is that of an array of integers, all of which fit int64."""
     is_array = isinstance(argument, types.Array) and _is_integer(argument.dtype)
     return is_array and argument.dtype != types.uint64
 

@@ -1,4 +1,4 @@
-"""From an object of ours in ``@njit`` code to the record behind it, and to its other fields."""
+"""Reads the fields of an object of ours in ``@njit`` code; one is the address of its record."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def explain(typingctx: Any, record: Any, operation: Any, outcome: Any, at: Any) 
 def check_usable(record: Any) -> None:
     """Raise ``InvalidCommunicator`` if no collective may begin any more.
 
-    A collective that is under way is no error.
+    A collective that is under way does not count as a reason.
     """
     outcome = standing(record)
     if outcome != OK:
@@ -93,8 +93,8 @@ def entering(operation: int) -> Any:
 def checking(operation: int) -> Any:
     """Return the function that raises if the entry of a collective has failed.
 
-    If an exception leaves a function, numba frees none of the arrays that the function still uses.
-    So call this after the last use of arrays.
+    When an exception leaves a function, numba frees none of the arrays that the function still
+    uses. So call the returned function after the last use of arrays.
     """
 
     def check(record: Any, call: Any, outcome: int) -> None:
@@ -106,13 +106,14 @@ def checking(operation: int) -> Any:
 
 
 def _explaining(context: Any, module: Any) -> Any:
-    """Define a function that calls Python: LLVM inlines no method that has this code in itself.
+    """Define a function that calls Python; otherwise LLVM would inline no method that calls Python.
 
     Python code may not run while an exception is pending. In ``@vectorize`` the exception of an
-    earlier element may be pending. That exception is laid aside for the call, and numba drops it
-    when numba raises the next exception.
+    earlier element may be pending. This exception is laid aside for the call; numba drops it when
+    numba raises the next exception.
 
-    If a signal handler raises as the call begins, the call is made anew, with that exception.
+    If a signal handler raises when the call begins, the call is made once more, and gets the
+    handler's exception.
     """
     function_type = ir.FunctionType(ir.VoidType(), [cgutils.intp_t] * 4)
     function = ir.Function(module, function_type, EXPLAIN)
@@ -147,7 +148,7 @@ def _explaining(context: Any, module: Any) -> Any:
 
 
 def _slots(builder: Any, python: Any) -> Any:
-    """Return places for class, instance and traceback of an exception."""
+    """Return places for the class, the instance and the traceback of an exception."""
     return [cgutils.alloca_once(builder, python.pyobj, zfill=True) for _ in range(3)]
 
 

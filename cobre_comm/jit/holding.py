@@ -1,12 +1,13 @@
 """Reference counts of objects of ours in ``@njit`` code.
 
 numba gives a reference back after the last use of a variable. In ``comms.pop().barrier()`` the last
-use of the communicator reads the method, before the call. So a bound method has a count of its own.
-numba also removes pairs of counting up and counting down if it sees no other count between the two.
-But between them a list that pops, a dictionary that deletes, or another thread that assigns to a
-field may take a count away. So each count of a value is on an address whose origin LLVM cannot see,
-and no count is removed. A method that waits for no rank has ended before anything else runs, so
-numba may remove its count if a variable has a count too.
+use of the communicator is the reading of the method, which comes before the call. So a bound method
+has a count of its own. numba also removes a pair of counting up and counting down if it sees no
+other count between the two. But between them a list that pops, a dictionary that deletes, or
+another thread that assigns to a field may take a count away. So each count of a value is on an
+address that is opaque to LLVM, and then numba removes no count. A method that waits for no rank
+ends before anything else can run. So numba may remove the count of such a method if a variable has
+a count too.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class HeldModel(models.StructModel):  # type: ignore[misc]  # numba is untyped
     """A struct with counts that numba cannot remove."""
 
     def traverse(self, builder: Any) -> list[Any]:
-        """Return type and reader of each member that numba counts."""
+        """Return the type and a reader of each member that numba counts."""
         return [
             (kind, lambda value, read=read: _of_unseen_origin(builder, read(value)))
             for kind, read in super().traverse(builder)
@@ -41,7 +42,7 @@ class HeldModel(models.StructModel):  # type: ignore[misc]  # numba is untyped
 
 
 def _of_unseen_origin(builder: Any, value: Any) -> Any:
-    """Return a value with addresses that LLVM must take to be new; it costs no instruction."""
+    """Return a value with addresses that LLVM has to treat as new; it costs no instruction."""
     if isinstance(value.type, ir.PointerType):
         copy = ir.InlineAsm(ir.FunctionType(value.type, [value.type]), "", "=r,0", True)
         return builder.call(copy, [value])
@@ -60,16 +61,16 @@ class HeldMethod(types.BoundFunction):  # type: ignore[misc]  # numba is untyped
         return super().get_call_type(context, *_by_position(self.template, args, kws))
 
     def get_impl_key(self, sig: Any) -> Any:
-        """Return the key of the call that gives its count back where numba would not."""
+        """Return the key of a call that gives its count back even when it fails."""
         return (type(self), *self.typing_key)  # a tuple: class, name
 
 
 def _by_position(template: Any, args: Any, kws: Any) -> Any:
-    """Return the types of all arguments by position, with those that are left out, and no others.
+    """Return the types of all arguments by position, also of the arguments that are left out.
 
-    When numba lowers a call, it asks the overload once more, with all arguments by position. If it
-    had asked in another form before, it would compile two implementations. The error about
-    arguments that do not fit has one line here; numba's error would have twenty.
+    When numba lowers a call, it asks the overload once more, with all arguments by position. If the
+    form of the first question differed, numba would compile two implementations. If the arguments
+    do not fit, the error here has one line; numba's error would have twenty.
     """
     signature = inspect.signature(template._overload_func)
     _, *parameters = signature.parameters.values()

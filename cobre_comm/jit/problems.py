@@ -1,7 +1,8 @@
 """Problems with the types of arguments in ``@njit`` code, and the errors that they become.
 
-The errors have the same note as those in Python (``arguments/mistakes.py``). numba makes an
-exception from a class and constants. The classes here make a plain ``TypeError`` or ``ValueError``.
+The errors have the same notes as the errors in Python (``arguments/mistakes.py``). numba makes an
+exception of a class and constants. The classes here then make a plain ``TypeError`` or
+``ValueError``.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from cobre_comm.arguments.mistakes import Mistake, explained
 
 
 class WrongType(TypeError):
-    """Instantiating it with a sentence and a word gives a ``TypeError`` with its note."""
+    """An instance, made of a sentence and a word, is a ``TypeError`` with a note on the word."""
 
     def __new__(cls, *values: Any) -> TypeError:  # type: ignore[misc]  # see the class
         """Return the error."""
@@ -20,7 +21,7 @@ class WrongType(TypeError):
 
 
 class WrongValue(ValueError):
-    """Instantiating it with a sentence and a word gives a ``ValueError`` with its note."""
+    """An instance, made of a sentence and a word, is a ``ValueError`` with a note on the word."""
 
     def __new__(cls, *values: Any) -> ValueError:  # type: ignore[misc]  # see the class
         """Return the error."""
@@ -28,7 +29,7 @@ class WrongValue(ValueError):
 
 
 def _made(kind: type[Mistake], values: tuple[Any, ...]) -> Mistake:
-    if isinstance(values[0], kind):  # CPython calls again, with the error that was made here
+    if isinstance(values[0], kind):  # CPython calls again, with this very error
         return values[0]
     sentence, word = values
     return explained(kind(sentence), word)
@@ -38,6 +39,6 @@ class Problem(NamedTuple):
     """What is wrong with the type of an argument."""
 
     sentence: str  # the text of the error
-    word: str  # what ``cobre-comm explain`` is given
-    # The error that is raised, with sentence and word.
+    word: str  # the word for ``cobre-comm explain``
+    # The class of the error that is raised with sentence and word.
     error: type[WrongType | WrongValue] = WrongType

@@ -1,4 +1,4 @@
-"""Makes our objects and functions known to numba; ``numba_types.py`` says who imports this."""
+"""Makes our objects and functions known to numba; ``numba_types.py`` says when this is imported."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cobre_kernels.machine.compiling.checked_cache import check_loads
 from cobre_kernels.machine.compiling.compiler import let_reduce_take_routines
 from numba import from_dtype
 
-# These give the types their attributes; numba asks them in this order.
+# These modules give the types their attributes. numba asks the modules in this order.
 from cobre_comm.jit import attributes  # noqa: F401  # isort: skip
 from cobre_comm.jit import methods  # noqa: F401  # isort: skip
 from cobre_comm.jit import regions  # noqa: F401  # isort: skip
@@ -25,10 +25,10 @@ TYPES = {"communicator": CommType(), "local": LocalCommType(), "work": WorkType(
 
 
 def give_type(kind: str, owner: Any, value: Any) -> Any:
-    """Return the type of an object, and store the type in its class, where numba reads it later.
+    """Return the type of an object, and store the type in its class, where numba finds it later.
 
-    A region stores its type in the region itself. ``InvalidCommunicator`` is raised for a closed
-    region.
+    A region stores its type in the region itself. If the region is closed, ``InvalidCommunicator``
+    is raised.
     """
     if kind == "region":
         owner = value

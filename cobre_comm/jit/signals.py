@@ -1,7 +1,8 @@
 """``check_signals`` and ``monotonic_ns`` in ``@njit`` code.
 
-The exception of a handler is kept in CPython's dictionary of the thread, where :class:`Interrupted`
-finds it. So compiled code holds no address, and numba can cache the code.
+The exception of a handler is kept in CPython's dictionary of the thread, in which
+:class:`Interrupted` finds it. So the compiled code contains no address, and numba can cache the
+code.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ KEY = "cobre_comm.check_signals"
 
 
 class Interrupted(Exception):
-    """The class that ``@njit`` code raises; its instance is the exception of the signal handler."""
+    """The class that ``@njit`` code raises; an instance of it is the signal handler's exception."""
 
     def __new__(cls, *values: Any) -> BaseException:  # type: ignore[misc]  # as failure.Failure
         """Return the exception of the handler."""
@@ -52,7 +53,7 @@ def _key(typingctx: Any) -> Any:
 
 @intrinsic
 def _looked_ns(typingctx: Any) -> Any:
-    """Return the address of the time of the last look, a word of the compiled function's own."""
+    """Return the address of the time of the last look, in a word of the compiled function."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         word = builder.module.globals.get(KEY)
@@ -67,7 +68,7 @@ def _looked_ns(typingctx: Any) -> Any:
 
 @register_jitable
 def _is_due() -> Any:
-    """Tell whether a thread without the GIL is to look again.
+    """Tell whether a thread without the GIL should look for signals again.
 
     Load and store are relaxed: at worst, two threads that share the word look at the same time.
     """

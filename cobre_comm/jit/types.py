@@ -1,14 +1,14 @@
-"""The objects of ours that ``@njit`` code takes: a table, from which all answers to numba follow.
+"""The objects of ours that ``@njit`` code takes: a table, from which numba gets all it asks for.
 
 A class of :class:`ObjectType` lists the fields that compiled code holds of one kind of object.
-Model and boxing (``values``), reference counts (``holding``) and messages on attributes
-(``attributes``) are written once, for every kind. Attributes and methods of a kind have a module of
-their own.
+Model and boxing (``values``), reference counts (``holding``) and messages about attributes
+(``attributes``) are written once, for all kinds. The attributes and methods of each kind have a
+module of their own.
 
-numba sees two types of communicators: ``local``, with collectives that compile to copies, and every
-other one. So a user's function is compiled once for ``local`` and once for all other backends. The
-name of a type carries a hash of our sources, so that numba's cache serves no code of another
-version for a signature with such a type. Code that has no type of ours in its signature carries
+numba sees two types of communicators: ``local``, with collectives that compile to copies, and all
+others. So a user's function is compiled once for ``local`` and once for all other backends. The
+name of a type contains a hash of our sources. So for a signature with such a type, numba's cache
+never returns code of another version. Code without a type of ours in its signature carries a
 :class:`CurrentVersion`.
 """
 
@@ -37,14 +37,14 @@ from cobre_comm.contract.work import Work
 COMM_TYPE = RecordType(COMM.name)
 STATE_TYPE = RecordType(REGION_STATE.name)
 WORK_TYPE = RecordType(WORK.name)
-_by_name: dict[str, type[ObjectType]] = {}  # by the name of the class, which stands in pickles
+_by_name: dict[str, type[ObjectType]] = {}  # by the name of the class, which pickles contain
 
-name_functions()  # a pickle of compiled code imports this file before its code is linked
+name_functions()  # here: a pickle of compiled code imports this file before it is linked
 
 
 @functools.cache
 def version_tag() -> str:
-    """Return a hash of all sources that become code of a user's compiled function."""
+    """Return a hash of all sources that become a part of users' compiled functions."""
     package = pathlib.Path(__file__).parents[1]
     parts = "arguments", "contract", "jit", "journal", "reports", "system"
     tag: str = hash_of([*kernel_sources(), *sources_of(package, parts)])
@@ -52,7 +52,7 @@ def version_tag() -> str:
 
 
 class CurrentVersion:
-    """A constant of a cached function that no other version of this package can load."""
+    """A constant in a cached function, so that no other version of this package can load it."""
 
     def __reduce__(self) -> Any:
         return current_version, (version_tag(),)
@@ -62,30 +62,30 @@ def carry_version(context: Any) -> None:
     """Keep the function under compilation from being loaded by another version of this package.
 
     A value of ours gets into compiled code in three ways: as an argument, as the result of an
-    ``objmode`` block, or as a constant. The signature has the type of an argument, but not the type
-    of a result or of a constant. So the code that lowers a result or a constant calls this
-    function, and so does the code of each method and attribute. With a function, numba writes the
-    constants of all functions that are linked into it, so a caller without a type of ours carries
-    the version too.
+    ``objmode`` block, or as a constant. The signature contains the type of an argument, but not the
+    type of a result or a constant. So the code that lowers a result or a constant calls
+    ``carry_version``, and so does the code of each method and attribute. In the cache, a function
+    has the constants of all functions that are linked into it, so a caller without a type of ours
+    carries the version too.
     """
-    constants = getattr(context.environment, "consts", None)  # a wrapper has none
+    constants = getattr(context.environment, "consts", None)  # None, if a wrapper is compiled
     if constants is not None and not any(isinstance(each, CurrentVersion) for each in constants):
         constants.append(CurrentVersion())
 
 
 def current_version(tag: str) -> CurrentVersion:
-    """Return the constant, or raise ``FileNotFoundError``, on which numba compiles anew."""
+    """Return the constant, or raise ``FileNotFoundError``, after which numba compiles anew."""
     if tag != version_tag():
         raise FileNotFoundError("compiled with another version of cobre_comm")
     return CurrentVersion()
 
 
 def restored(name: str, class_name: str, *arguments: Any) -> Any:
-    """Return a pickled type; if the type is of another version, a type that equals no other.
+    """Return a pickled type; for a type of another version, one that equals no other type.
 
-    numba keeps the types of a user's cached function in pickles. numba loads these types before it
-    looks at their version, and writes types of older versions again. So a type is pickled with its
-    own name, by the name of this function, which every version has.
+    numba keeps the types of a user's cached function in pickles. It loads these types before it
+    looks at the version, and it writes types of older versions again. So a pickle has the name of
+    the type, and the name of this function, which every version has.
     """
     current = _by_name[class_name](*arguments) if class_name in _by_name else None
     return current if current is not None and current.name == name else types.Opaque(name)
@@ -94,35 +94,35 @@ def restored(name: str, class_name: str, *arguments: Any) -> Any:
 class HeldField(NamedTuple):
     """A field that compiled code holds of an object."""
 
-    name: str  # by which compiled code reads the field
-    path: str  # the attribute of the Python object that has the value, or the record's address
-    numba_type: Any = None  # if None, the object's type has an attribute ``name`` with it
+    name: str  # the name by which compiled code reads the field
+    path: str  # the attribute of the Python object with the value, or with the record's address
+    numba_type: Any = None  # if None, the object's type has it in an attribute ``name``
 
 
 class ObjectType(types.Type):  # type: ignore[misc]  # numba is untyped
     """A kind of object in ``@njit`` code; each subclass is a row of the table.
 
-    ``label`` is the beginning of a type's name; ``arguments`` are those of ``__init__`` of the
-    class, to be pickled.
+    ``label`` is the beginning of the type's name. ``arguments`` are the arguments of the class's
+    ``__init__``, which the pickle contains.
     """
 
     what: ClassVar[str]  # the name of such objects in messages
     variable: ClassVar[str]  # the name of a variable that holds such an object
-    python: ClassVar[type]  # for messages on how methods of such objects are called
-    # What compiled code holds, beside a count on the Python object; the first is the communicator's
-    # record.
+    python: ClassVar[type]  # the Python class, for messages about calls of its methods
+    # The fields that compiled code holds, beside a count on the Python object. The first field is
+    # the record of the communicator.
     fields: ClassVar[tuple[HeldField, ...]]
-    # Names that the object lacks, each with the rest of a message about it.
+    # Names that the object lacks, each with the rest of a message about the name.
     said: ClassVar[Mapping[str, str]] = {}
     no_text: ClassVar[str] = ""  # what to write in place of ``str``
     no_constant: ClassVar[str] = ""  # why a global or a closure cannot hold such an object
-    # What to write in place of an index, ``len`` or a ``for`` loop, and the section that says more.
+    # What to write in place of an index, ``len`` or a ``for`` loop, and the word to explain it.
     no_sequence: ClassVar[tuple[str, str] | None] = None
-    # By name of an attribute or method: whether it is a collective; filled by ``attributes``.
+    # By name of an attribute or method, whether it is a collective; ``attributes`` fills this.
     members: ClassVar[dict[str, bool]]
-    # Further methods that threads of ``prange`` must not call; filled by ``attributes`` too.
+    # More methods that threads of ``prange`` must not call; ``attributes`` fills this too.
     of_one_thread: ClassVar[set[str]]
-    lent: ClassVar[type[Borrowed]]  # the class of the type that an object has in its own methods
+    lent: ClassVar[type[Borrowed]]  # the type of such an object inside its own methods
     synchronises = True  # whether collectives wait for other ranks
 
     def __init_subclass__(cls) -> None:
@@ -138,7 +138,7 @@ class ObjectType(types.Type):  # type: ignore[misc]  # numba is untyped
 
     @property
     def borrowed(self) -> Any:
-        """The type of such an object within its methods."""
+        """The type of such an object inside its own methods."""
         return self.lent(self)
 
     @property
@@ -156,7 +156,7 @@ class ObjectType(types.Type):  # type: ignore[misc]  # numba is untyped
 
 
 class Borrowed(types.Type):  # type: ignore[misc]  # numba is untyped
-    """The type of an object within its own methods, where the caller holds it."""
+    """The type of an object inside its own methods, while the caller holds the object."""
 
     def __init__(self, this: Any) -> None:
         self.this, self.synchronises = this, this.synchronises
@@ -167,7 +167,7 @@ class Borrowed(types.Type):  # type: ignore[misc]  # numba is untyped
 
 
 def lend(this: Any) -> Any:
-    """Return a pickled ``Borrowed`` type; of another version, a type that equals no other."""
+    """Return a pickled ``Borrowed`` type; for another version, a type that equals no other type."""
     return this.borrowed if isinstance(this, ObjectType) else this
 
 
@@ -185,7 +185,7 @@ class CommType(ObjectType):
 
     @classmethod
     def names(cls) -> list[str]:
-        """Return collectives first."""
+        """Return the names, collectives first."""
         return sorted(cls.members, key=lambda name: (not cls.members[name], name))
 
 
@@ -198,8 +198,8 @@ class LocalCommType(CommType):
 class RegionType(ObjectType):
     """A shared region in ``@njit`` code.
 
-    ``synchronises`` says whether the region is of a communicator that waits for other ranks. A
-    region on the heap of a rank that shares no memory has the same type as a shared region.
+    ``synchronises`` says whether the region belongs to a communicator that waits for other ranks.
+    If a rank shares no memory, its region is on the heap, and has the same type as a shared region.
     """
 
     what, variable, python = "a shared region", "region", SharedRegion

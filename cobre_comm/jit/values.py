@@ -1,11 +1,12 @@
 """Model, boxing and constants of an object of ours in ``@njit`` code.
 
-A value has the fields that the table names (``types.py``), first the address of a record. Like an
-array, it has a count on the Python object (``holding.py``). So a tuple, a ``jitclass``, a
-``structref`` or a ``typed.List`` keeps the object alive as long as it holds the value. Python gets
-the same object back. Compiled code holds nothing of this process, so ``cache=True`` serves other
-ranks, sizes, backends and runs. A communicator in a global or a closure is the exception: its
-address is in the code, and numba does not cache such code.
+A value has the fields that the table names (``types.py``); the first field is the address of a
+record. Like an array, it has a count on the Python object (``holding.py``). So a tuple, a
+``jitclass``, a ``structref`` or a ``typed.List`` keeps the object alive as long as it holds the
+value. Python gets the same object back. Compiled code contains nothing of this process, so code in
+numba's cache works for other ranks, sizes, backends and runs. There is one exception: if a
+communicator is in a global or a closure, the code contains its address, and numba does not cache
+such code.
 """
 
 from __future__ import annotations
@@ -50,10 +51,10 @@ for _type in OBJECT_TYPES:
 
 @unbox(ObjectType)
 def _unbox(typ: Any, obj: Any, c: Any) -> NativeValue:
-    """Read the fields of a Python object into a value, which holds the object.
+    """Read the fields of a Python object into a value, which now holds the object.
 
-    Without an attribute, or if an exception is set, the code that follows is skipped. numba gives
-    the count of the object back.
+    If an attribute is missing, or an exception is set, the code that follows is skipped. numba
+    gives the count of the object back.
     """
     carry_version(c.context)
     message = f"this is not {typ.what}, or one whose __init__ has not run"
@@ -67,7 +68,7 @@ def _unbox(typ: Any, obj: Any, c: Any) -> NativeValue:
                 with cgutils.early_exit_if_null(c.builder, exits, found):
                     c.pyapi.err_set_string("PyExc_TypeError", message)
                     c.builder.store(cgutils.true_bit, failed)
-                c.pyapi.decref(found)  # the object that has the attribute holds it
+                c.pyapi.decref(found)  # the object with this attribute keeps it alive
             numba_type = typ.field_types[field.name]
             if isinstance(numba_type, RecordType):
                 word = c.pyapi.long_as_longlong(found)
@@ -93,7 +94,7 @@ def _box(typ: Any, val: Any, c: Any) -> Any:
 
 @lower_constant(ObjectType)
 def _constant(context: Any, builder: Any, typ: Any, obj: Any) -> Any:
-    """Put a global, a closure's variable or a default into the code, which holds it for ever."""
+    """Put a global, a closure's variable or a default into the code, which keeps it for ever."""
     if typ.no_constant:
         raise LoweringError(typ.no_constant)
     carry_version(context)
@@ -109,7 +110,7 @@ def _constant(context: Any, builder: Any, typ: Any, obj: Any) -> Any:
 
 @lower_builtin(operator.is_, ObjectType, ObjectType)
 def _is_same(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    """Tell whether both are the same Python object."""
+    """Tell whether two values are the same Python object."""
     values = zip(signature.args, args, strict=True)
     owners = [cgutils.create_struct_proxy(t)(context, builder, value=v).owner for t, v in values]
     left, right = (context.nrt.meminfo_data(builder, owner) for owner in owners)
@@ -117,7 +118,7 @@ def _is_same(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 
 
 @overload(operator.eq)
-def _equal(left, right):  # type: ignore[no-untyped-def]  # numba compares it with what it returns
+def _equal(left, right):  # type: ignore[no-untyped-def]  # numba compares two by its result
     if isinstance(left, ObjectType) and isinstance(right, ObjectType):
         return lambda left, right: left is right
     return None
@@ -138,7 +139,7 @@ def _truth(value):  # type: ignore[no-untyped-def]
 
 @overload(str)
 def _text(value):  # type: ignore[no-untyped-def]
-    """Refuse ``str`` of an object by a ``TypeError``, which numba passes on as it is."""
+    """Refuse ``str`` of an object by a ``TypeError``, which reaches the user as it is."""
     if isinstance(value, ObjectType) and value.no_text:
         raise TypeError(
             f"{value.what} has no text in @njit code; write its numbers: {value.no_text}"
@@ -146,7 +147,7 @@ def _text(value):  # type: ignore[no-untyped-def]
 
 
 def _refuse_as_sequence(value: Any, *others: Any) -> None:
-    """Refuse an index, ``len`` or a ``for`` loop in one sentence, as ``_text`` does."""
+    """Refuse an index, ``len`` or a ``for`` loop by a ``TypeError``, as ``_text`` does."""
     if isinstance(value, ObjectType) and value.no_sequence:
         sentence, word = value.no_sequence
         raise explained(TypeError(sentence), word)
@@ -161,5 +162,5 @@ class _Loop(AbstractTemplate):  # type: ignore[misc]  # numba is untyped
     key = "getiter"
 
     def generic(self, args: Any, kws: Any) -> None:
-        """Give no signature; the templates of numba have those of all sequences."""
+        """Return no signature, because numba's own templates have those of all sequences."""
         _refuse_as_sequence(args[0])

@@ -1,4 +1,4 @@
-"""Shared-out work in ``@njit`` code: what a rank may claim, and the items of its node."""
+"""Shared-out work in ``@njit`` code: claims, the number of items, and the items of this node."""
 
 from __future__ import annotations
 

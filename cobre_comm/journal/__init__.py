@@ -1,1 +1,1 @@
-"""Read journals: the last calls of a rank, the rank it waits for, and its statistics."""
+"""Reads journals: the last calls of a rank, the rank that it waits for, and its statistics."""

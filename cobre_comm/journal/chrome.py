@@ -1,9 +1,9 @@
-"""Make events of the Chrome trace format, which Perfetto opens, from the rows of a trace.
+"""Makes events in the Chrome trace format, which Perfetto opens, of the rows of a trace.
 
 A file of rows begins with a line of JSON about its rank, padded to whole rows. A Chrome trace is
-one array of events, so traces of several ranks become one by ``jq -s add``. Times are microseconds
-since :data:`EPOCH_S`, with three decimals. Such a time is made of whole nanoseconds, because a
-float64 tells single nanoseconds apart for 104 days only.
+one array of events, so ``jq -s add`` joins the traces of several ranks. Times are microseconds
+since :data:`EPOCH_S`, with three decimals. They are made of whole nanoseconds, because a float64
+distinguishes nanoseconds for 104 days only.
 
 Source: "Trace Event Format" (Chromium), JSON Array Format, complete events.
 """
@@ -49,9 +49,9 @@ def header_bytes(about: Mapping[str, Any]) -> bytes:
 def add_to_trace(calls: Path, trace: Path, remark: str, failed: PastCall | None = None) -> None:
     """Add the calls of one communicator to the Chrome trace of its rank.
 
-    A last row of ``calls`` that is cut short is left out. ``trace`` is an array of events, or
-    nothing yet. ``remark`` is shown beside the rank's name, and ``failed`` is the call that broke
-    the communicator.
+    If the last row of ``calls`` is cut short, the row is left out. ``trace`` is an array of events,
+    or empty. ``remark`` is shown beside the rank's name, and ``failed`` is the call that broke the
+    communicator.
 
     ``ValueError`` is raised, and nothing is written, if ``calls`` is no file of rows. ``OSError``
     is raised if a file cannot be read or written.
@@ -82,9 +82,9 @@ def move_to_trace(calls: Path, trace: Path, remark: str, failed: PastCall | None
 
 
 def add_what_is_left(folder: Path, job: str, ranks: Iterable[int]) -> None:
-    """Make Chrome traces of the files that killed ranks of a job have left.
+    """Make Chrome traces of the files that the killed ranks of a job have left.
 
-    A file that holds something else stays, and a line of the log names it.
+    If such a file has another content, the file stays, and a line of the log names it.
     """
     for rank in ranks:
         for calls in sorted(folder.glob(f"{job}.rank-{rank}[.-]*.calls")):
@@ -142,7 +142,7 @@ def _failure(about: Mapping[str, Any], failed: PastCall | None) -> Iterator[str]
 
 
 def _phases(about: Mapping[str, Any], rows: NDArray[np.int64]) -> Iterator[str]:
-    """Yield the spans of phases; calls lie inside them."""
+    """Yield a span for each stay in a phase; the spans of calls are inside these."""
     names = {IN_LIBRARY: OWN_ROW}
     for row in rows[rows[:, 0] == PHASE_NAMED]:
         letters = row.tobytes()[NAME_OFFSET : NAME_OFFSET + NAME_BYTES]

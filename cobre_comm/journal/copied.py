@@ -1,4 +1,4 @@
-"""Read the words of a journal as data, whether its rank runs, waits, or has died.
+"""Reads the words of a journal as data, whether its rank runs, waits, or has died.
 
 Times are nanoseconds of the machine's monotonic clock (:func:`time.monotonic_ns`).
 """
@@ -33,22 +33,22 @@ from numpy.typing import NDArray
 from cobre_comm.reduce_op import ReduceOp
 
 JOURNAL_BYTES: int = JOURNAL.size_bytes
-OWN_ROW = "library"  # collectives that the library needs itself, inside split for example
+OWN_ROW = "library"  # collectives that the library needs for itself, such as those inside split
 OUTSIDE_ROW = "outside"  # the time outside all phases of the program
-_CALL_WORDS = len(NOTED_CALL.fields)  # the number of the call is the first of them
+_CALL_WORDS = len(NOTED_CALL.fields)  # the first word is the number of the call
 
 
 class PastCall(NamedTuple):
     """A call that a rank has begun."""
 
-    number: int  # of this communicator, from 1 on; the same for the same call of all ranks
+    number: int  # of this communicator, from 1 on; a call has the same number on all ranks
     operation: str
-    dtype: str  # of the elements; "" where there are none
-    argument: str  # the root or the ``ReduceOp``; "" where there is none
-    elements: int  # the rank's own number of elements; of a broadcast, bytes
+    dtype: str  # dtype of the elements; "" if the call has no elements
+    argument: str  # the root or the ``ReduceOp``; "" if the call has neither
+    elements: int  # the rank's own number of elements; for a broadcast, of bytes
     entered_ns: int
-    left_ns: int | None  # when the rank had its result; None if it has none
-    # The method that the program has called, if this is the library's own call for it; else "".
+    left_ns: int | None  # when the rank had its result; None if it has no result yet
+    # If the library itself makes this call: the method that the program has called; else "".
     own: str = ""
 
     def __str__(self) -> str:
@@ -66,29 +66,30 @@ class Journal(NamedTuple):
     backend: int  # ``BackendSpec.number``
     pid: int  # the process, in its own PID namespace
     communicator: int  # the number of the communicator in its process; 0 is the first
-    job: str  # name of the job; "" if no launcher gave one
+    job: str  # the name of the job; "" if no launcher gave a name
     born_ns: int  # when the journal began
     read_ns: int  # when the copy was made
-    # Status of the collective that broke the communicator; CLOSED_WELL if it was closed.
+    # The status of the collective that broke the communicator, or CLOSED_WELL if it was closed.
     ended: int | None
-    # The rank that this rank waits for now; ANOTHER_NODE if that rank is on another node.
+    # The rank for which this rank waits now; ANOTHER_NODE if that is some rank on another node.
     awaited: int | None
     awaited_since_ns: int  # when that wait became slow
     calls: tuple[PastCall, ...]  # the last calls, the latest at the end
     phase: str  # the phase under way; "" for a program without phases
-    copied: Copied  # the words from which all this has been read, for statistics
+    copied: Copied  # the words from which all fields were read; statistics need more of them
 
 
 def read(address: int) -> Journal | None:
-    """Read the journal at an address; None if there is none."""
+    """Read the journal at an address; None if there is no journal."""
     copied = Copied.at(address)
     return None if copied is None else copied.journal()
 
 
 def raised_in(address: int, rank: int) -> str:
-    """Return the exception of a rank, as the journal at an address has it; "" if it has none.
+    """Return a rank's exception from the journal at an address; "" if the journal does not have it.
 
-    The rows are read in place, without a copy: the text of a row is stored whole before its rank.
+    The rows are read in place, without a copy, because the text of a row is complete before its
+    rank is stored.
     """
     view = JOURNAL.at(address)
     for row in range(journal.RAISED_ROWS):
@@ -99,7 +100,7 @@ def raised_in(address: int, rank: int) -> str:
 
 
 def letters_at(address: int, nbytes: int) -> str:
-    """Return the text of words of letters, without the zeros at its end."""
+    """Return the text in some words of letters, without the zeros at the end."""
     return ctypes.string_at(address, nbytes).rstrip(b"\0").decode(errors="replace")
 
 
@@ -121,7 +122,7 @@ class Copied:
 
     @classmethod
     def at(cls, address: int) -> Copied | None:
-        """Copy the journal at an address; None if there is none."""
+        """Copy the journal at an address; None if there is no journal."""
         words, now = JOURNAL.array(), np.zeros(2, dtype=np.int64)
         copy_journal_kernel.call(address, words.ctypes.data, now.ctypes.data)
         if value(JOURNAL.of(words).magic) != journal.JOURNAL_MAGIC:
@@ -129,11 +130,11 @@ class Copied:
         return cls(words, *now.tolist())
 
     def time_ns(self, ticks: int) -> int:
-        """Return the time of a reading of ticks, on the monotonic clock."""
+        """Return, for a reading of ticks, the time on the monotonic clock."""
         return self.now_ns - round((self.ticks - ticks) * self.ns_per_tick)
 
     def duration_s(self, ticks: int) -> float:
-        """Return how many seconds so many ticks take."""
+        """Convert a number of ticks to seconds."""
         return ticks * self.ns_per_tick * 1e-9
 
     def journal(self) -> Journal:
@@ -173,7 +174,7 @@ class Copied:
         return {**names, OUTSIDE: OUTSIDE_ROW, IN_LIBRARY: OWN_ROW}
 
     def ticks_in_phase(self, number: int) -> int:
-        """Return the ticks that the rank has been in a phase, without those of a call under way."""
+        """Return the ticks that the rank has been in a phase; a call under way does not count."""
         ticks = value(self.view.phases[number].ticks)
         if ticks >= 0:
             return ticks
@@ -182,7 +183,8 @@ class Copied:
         return ticks + (value(noted.entered) if is_inside else self.ticks)
 
     def _calls(self) -> tuple[PastCall, ...]:
-        # An error reads several journals for each rank that it names: word by word takes too long.
+        # An error reads several journals for each rank that it names; to read word by word takes
+        # too long.
         begin = JOURNAL.offsets["calls"] // WORD_BYTES
         words = self.words[begin : begin + journal.CALLS * _CALL_WORDS]
         rows = sorted(words.reshape(journal.CALLS, _CALL_WORDS).tolist())

@@ -1,7 +1,7 @@
-"""Find the journals of other processes of this machine among their open descriptors.
+"""Finds the journals of other processes of this machine among their open descriptors.
 
-A journal lies in memory that its rank shows (``shown.py``), or in the segment of a node, which all
-ranks of the node hold open. ``/proc/PID/fd`` leads to both.
+A journal is in memory that its rank shows (``shown.py``), or in the segment of a node, which all
+ranks of the node hold open. ``/proc/PID/fd`` leads to both kinds of memory.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from cobre_comm.journal.copied import JOURNAL_BYTES, Journal, read, value
 from cobre_comm.journal.shown import is_shown_as, load, open_shared, shown
 from cobre_comm.sources import own_sources
 
-MEMORY_NAME = "cobre_comm.journal"  # in /proc/PID/fd, where a journal has its own memory
+MEMORY_NAME = "cobre_comm.journal"  # in /proc/PID/fd, the name of the memory of a single journal
 HEADER_BYTES: int = CONTROL.offsets["blocks"]
 
 
 def journals_in(path: str, pid: int | None = None) -> list[Journal]:
-    """Return the journals in a file of shared memory; an empty list for a file that is not ours.
+    """Return the journals in a file of shared memory; no journals if the file is not ours.
 
-    ``path`` is that of a descriptor of a process. If ``pid`` is given, only journals of this
+    ``path`` is the path of a descriptor of a process. If ``pid`` is given, only journals of this
     process are returned.
     """
     try:
@@ -42,17 +42,18 @@ def journals_in(path: str, pid: int | None = None) -> list[Journal]:
             with contextlib.closing(mmap.mmap(file.number, 0, access=mmap.ACCESS_READ)) as memory:
                 words = np.frombuffer(memory, np.uint8)
                 found = _journals_at(words.ctypes.data, words.size, offsets, pid)
-                del words  # it keeps the memory
+                del words  # as long as it exists, the memory stays mapped
                 return found
-    except (OSError, ValueError):  # it is empty, or has been closed meanwhile
+    except (OSError, ValueError):  # the file is empty, or has been closed meanwhile
         return []
 
 
 def _mapped_here(path: str) -> tuple[int, int] | None:
-    """Return address and length of a file that this process itself has mapped, or None.
+    """Return the address and the length of a file that this process itself has mapped, or None.
 
-    This process must not open such a file again. When a process closes any descriptor of a file,
-    POSIX drops all its record locks on that file. Other ranks would then take this rank for dead.
+    This process must not open such a file again: when a process closes any descriptor of a file,
+    POSIX drops all record locks of the process on that file. Then other ranks would believe that
+    this rank is dead.
     """
     status = os.stat(path)  # noqa: PTH116
     device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"
@@ -69,7 +70,7 @@ def _mapped_here(path: str) -> tuple[int, int] | None:
 def _copied_from_here(path: str, address: int, nbytes: int, pid: int | None) -> list[Journal]:
     """Copy the journals in memory of this process, which another thread may unmap at any time.
 
-    The kernel reads the memory for us, and returns an error where it is unmapped.
+    The kernel reads the memory for this process, and returns an error if the memory is unmapped.
     """
     with open("/proc/self/mem", "rb") as memory:  # noqa: PTH123
         offsets = _offsets(path, os.pread(memory.fileno(), min(nbytes, HEADER_BYTES), address))

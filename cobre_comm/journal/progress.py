@@ -1,6 +1,6 @@
-"""The numbers that a rank reports as it proceeds: noted for ``cobre-comm status``, and read again.
+"""The numbers that a rank reports while it runs: notes them, and reads them for ``status``.
 
-The numbers lie in memory that the process shows (``shown.py``).
+The numbers are in memory that the process shows (``shown.py``).
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from cobre_comm.journal.shown import load, show, shown, store
 from cobre_comm.reports.raised import cut
 from cobre_comm.system.in_turn import InTurn
 
-MEMORY_NAME = "cobre_comm.progress"  # /proc/PID/fd shows it
+MEMORY_NAME = "cobre_comm.progress"  # the name under which /proc/PID/fd shows the memory
 _REPORT_WORDS = REPORT.size_bytes // WORD_BYTES
 
-_notes: dict[int, InTurn] = {}  # by process id: a forked child does not write to its parent's
+_notes: dict[int, InTurn] = {}  # by process id, so a forked child has notes of its own
 
 
 class Reports(NamedTuple):
     """What a process has reported, the oldest first."""
 
-    names: tuple[str, ...]  # what the numbers are
+    names: tuple[str, ...]  # the names of the numbers
     times_ns: tuple[int, ...]  # when each report was noted, on the machine's monotonic clock
-    # The numbers of each report, by name; NaN where a report has none of that name.
+    # The numbers of each report, in the order of the names; NaN if the report lacks a name.
     values: tuple[tuple[float, ...], ...]
 
     def since(self, time_ns: int) -> Reports:
@@ -55,7 +55,7 @@ def note(payload: object) -> None:
     if found := _numbers_in(payload):
         pid = os.getpid()
         if pid not in _notes:
-            _notes.setdefault(pid, InTurn(Notes().add))  # of two threads, one makes what is kept
+            _notes.setdefault(pid, InTurn(Notes().add))  # of two threads, one makes the kept one
         _notes[pid](found)
 
 
@@ -73,7 +73,7 @@ def _is_number(value: object) -> bool:
         return False
     try:
         float(value)
-    except OverflowError:  # an integer beyond any float64
+    except OverflowError:  # an integer beyond the largest float64
         return False
     return True
 
@@ -115,7 +115,7 @@ class Notes:
 
 
 def read_reports(memory: NDArray[np.int64]) -> Reports | None:
-    """Read the reports in a memory, which may be written meanwhile; None if it has none."""
+    """Read the reports in some memory, which may change meanwhile; None if it has no reports."""
     view = PROGRESS.of(memory)
     if load(view.magic) != PROGRESS_MAGIC:
         return None
@@ -126,7 +126,7 @@ def read_reports(memory: NDArray[np.int64]) -> Reports | None:
         is_whole = words[0] == number and load(view.begun) < number + REPORTS
         if is_whole:
             found.append(words)
-    # Names are read after the reports: each name that they need is there, and never changes.
+    # Names are read after the reports: the name of each number is there by then, and never changes.
     named = load(view.named)
     names = [letters_at(view.series[index].name.address, NAME_BYTES) for index in range(named)]
     values = [
@@ -138,7 +138,8 @@ def read_reports(memory: NDArray[np.int64]) -> Reports | None:
 def reports_of(pid: int, own_pid: int) -> Reports | None:
     """Return what a process has reported; None if it has reported no numbers.
 
-    ``pid`` is the process in this PID namespace, ``own_pid`` the same process in its own namespace.
+    ``pid`` is the process id in this PID namespace, and ``own_pid`` the id in the namespace of the
+    process itself.
     """
     for memory in shown(pid, MEMORY_NAME, PROGRESS.size_bytes):
         if load(PROGRESS.of(memory).pid) == own_pid:

@@ -1,11 +1,11 @@
-"""Memory of a process that other processes of its user can read, to see what the process does.
+"""Memory of a process that other processes of the same user can read, to see what it does.
 
 The memory has no name in any file system. Other processes find it among the descriptors of the
-process, and the kernel frees it with the process. Ranks are not asked, so a rank that hangs or is
-stopped is seen like any other.
+process, and the kernel frees the memory when the process ends. Nobody asks the rank, so a rank that
+hangs or is stopped can be seen like any other rank.
 
-Sources: memfd_create(2), since Linux 3.17; elsewhere such memory is private. proc_pid_fd(5): the
-same user may look, without further privileges.
+Sources: memfd_create(2), since Linux 3.17; on other systems such memory is private. proc_pid_fd(5):
+a process of the same user may look, without further privileges.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from cobre_comm.system.descriptor import Descriptor
 from cobre_comm.system.mapping import map_file
 
-SEGMENTS = ("/dev/shm/", "/memfd:")  # where the link of a segment's descriptor leads
+SEGMENTS = ("/dev/shm/", "/memfd:")  # prefixes of the paths to which descriptors of segments lead
 
 
 def show(name: str, nbytes: int) -> tuple[Descriptor | None, NDArray[np.int64]]:
@@ -39,8 +39,8 @@ def show(name: str, nbytes: int) -> tuple[Descriptor | None, NDArray[np.int64]]:
 def shown(pid: int, name: str, nbytes: int) -> Iterator[NDArray[np.int64]]:
     """Yield the words of the memory that a process shows by a name.
 
-    The memory is mapped as long as the array lives. Yields nothing where the process has ended or
-    is another user's, or on another system than Linux.
+    The memory stays mapped as long as the array exists. Nothing is yielded if the process has ended
+    or belongs to another user, or on another system than Linux.
     """
     for path in shared_files(pid):
         try:
@@ -48,7 +48,7 @@ def shown(pid: int, name: str, nbytes: int) -> Iterator[NDArray[np.int64]]:
                 continue
             with contextlib.closing(open_shared(path)) as file:
                 if os.fstat(file.number).st_size < nbytes:
-                    continue  # of another version
+                    continue  # memory of another version
                 words = map_file(file.number, nbytes, writable=False).view(np.int64)
         except OSError:  # closed meanwhile
             continue
@@ -56,29 +56,29 @@ def shown(pid: int, name: str, nbytes: int) -> Iterator[NDArray[np.int64]]:
 
 
 def is_shown_as(name: str, path: str) -> bool:
-    """Whether a descriptor is of memory that is shown by a name."""
+    """Whether a descriptor leads to memory that is shown by a name."""
     return os.readlink(path).startswith(f"/memfd:{name}")  # noqa: PTH115
 
 
 def shared_files(pid: int) -> Iterator[str]:
-    """Yield the paths of the descriptors of a process that may be of shared memory.
+    """Yield the paths of the descriptors of a process that may lead to shared memory.
 
-    Only regular files are among them. Pipes may lie in /dev/shm too, and to open a pipe would wait
-    for its writer.
+    Only regular files are yielded. A pipe may be in /dev/shm too, and opening a pipe would wait for
+    its writer.
     """
     folder = f"/proc/{pid}/fd"
-    with contextlib.suppress(OSError):  # it has ended, or is another user's
+    with contextlib.suppress(OSError):  # the process has ended, or belongs to another user
         for number in os.listdir(folder):  # noqa: PTH208
             path = f"{folder}/{number}"
-            with contextlib.suppress(OSError):  # it was closed meanwhile
-                # pathlib would intern each part of each target: a table that only grows.
+            with contextlib.suppress(OSError):  # the descriptor was closed meanwhile
+                # pathlib would intern each part of each target, in a table that only grows.
                 is_there = os.readlink(path).startswith(SEGMENTS)  # noqa: PTH115
                 if is_there and stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116
                     yield path
 
 
 def open_shared(path: str) -> Descriptor:
-    """Open a file that :func:`shared_files` has found; its path may lead to another one by now."""
+    """Open a file that :func:`shared_files` has found; by now its path may lead to another file."""
     return Descriptor(os.open, path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
 
 

@@ -1,4 +1,4 @@
-"""Tables over several ranks: by operation, and by phase."""
+"""Tables of statistics over several ranks: by operation, and by phase."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _NOT_ENTERED = PhaseStats(0, 0.0, NO_CALLS)
 def table_of_ranks(title: str, ranks: Sequence[Stats]) -> str:
     """Return the table over all ranks: least, mean and most, and the rank that is waited for.
 
-    The first line begins with ``title``. ``ranks`` are the statistics of the ranks that are known,
-    at least one.
+    The first line begins with ``title``. ``ranks`` are the statistics of the known ranks, at least
+    of one.
     """
     lines = [f"{title}: {_of(ranks)}", *_table_of_operations(ranks), *table_of_phases(ranks)]
     if any(WAITED_FOR in line for line in lines):
@@ -62,8 +62,8 @@ def _table_of_operations(ranks: Sequence[Stats]) -> list[str]:
 def table_of_phases(ranks: Sequence[Stats]) -> list[str]:
     """Return the lines of the table of phases; none for a program without phases.
 
-    A rank that has not entered a phase has computed for 0 s there. ``ranks`` are the statistics of
-    the ranks that are known.
+    If a rank has not entered a phase, its time of computing in that phase is 0 s. ``ranks`` are the
+    statistics of the known ranks.
     """
     rows = [("phase", "entered", "computing", "waiting", "transferring", "imbalance")]
     sentences = []
@@ -87,7 +87,7 @@ def table_of_phases(ranks: Sequence[Stats]) -> list[str]:
 
 
 def phases_of(ranks: Sequence[Stats]) -> dict[str, list[PhaseStats]]:
-    """Return each phase with the numbers of the ranks; the program's own phases come first."""
+    """Return for each phase the numbers of the ranks; the program's own phases come first."""
     names = dict.fromkeys(name for stats in ranks for name in stats.phases)
     in_order = sorted(names, key=lambda name: name in (OUTSIDE_ROW, OWN_ROW))
     return {name: [stats.phases.get(name, _NOT_ENTERED) for stats in ranks] for name in in_order}
@@ -96,8 +96,8 @@ def phases_of(ranks: Sequence[Stats]) -> dict[str, list[PhaseStats]]:
 def imbalance(computing: Sequence[float]) -> float:
     """Return the share of the longest computing that equal shares would save: 1 - mean / most.
 
-    ``computing`` has the seconds of each rank. The load balance of the POP metrics is mean / most;
-    this share is what that balance lacks to 1.
+    ``computing`` has the seconds of each rank. The load balance of the POP metrics is mean / most,
+    so the two numbers add up to 1.
 
     Source: M. Wagner et al., "A Structured Approach to Performance Analysis", Tools for High
     Performance Computing 2017, Springer (2019).
@@ -121,8 +121,8 @@ def _straggler(
     """Say which rank the others waited for longest, by the numbers of the rank that waited most.
 
     ``each`` has the statistics of every rank, for one operation or in one phase. The wait must be a
-    noteworthy share of ``totals_s``, the seconds of each rank. One of ``operation`` and ``phase``
-    is given.
+    noteworthy share of ``totals_s``, the seconds of each rank. Either ``operation`` or ``phase`` is
+    given.
     """
     together: dict[int, float] = {}
     for stats in each:

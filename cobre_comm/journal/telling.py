@@ -1,7 +1,7 @@
-"""Lines on a rank's last calls, from its journal.
+"""Sentences about a rank's last calls, from its journal.
 
-When a collective fails, the error of each rank has such lines, on the ranks that are lost or late,
-or that have called something else.
+When a collective fails, the error of each rank has such a line about each rank that is lost or
+late, or that has called something else.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from cobre_comm.journal.shown import shared_files
 
 TOLD_CALLS = 3
 CLOCKS_AGREE_NS = 10**9
-_BEGAN_NS = time.monotonic_ns()  # before this process met any rank: no call of theirs is older
+_BEGAN_NS = time.monotonic_ns()  # older than any call of a rank that this process has met
 
-_telling: list[object] = []  # explanations under way, in any thread
+_telling: list[object] = []  # the explanations that are under way, in any thread
 
 
 def is_telling() -> bool:
@@ -39,7 +39,7 @@ def tell(comm: View, rank: int) -> str:
 
 
 def tell_call(comm: View, rank: int) -> str:
-    """Return the last call of a rank alone; "" where its journal cannot be read."""
+    """Return only the last call of a rank; "" if its journal cannot be read."""
     journal = _read(comm, rank)
     return str(journal.calls[-1]) if journal and journal.calls else ""
 
@@ -47,8 +47,8 @@ def tell_call(comm: View, rank: int) -> str:
 def raised_by(comm: View, rank: int) -> str:
     """Return type and first line of the exception that has ended a rank; "" if none is known.
 
-    The rank's own journal has the exception, where it can be read. Otherwise the journal of this
-    rank may have it, or that of a third rank.
+    The exception is in the rank's own journal, if that can be read. Otherwise it may be in the
+    journal of this rank, or of a third rank.
     """
     token = object()
     _telling.append(token)
@@ -62,7 +62,7 @@ def raised_by(comm: View, rank: int) -> str:
 
 def _read(comm: View, rank: int) -> Journal | None:
     token = object()
-    _telling.append(token)  # before the address is read: see Journals.leave_segment
+    _telling.append(token)  # before the address is read, because of Journals.leave_segment
     try:
         address = comm.journals[rank]
         return read(address) if address else None
@@ -82,7 +82,7 @@ def last_calls(journal: Journal) -> str:
 
 
 def _elsewhere(journal: Journal) -> str:
-    """Say in which collective of another communicator a rank is, if it has entered that later."""
+    """Say in which collective of another communicator a rank is, if it entered that one later."""
     since = max((call.left_ns or call.entered_ns for call in journal.calls), default=0)
     for path in shared_files(journal.pid):
         for other in journals_in(path, journal.pid):
@@ -112,9 +112,9 @@ def _age(journal: Journal, time_ns: int) -> str:
 
 
 def _tell_of_other(comm: View, rank: int) -> str:
-    """Describe a rank without a readable journal, by the last call that this rank has left.
+    """Describe a rank that has no readable journal, by the last call that this rank has left.
 
-    A collective ends when all ranks have entered it, so the other rank had entered that call. A
+    A collective ends when all ranks have entered it, so the other rank has entered that call. A
     fence does not count, because only the ranks of one node enter it.
     """
     own = _read(comm, comm.rank)

@@ -1,4 +1,4 @@
-"""Times and bytes as text, and rows as aligned lines."""
+"""Turns times and numbers of bytes into text, and rows into aligned lines."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def mean(values: Collection[float]) -> float:
 
 
 def spread_text(seconds: Sequence[float]) -> str:
-    """Return least, mean and most of times as text, in the unit of the largest one."""
+    """Return least, mean and most of some times as text, all in the unit of the largest time."""
     most = max(seconds)
     unit, scale = next(
         ((unit, scale) for unit, scale in (("s", 1.0), ("ms", 1e3)) if most * scale >= 1.0),

@@ -1,4 +1,4 @@
-"""The life of a process that ``launch`` started."""
+"""The life of a process that ``launch`` has started."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from cobre_comm.system.streams import take_stdin, write_whole_lines
 
 
 def main() -> None:
-    """Be a rank: call the function with a communicator, and send the outcome to the launcher."""
+    """Act as a rank: call the function with a communicator; send the outcome to the launcher."""
     pipe = report_pipe.claim("launch")
     seat.claim()
     stack_signal.listen()
@@ -34,7 +34,7 @@ def main() -> None:
     if pipe is None or message is None:
         sys.exit(1)  # the launcher has gone
     try:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # blocked since its start
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # blocked since the start
         _run(pipe, message)
     except BaseException as error:  # SystemExit and KeyboardInterrupt are reported too
         raised.end_all(error)
@@ -62,6 +62,6 @@ def _call(pipe: ReportPipe, fn: Callable[..., Any], args: tuple[Any, ...]) -> by
         value = fn(comm, *args)
         wall_time_s = time.perf_counter() - start
     finally:
-        with contextlib.suppress(InvalidCommunicator):  # a thread of the user's is still in it
+        with contextlib.suppress(InvalidCommunicator):  # a user's thread may still be in it
             comm.close()
     return value_message(comm, value, wall_time_s)

@@ -1,11 +1,11 @@
 """Ranks of ``launch(executor=...)``: each rank is a task that the executor runs in a worker.
 
-The executor brings the function and its arguments to a worker, and the outcome back. It has no way
-for tasks to find each other, so the tasks meet the launcher first. The launcher is rank 0 of a
-rendezvous in which rank r of the job is rank r + 1. It counts the tasks that have arrived, and each
-task learns where rank 0 of the job will listen. The links of that rendezvous stay open. If a link
-ends, the launcher knows that the worker has died, and the rank that the launcher does not await it
-any more.
+The executor brings the function and its arguments to a worker, and the outcome back. It offers
+tasks no way to find each other, so the tasks meet the launcher first. For this there is a
+rendezvous in which the launcher is rank 0, and rank r of the job is rank r + 1. The launcher counts
+the tasks that have arrived, and tells each task where rank 0 of the job will listen. The links of
+this rendezvous stay open. If a link ends before the launcher has ended it, the worker has died. If
+the launcher ends a link, it awaits that rank no more.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ from cobre_comm.processes.escalation import CULPRIT_S, LAST_WORDS_S, where_crowd
 from cobre_comm.processes.job import Job
 from cobre_comm.processes.port import LOOPBACK, ReservedPort
 
-COME_S = 60.0  # from the order until the last worker has arrived
-SAY_S = 3.0  # for interrupted ranks, until they have ended
-FETCH_S = 600.0  # for Dask to bring the outcome of a rank that has ended
+COME_S = 60.0  # from the order to the arrival of the last worker
+SAY_S = 3.0  # the time that interrupted ranks get to end
+FETCH_S = 600.0  # the time for Dask to bring the outcome of a rank that has ended
 LOOK_S = 0.02  # between two looks at the futures
-PLACE_BYTES = 64  # of an address and a port
-_LOCAL = ("concurrent", "loky", "joblib")  # their workers are processes of this machine
+PLACE_BYTES = 64  # bytes for an address and a port
+_LOCAL = ("concurrent", "loky", "joblib")  # executors with workers on this machine
 
 
 def call_on_executor(
     executor: Any, job: Job, fn: Callable[..., Any], args: tuple[Any, ...]
 ) -> dict[int, Done]:
-    """Call a function on ranks in the workers of an executor; return the last message of each.
+    """Call a function on ranks in the workers of an executor; return each rank's last message.
 
     ``RuntimeError`` is raised if a rank does not arrive, ``TypeError`` if two ranks arrive in one
     process.
@@ -61,7 +61,7 @@ def call_on_executor(
     submits, here = submitters(executor, job.size)
     futures: list[Any] = []
     with socket.create_server((here, 0)) as listener:
-        limit_ms = int(1000 * COME_S + 1000)  # _assemble gives up before, and says why
+        limit_ms = int(1000 * COME_S + 1000)  # _assemble gives up before that, and says why
         config = TcpConfig(
             rank=0, size=job.size + 1, coordinator=here, port=listener.getsockname()[1],
             token=job.token, connect_timeout_ms=limit_ms,
@@ -81,7 +81,7 @@ def call_on_executor(
 
 
 def _assemble(meeting: Coordinator, futures: list[Any]) -> None:
-    """Wait until all tasks have arrived, each in its own process; let them learn where to meet."""
+    """Wait until all tasks have arrived, each in its own process; tell them where to meet."""
     deadline = time.monotonic() + COME_S
 
     def look() -> None:
@@ -112,12 +112,12 @@ def _assemble(meeting: Coordinator, futures: list[Any]) -> None:
 def _outcomes(meeting: Coordinator, futures: list[Any]) -> dict[int, Done]:
     """Return the last message of each rank, or raise the first failure.
 
-    After a failure the other ranks get a moment to end by themselves. The moment is longer while
-    that failure only follows from the loss of another rank.
+    After a failure the other ranks get a moment to end by themselves. The moment is longer as long
+    as this failure only follows from the loss of another rank.
     """
     links: dict[Any, int] = {link: peer - 1 for peer, link in meeting.links.control.items()}
     said: dict[int, Any] = {}  # by rank: the rank's last message, or None
-    why: dict[int, BaseException | None] = {}  # by rank: what its future has raised
+    why: dict[int, BaseException | None] = {}  # by rank: the exception of its future, or None
     endings: dict[int, Ending] = {}
     while len(said) < len(futures):
         first = first_failure(endings.values())
@@ -136,7 +136,7 @@ def _outcomes(meeting: Coordinator, futures: list[Any]) -> dict[int, Done]:
                 at = endings[rank].at if rank in endings else time.monotonic()
                 endings[rank] = Ending(rank, exit_code_in(message), at, report)
     for rank in endings.keys() - said.keys():
-        futures[rank].cancel()  # else Dask runs it again, on a worker that it starts anew
+        futures[rank].cancel()  # else Dask would run the task again, on a new worker
     first = first_failure(endings.values())
     if first is None:
         return {rank: said[rank] for rank in range(len(futures))}
@@ -156,19 +156,19 @@ def _release(meeting: Coordinator, futures: list[Any]) -> None:
         time.sleep(LOOK_S)
     for future in futures:
         if not future.done():
-            future.cancel()  # it has not begun, or does not end
+            future.cancel()  # the task has not begun, or does not end
 
 
 def _hang_up(sock: socket.socket) -> None:
-    """Shut a socket down, also where a forked worker has a copy of its descriptor."""
+    """Shut a socket down, even if a forked worker has a copy of its descriptor."""
     with contextlib.suppress(OSError):
         sock.shutdown(socket.SHUT_RDWR)
 
 
 def run_rank(config: TcpConfig, job: Job, fn: Callable[..., Any], args: tuple[Any, ...]) -> bytes:
-    """Be one rank of a job, in a worker that continues with other tasks; return its last message.
+    """Act as one rank of a job, in a worker that has other tasks later; return the last message.
 
-    ``config`` is for the rendezvous with the launcher.
+    ``config`` is the configuration of the rendezvous with the launcher.
     """
     if is_rank():
         raise RuntimeError("this worker is a rank of another launch; ranks need a process each")
@@ -186,7 +186,7 @@ def run_rank(config: TcpConfig, job: Job, fn: Callable[..., Any], args: tuple[An
         try:
             with (
                 _interrupted_by(link),
-                as_rank(lambda payload: None),  # nobody hears progress
+                as_rank(lambda payload: None),  # progress is reported to nobody
                 TcpBackend(TcpConfig.from_env(told)) as comm,
             ):
                 start = time.perf_counter()
@@ -200,7 +200,7 @@ def run_rank(config: TcpConfig, job: Job, fn: Callable[..., Any], args: tuple[An
 def _interrupted_by(link: socket.socket) -> Iterator[None]:
     """Raise KeyboardInterrupt in this thread when the launcher ends the link.
 
-    The link stays open until the launcher ends it, also after the block: if this process closed the
+    The link stays open until the launcher ends it, even after the block: if this process closed the
     link, the launcher would believe that the process has died.
     """
     lock, task, runs = threading.Lock(), threading.get_ident(), True
@@ -223,7 +223,7 @@ def _interrupted_by(link: socket.socket) -> Iterator[None]:
 
 def _interrupt(task: int) -> None:
     if task == threading.main_thread().ident and callable(signal.getsignal(signal.SIGINT)):
-        signal.pthread_kill(task, signal.SIGINT)  # also ends a sleep
+        signal.pthread_kill(task, signal.SIGINT)  # interrupts a sleep too
     else:
         ctypes.pythonapi.PyThreadState_SetAsyncExc(
             ctypes.c_ulong(task), ctypes.py_object(KeyboardInterrupt)
@@ -237,7 +237,7 @@ def submitters(executor: Any, size: int) -> tuple[Sequence[Callable[..., Any]], 
     ``ValueError`` for fewer workers than ranks.
     """
     package = type(executor).__module__.partition(".")[0]
-    if package == "distributed":  # sorted, so ranks of one machine are neighbours
+    if package == "distributed":  # sorted, so that ranks of one machine are neighbours
         places = sorted(executor.nthreads())
         workers, of_threads = len(places), any(place.startswith("inproc:") for place in places)
     elif isinstance(executor, concurrent.futures.Executor):
@@ -268,7 +268,7 @@ def submitters(executor: Any, size: int) -> tuple[Sequence[Callable[..., Any]], 
 
 
 def _own_address(far: str) -> str:
-    """Return the address by which this machine reaches the host ``far``; nothing is sent."""
+    """Return the address of this machine that the host ``far`` can reach; nothing is sent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect((far, 9))

@@ -1,4 +1,4 @@
-"""Ctrl-C, and signals that ask to stop, in a program that waits in ``launch``."""
+"""What Ctrl-C, and a signal that asks to stop, do to a program that waits in ``launch``."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Value = TypeVar("Value")
 
 @contextlib.contextmanager
 def forwarded(send: Callable[[int], None]) -> Iterator[None]:
-    """Pass the first signal of each number that asks to stop to ``send``; a second acts as before.
+    """Give the first signal of each number that asks to stop to ``send``; a second acts as usual.
 
-    Python runs handlers in the main thread alone, so in another thread nothing is forwarded.
+    Python runs handlers in the main thread alone, so in another thread no signal is forwarded.
     """
     before: dict[int, Any] = {}
 
@@ -41,7 +41,7 @@ def forwarded(send: Callable[[int], None]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _heard_by(hear: Callable[..., None]) -> Iterator[None]:
-    """Call ``hear`` on each Ctrl-C, with the previous handler and the arguments for it."""
+    """Call ``hear`` on each Ctrl-C, with the previous handler and the handler's arguments."""
     before: Any = signal.getsignal(signal.SIGINT)
     is_heard = threading.current_thread() is threading.main_thread() and callable(before)
     if is_heard:
@@ -55,9 +55,9 @@ def _heard_by(hear: Callable[..., None]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def postponed() -> Iterator[None]:
-    """Let a Ctrl-C wait until the block ends.
+    """Delay a Ctrl-C until the block ends.
 
-    To block SIGINT would not do, because a mask of signals holds for one thread alone.
+    Blocking SIGINT would not work, because a mask of signals applies to one thread alone.
     """
     came: list[Any] = []
     try:
@@ -69,10 +69,10 @@ def postponed() -> Iterator[None]:
 
 
 def outcome_of(make: Callable[[], Value]) -> tuple[Value | None, BaseException | None]:
-    """Return the result of foreign code, or the exception that it raised; but raise a Ctrl-C.
+    """Return the result of code that is not ours, or the exception that it raised; raise a Ctrl-C.
 
-    Foreign code runs when a value is unpickled, for instance. A SystemExit is returned, and so is a
-    KeyboardInterrupt that the code itself raises.
+    Such code runs, for instance, when a value is unpickled. A SystemExit is returned, and so is a
+    KeyboardInterrupt that the code raises by itself.
     """
     came = []
 
@@ -90,10 +90,10 @@ def outcome_of(make: Callable[[], Value]) -> tuple[Value | None, BaseException |
 
 
 def interrupted(size: int) -> KeyboardInterrupt:
-    """Return the ``KeyboardInterrupt`` of ``launch``; if uncaught, Python prints one line for it.
+    """Return the ``KeyboardInterrupt`` of ``launch``; if nobody catches it, Python prints one line.
 
-    A traceback would show the wait for the workers, and nothing of the workers. A program with an
-    excepthook of its own, or a notebook, shows the exception in its own way.
+    A traceback would only show that this program waits for the workers. If the program has an
+    excepthook of its own, or is a notebook, the exception is shown in its way.
     """
     error = KeyboardInterrupt(f"launch has ended its {size} ranks")
     if sys.excepthook is sys.__excepthook__:

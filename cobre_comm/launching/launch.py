@@ -40,13 +40,13 @@ class WorkerInfo:
     Attributes
     ----------
     rank : int
-        Its rank.
+        The rank of the worker.
     pid : int
-        Its process id.
+        The process id of the worker.
     backend : str
-        The backend of its communicator.
+        The backend of the worker's communicator.
     wall_time_s : float
-        Seconds that the function ran on it.
+        The seconds that the function took on the worker.
 
     Examples
     --------
@@ -92,7 +92,7 @@ class LaunchResult(Generic[Value]):
 
     @property
     def value(self) -> Value:
-        """The value that the function returned on rank 0, or on the first one that was not lost.
+        """The value that the function returned on rank 0, or on the first rank that was not lost.
 
         Examples
         --------
@@ -103,7 +103,7 @@ class LaunchResult(Generic[Value]):
         return self.values[self.workers[0].rank]
 
     def _refuse(self, *_: object) -> NoReturn:
-        """Raise where the result is used as the list of values, or as one value."""
+        """Raise if the result is used as if it were the list of values, or a single value."""
         raise TypeError(
             "launch returns a LaunchResult: result.values is the list of values by rank, and "
             "result.value that of rank 0"
@@ -118,9 +118,9 @@ class LaunchResult(Generic[Value]):
 def report_progress(payload: Any) -> None:
     """Report how far a rank is: to the ``on_progress`` of :func:`launch`, and to ``cobre-comm``.
 
-    If the payload is a mapping, its numbers with a name are noted too, however the rank was
-    started. ``cobre-comm status`` shows the latest ones, and ``cobre-comm status --serve`` draws
-    them over time. Anything else goes to ``on_progress`` alone.
+    If the payload is a mapping, each number in it that has a name is noted too, however the rank
+    was started. ``cobre-comm status`` shows the latest numbers, and ``cobre-comm status --serve``
+    draws them over time. Any other payload goes to ``on_progress`` alone.
 
     One process may run several launches at the same time, each of one rank. Each launch gets the
     reports of its own function, and of threads that run in a copy of the function's context. Any
@@ -129,9 +129,9 @@ def report_progress(payload: Any) -> None:
     Parameters
     ----------
     payload : object
-        What ``on_progress`` gets. It must be picklable, unless the only rank runs in the calling
-        process. ``cobre-comm`` shows real numbers with a printable name, cut after 48 bytes.
-        The first 8 names of a process have a place, with their last 512 reports.
+        The object that ``on_progress`` gets. It must be picklable, unless the only rank runs in the
+        calling process. ``cobre-comm`` shows real numbers that have a printable name, which is cut
+        after 48 bytes. It keeps the first 8 names of a process, with the last 512 reports.
 
     Raises
     ------
@@ -176,14 +176,14 @@ def launch(
     ----------
     fn : callable
         A function that a new process can import, because a module or script defines it. If
-        cloudpickle is installed, it may also be one of a notebook, a lambda, or a function within a
-        function. In a script, call ``launch`` under ``if __name__ == "__main__":``, because the
-        workers import the script.
+        cloudpickle is installed, it may also be a function of a notebook, a lambda, or a function
+        within a function. In a script, call ``launch`` under ``if __name__ == "__main__":``,
+        because the workers import the script.
     size : int
         Number of ranks. One rank runs in this process, several in processes of their own.
     backend : str or BackendKind
-        ``auto`` takes ``local`` for one rank. For several it takes ``shm``, or ``tcp`` if
-        ``COBRE_TCP_COORDINATOR`` is set. With an executor it takes ``tcp``, and no other is
+        For one rank, ``auto`` takes ``local``. For several ranks it takes ``shm``, or ``tcp`` if
+        ``COBRE_TCP_COORDINATOR`` is set. With an executor it takes ``tcp``, and no other backend is
         allowed.
     args : tuple
         Further arguments; they and the values that ``fn`` returns are pickled.
@@ -210,17 +210,17 @@ def launch(
         ranks that SIGKILL has ended, because the kernel sends that signal if memory is short. By
         default all ranks are started again.
     survive : bool
-        Whether the other ranks continue once a rank is lost. A lost rank has ended by a signal, or
-        has raised an exception that does not follow from another loss. The others get
+        Whether the other ranks continue when a rank is lost. A lost rank has ended by a signal, or
+        has raised an exception that does not follow from another loss. The other ranks get
         CollectiveFailed, and call ``comm.shrink()``. Each loss is a WARNING of the logger
-        ``cobre_comm``. An attempt fails if no rank is left, or if a survivor fails
-        because of a loss.
+        ``cobre_comm``. An attempt fails if no rank is left, or if a survivor fails because of a
+        loss.
 
     Returns
     -------
     LaunchResult
-        ``values`` has what ``fn`` returned, by rank; ``value`` is the first of them; ``workers``
-        has one :class:`WorkerInfo` for each rank that returned.
+        ``values`` has what ``fn`` returned, by rank. ``value`` is the first value. ``workers`` has
+        one :class:`WorkerInfo` for each rank that returned.
 
     Raises
     ------
@@ -228,10 +228,10 @@ def launch(
         For the first rank that failed, in the last attempt; the others are ended. A rank has
         succeeded if ``fn`` has returned: ``sys.exit(0)`` is a failure with exit code 0.
     ValueError, TypeError, RuntimeError, InvalidBackend, BackendNotAvailable
-        For arguments or a situation that cannot work, before anything is started. With an executor
-        also if not every rank gets a worker process of its own.
+        For arguments or a situation that cannot work, before anything is started; with an executor
+        also if not every rank gets its own worker process.
     KeyboardInterrupt
-        After Ctrl-C, once no worker is left. A script that does not catch it ends with one line.
+        After Ctrl-C, when no worker is left. A script that does not catch it ends with one line.
 
     Examples
     --------
@@ -261,7 +261,7 @@ def launch(
     if job.backend == "local":
         return _call_here(fn, args, on_progress)
     check_importable(fn)
-    interpreter_command()  # raises in a program without one
+    interpreter_command()  # raises if this program has no interpreter
     order = pack(fn, args, wants_progress=on_progress is not None)
     return _call_in_workers(job, order, on_progress, restarts)
 
@@ -294,10 +294,10 @@ def _call_here(
     args: tuple[Any, ...],
     on_progress: OnProgress | None,
 ) -> LaunchResult[Any]:
-    """Call the function on one rank in this process, with the same errors as in a worker."""
+    """Call the function on one rank in this process; errors are the same as in a worker."""
     from cobre_comm.factory import create_communicator
 
-    raised: list[BaseException] = []  # by on_progress
+    raised: list[BaseException] = []  # exceptions of on_progress
 
     def reporter(payload: Any) -> None:
         try:
@@ -353,7 +353,7 @@ def _result(
     done: Mapping[int, Done],
     lost: Mapping[int, WorkerError] = MappingProxyType({}),
 ) -> LaunchResult[Any]:
-    """Return the result of workers, from the last message or the loss of each rank."""
+    """Return the result of the workers, from each rank's last message or loss."""
     infos = [
         WorkerInfo(rank, said.pid, said.backend, said.wall_time_s) for rank, said in done.items()
     ]

@@ -1,6 +1,7 @@
 """The attempts of ``launch``: ranks in new processes call the function, and send the outcome.
 
-The ranks are heard, ended and judged as those of every launcher (``processes/attempt.py``).
+Ranks are started, watched, judged and ended like those of every launcher
+(``processes/attempt.py``).
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from cobre_comm.reports.trace_folder import trace_folder
 from cobre_comm.system.log import logger
 from cobre_comm.system.streams import open_standard
 
-INTERRUPT_S = 1.0  # between the Ctrl-C that the launcher passes on, and SIGTERM
-LOOK_S = 0.1  # between looks for dead ranks: a forked child may keep their pipe open
+INTERRUPT_S = 1.0  # from the Ctrl-C that the launcher passes on to SIGTERM
+LOOK_S = 0.1  # a dead rank is looked for this often: a forked child may keep its pipe open
 EXIT_S = 10.0  # from a rank's value to the end of its process
 
 
@@ -57,7 +58,7 @@ def call_in_attempts(
 
 
 class LaunchedRank(RankProcess):
-    """A rank in a new process, which calls the function; its order arrives through its stdin."""
+    """A rank in a new process, which calls the function; it gets its order through its stdin."""
 
     last_message: Done | Failed | None = None  # the outcome of the call
 
@@ -73,10 +74,10 @@ class LaunchedRank(RankProcess):
         self._outbox.send(order.message)
 
     def take(self, data: bytes) -> ProgressReport | None:
-        """Take one message; return it if it is a report of progress.
+        """Take one message of the rank; return it if it is a report of progress.
 
-        A rank that has sent the outcome of its call has ended for the launcher, though its process
-        may still run for a moment.
+        When a rank has sent the outcome of its call, it has ended for the launcher, though its
+        process may still run for a moment.
         """
         message = message_in(data)
         if isinstance(message, ProgressReport):
@@ -89,20 +90,20 @@ class LaunchedRank(RankProcess):
         return None
 
     def look(self) -> None:
-        """Note whether the rank has ended; exit code 0 without a value is a failure too."""
+        """Note whether the rank has ended; an exit code of 0 without a value is a failure too."""
         super().look()
         if self.ending is not None and self.last_message is None and self.ending.code == 0:
             self.ending = replace(self.ending, code=1)
 
     def error(self, ranks: Iterable[int] = ()) -> WorkerError:
-        """Return the ``WorkerError`` of this rank; ``ranks`` have made the same mistake."""
+        """Return the ``WorkerError`` of this rank; ``ranks`` are those with the same mistake."""
         if isinstance(self.last_message, Failed):
             return self.last_message.error(self.rank, ranks)
         code = self.exit_code()
-        return WorkerError(self.rank, None if self.is_code_taken else code)  # by somebody else
+        return WorkerError(self.rank, None if self.is_code_taken else code)  # the code is lost
 
     def reap(self) -> None:
-        """Let go of the ended process, and of its pipes."""
+        """Release the ended process and its pipes."""
         self._outbox.close()
         super().reap()
 
@@ -118,7 +119,7 @@ class LaunchedAttempt:
         self._why_final = ""  # why no further attempt is wanted
         self.ranks: list[LaunchedRank] = []
         self.failure: WorkerError | None = None  # the first failure, when all ranks have ended
-        self.lost: dict[int, WorkerError] = {}  # by rank, while the others continued
+        self.lost: dict[int, WorkerError] = {}  # by rank: losses that the others survived
 
     @property
     def done(self) -> dict[int, Done]:
@@ -127,7 +128,7 @@ class LaunchedAttempt:
         return {rank: message for rank, message in said.items() if isinstance(message, Done)}
 
     def run(self) -> AttemptEnding:
-        """Start the ranks, and wait until all have ended; no process of theirs is left."""
+        """Start the ranks, and wait until all have ended; then no process of a rank is left."""
         try:
             try:
                 with forwarded(self._ask_to_stop):
@@ -171,7 +172,7 @@ class LaunchedAttempt:
             self._on_progress(rank.rank, progress.payload)
 
     def _step(self, until: float) -> None:
-        """Hear ranks until a time at most, and look which have ended."""
+        """Read messages of the ranks until this time at most; then note which ranks have ended."""
         self._attempt.loop.step(min(until, time.monotonic() + LOOK_S))
         self._attempt.look()
 

@@ -1,7 +1,8 @@
 """The order of a new worker: the state of the calling program, and the function to call.
 
-A worker is a new interpreter, which must import the definitions of the program. multiprocessing's
-*spawn* has functions for that, which are called here without setting a global start method.
+A worker is a new interpreter, which must import the definitions of the program. The *spawn* method
+of multiprocessing has functions for this task. They are called here, but no global start method is
+set.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from cobre_comm.processes.interpreter import calling, interpreter_command
 
 
 class Order(NamedTuple):
-    """An order, packed for all workers."""
+    """An order in the form that all workers get."""
 
-    message: bytes  # that each worker gets
-    # Each worker inherits these descriptors: of multiprocessing's objects among the arguments, and
-    # of multiprocessing's resource tracker.
+    message: bytes  # each worker gets this message
+    # Each worker inherits these descriptors: those of multiprocessing's objects among the
+    # arguments, and that of multiprocessing's resource tracker.
     descriptors: tuple[int, ...]
 
 
@@ -36,7 +37,7 @@ def pack(fn: Callable[..., Any], args: tuple[Any, ...], *, wants_progress: bool)
     """Pack a call; raise ``TypeError`` if it cannot be pickled."""
     spawning = _Spawning()
     tracker = getattr(resource_tracker._resource_tracker, "_fd", None)
-    context.set_spawning_popen(spawning)  # type: ignore[arg-type]  # of this thread
+    context.set_spawning_popen(spawning)  # type: ignore[arg-type]  # for this thread alone
     try:
         call = dumps((fn, args, wants_progress))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -49,11 +50,11 @@ def pack(fn: Callable[..., Any], args: tuple[Any, ...], *, wants_progress: bool)
 
 
 def unpack(message: bytes) -> tuple[Callable[..., Any], tuple[Any, ...], bool]:
-    """Prepare this process like the program's; return function, arguments, ``wants_progress``."""
+    """Make this process like the program's; return function, arguments and ``wants_progress``."""
     world, tracker, call = pickle.loads(message)
     resource_tracker._resource_tracker._fd = tracker  # type: ignore[attr-defined]
     here: Any = process.current_process()
-    here._inheriting = True  # while the program's main module is imported
+    here._inheriting = True  # set while the program's main module is imported
     try:
         spawn.prepare(world)
         fn, args, wants_progress = pickle.loads(call)
@@ -65,13 +66,13 @@ def unpack(message: bytes) -> tuple[Callable[..., Any], tuple[Any, ...], bool]:
 class _Spawning:
     """Collects the descriptors that multiprocessing's objects need in a new process."""
 
-    DupFd = popen_spawn_posix._DupFd  # of its own Popen
+    DupFd = popen_spawn_posix._DupFd  # from the Popen of multiprocessing
 
     def __init__(self) -> None:
         self.descriptors: list[int] = []
 
     def duplicate_for_child(self, descriptor: int) -> int:
-        """Have the child inherit a descriptor."""
+        """Make the child inherit a descriptor."""
         self.descriptors.append(descriptor)
         return descriptor
 
@@ -79,11 +80,11 @@ class _Spawning:
 def _world() -> dict[str, Any]:
     """Return the data for ``spawn.prepare``.
 
-    multiprocessing's own function for that, ``get_preparation_data``, would fix a start method.
+    multiprocessing's own function for this, ``get_preparation_data``, would fix a start method.
     """
     try:
         here = str(Path.cwd())
-    except FileNotFoundError:  # the program's directory is gone, as it will be for the workers
+    except FileNotFoundError:  # the program's directory is gone, and the workers lack it too
         here = ""
     this: Any = process.current_process()
     world = {

@@ -1,8 +1,8 @@
 """Pickling between a program and its workers.
 
 pickle sends functions and classes by name, and a new process imports them. Some functions cannot be
-imported: definitions of a notebook, lambdas, functions within functions. cloudpickle, if it is
-installed, sends these by value.
+imported: those of a notebook, lambdas, and functions within functions. If cloudpickle is installed,
+it sends such a function by value.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 
 def dumps(value: object) -> bytes:
-    """Return ``value`` pickled, for a process of this program; raises as pickle does."""
+    """Return ``value`` pickled, for a process of this program; raises what pickle raises."""
     if main_is_file() or not can_send_by_value():
         try:
             return bytes(ForkingPickler.dumps(value))
@@ -44,7 +44,7 @@ def _by_value(value: object) -> bytes:
     import cloudpickle
 
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # without cloudpickle it is Any
-        """Sends queues and connections too, as multiprocessing does."""
+        """Sends queues and connections too, like multiprocessing."""
 
         dispatch_table: ClassVar[Any] = ChainMap(
             ForkingPickler._extra_reducers,  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Errors that ``launch`` raises before it starts anything; each message names a remedy."""
+"""Errors that ``launch`` raises before it starts anything; each message says what to do."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from cobre_comm.launching.reporting import is_rank
 
 
 def check_not_nested() -> None:
-    """Raise ``RuntimeError`` in a worker, which has its communicator already."""
+    """Raise ``RuntimeError`` in a worker, because it has a communicator already."""
     if is_rank():
         raise RuntimeError(
             "launch cannot be called by a rank of another launch; ranks work in groups after "
             "comm.split, and start another job by `cobre-comm run` in a subprocess"
         )
-    # multiprocessing's own mark of a child that is still importing the parent's main module.
+    # multiprocessing marks a child so while the child imports the parent's main module.
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise RuntimeError(
             "a worker called launch while it imported this script; put the call of launch under "
@@ -42,7 +42,7 @@ def check_call(fn: Callable[..., Any], args: tuple[Any, ...]) -> None:
             "in place of yield, or report what it has by report_progress"
         )
     try:
-        signature = inspect.signature(fn, follow_wrapped=False)  # of what is called
+        signature = inspect.signature(fn, follow_wrapped=False)  # of the called function
     except (TypeError, ValueError):  # of a function in C
         return
     try:
@@ -70,6 +70,6 @@ def check_importable(fn: Callable[..., Any]) -> None:
             raise explained(ValueError(said), LAUNCH)
     try:
         dumps(fn)
-    except Exception as error:  # PicklingError, AttributeError, TypeError: by Python version
+    except Exception as error:  # the class depends on Python's version
         said = f"workers cannot import {name}; {advice} ({error})"
         raise explained(ValueError(said), LAUNCH) from error

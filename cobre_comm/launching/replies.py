@@ -19,7 +19,7 @@ from cobre_comm.reports.report_pipe import Report
 if TYPE_CHECKING:
     from cobre_comm.contract.communicator import Communicator
 
-LONGEST_PICKLE = 2**20  # bytes; a rank that sends for long is taken for one that hangs
+LONGEST_PICKLE = 2**20  # bytes; a rank that sends a message for long looks as if it hangs
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class ProgressReport:
 
 @dataclass(frozen=True)
 class Done:
-    """The function has returned: its value, and facts for ``WorkerInfo``."""
+    """The function has returned: the returned value, and facts for ``WorkerInfo``."""
 
     value: Any
     backend: str
@@ -46,7 +46,7 @@ def value_message(comm: Communicator, value: Any, wall_time_s: float) -> bytes:
     """
     try:
         return dumps(Done(value, comm.backend, wall_time_s, os.getpid()))
-    except Exception as error:  # a __reduce__ of others may raise anything
+    except Exception as error:  # code of others, such as a __reduce__, may raise anything
         raise TypeError(
             f"the return value of rank {comm.rank} is a {type_of(value)}, which cannot be sent to "
             f"the parent: {error}"
@@ -55,10 +55,10 @@ def value_message(comm: Communicator, value: Any, wall_time_s: float) -> bytes:
 
 @dataclass(frozen=True)
 class Failed:
-    """The function, or the start of its communicator, has raised."""
+    """The function has raised an exception, or its communicator could not be made."""
 
-    report: Report  # type, text and traceback of the exception, which can always be sent
-    pickled: tuple[bytes, ...]  # the exception and its parts, as far as they can be pickled
+    report: Report  # type, text and traceback of the exception; these can always be sent
+    pickled: tuple[bytes, ...]  # the exception, and its parts, if they can be pickled
 
     @classmethod
     def of(cls, error: BaseException) -> Failed:
@@ -71,9 +71,9 @@ class Failed:
     def exception(self) -> BaseException:
         """Make the exception again; its cause shows the traceback of the worker.
 
-        An exception that does not pickle, that is long, or whose constructor does not take its
-        ``args``, is made from its parts. If that fails too, or makes an exception of another type
-        or text, the result is a :class:`RemoteError`.
+        If an exception does not pickle, or is long, or has a constructor that does not take its
+        ``args``, it is made from its parts. If this fails too, or makes an exception with another
+        type or text, the result is a :class:`RemoteError`.
         """
         for pickled in self.pickled:
             error, _ = outcome_of(partial(self._made_of, pickled))
@@ -85,7 +85,7 @@ class Failed:
         return error
 
     def error(self, rank: int, ranks: Iterable[int] = ()) -> WorkerError:
-        """Return the ``WorkerError`` of a rank; ``ranks`` have made the same mistake."""
+        """Return the ``WorkerError`` of a rank; ``ranks`` are those with the same mistake."""
         inner = self.exception()
         error = WorkerError(rank, self.report.exit_code, inner, ranks)
         error.__cause__ = inner
@@ -99,20 +99,20 @@ class Failed:
 
 
 def message_in(data: bytes) -> Any:
-    """Return a message of a rank; one that cannot be unpickled here counts as a failure."""
+    """Return a message of a rank; a message that cannot be unpickled here counts as a failure."""
     message, error = outcome_of(partial(pickle.loads, data))
     return message if error is None else Failed.of(error)
 
 
 def exit_code_in(message: Done | Failed | None) -> int:
-    """Return the exit code that the last message of a rank stands for: 0 only with a value."""
+    """Return the exit code for the last message of a rank: 0 only if it has a value."""
     if isinstance(message, Done):
         return 0
     return (0 if message is None else message.report.exit_code) or 1
 
 
 def _pickled(value: object) -> bytes | None:
-    """Return the value pickled; None if the pickle is long, or if pickling raises anything."""
+    """Return the value pickled; None if the pickle is too long, or if pickling raises."""
     try:
         pickled = dumps(value)
     except BaseException:
@@ -125,7 +125,7 @@ def _is_long(value: object) -> bool:
 
 
 def _parts(error: BaseException) -> tuple[Any, ...]:
-    """Return class, arguments and attributes; an argument that cannot be sent becomes a text."""
+    """Return class, arguments and attributes; an argument that cannot be sent becomes text."""
     args = [_sendable(arg, alone=len(error.args) == 1) for arg in error.args]
     return type(error), args, {k: v for k, v in vars(error).items() if _goes(v)}
 
@@ -146,7 +146,7 @@ def _sendable(arg: Any, *, alone: bool) -> Any:
 def _from_parts(
     kind: type[BaseException], args: list[Any], attributes: dict[str, Any]
 ) -> BaseException:
-    error = kind.__new__(kind, *args)  # the constructor may want other arguments
+    error = kind.__new__(kind, *args)  # without the constructor, which may need other arguments
     error.__dict__.update(attributes)
     return error
 
@@ -164,9 +164,9 @@ class RemoteError(RuntimeError):
     Attributes
     ----------
     class_name : str
-        Of the exception, with its module.
+        The name of the exception's class, with its module.
     text : str
-        Its text.
+        The text of the exception.
     """
 
     def __init__(self, class_name: str, text: str) -> None:

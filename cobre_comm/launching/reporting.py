@@ -1,12 +1,12 @@
-"""To which launch a report of progress goes: the launch of the function that makes the report.
+"""Decides which launch gets a report of progress: that of the function which makes the report.
 
 A process that a launcher has started, or a worker of an executor, is one rank: all its threads
-report to one launch. A program may also be in several launches of one rank at a time, each in a
-thread, and each function runs in the thread that called ``launch``. The function's context
-(``contextvars``) names its launch. Before Python 3.14 a thread that the function starts lacks that
-context, unless the thread runs in a copy of it. A thread without the context reports to the launch
-that began before the thread did. If several launches did, the report is refused, because nobody can
-tell to which launch it belongs.
+report to one launch. A program may also be in several launches of one rank at the same time, each
+in a thread of its own, and each function runs in the thread that called ``launch``. The function's
+context (``contextvars``) names its launch. Before Python 3.14 a thread that the function starts
+lacks this context, unless the thread runs in a copy of it. A thread without the context reports to
+the launch that began before the thread did. If several launches began before, the report is
+refused, because nobody can tell to which of them it belongs.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ class _Call:
 
     def __init__(self, reporter: Reporter) -> None:
         self.reporter = reporter
-        self.older = frozenset(threading.enumerate())  # threads that the function cannot start
+        self.older = frozenset(threading.enumerate())  # threads that the function has not started
 
 
-_of_process: Reporter | None = None  # of the rank that this process is
+_of_process: Reporter | None = None  # set if this process is a rank
 _of_context: ContextVar[_Call | None] = ContextVar("cobre_comm_launch", default=None)
-_running: set[_Call] = set()  # of one rank each, in this process
+_running: set[_Call] = set()  # calls that run in this process; each is a job of one rank
 
 
 def is_rank() -> bool:
-    """Whether a launcher has started this process, or ``launch`` has called what runs here."""
+    """Whether a launcher has started this process, or ``launch`` has called the code that runs."""
     return _of_process is not None or _of_context.get() in _running
 
 
 def report(payload: Any) -> None:
-    """Pass a report of progress to the launch that it belongs to, if there is one."""
+    """Pass a report of progress to its launch, if there is a launch."""
     reporter = _of_process or _of_call()
     if reporter is not None:
         reporter(payload)

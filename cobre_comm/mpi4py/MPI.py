@@ -36,8 +36,8 @@ from cobre_comm.mpi4py.specifications import (
 
 PROC_NULL, ROOT, UNDEFINED, COMM_TYPE_SHARED, BOTTOM = -1, -3, -32766, 0, 0
 THREAD_SINGLE, THREAD_FUNNELED, THREAD_SERIALIZED, THREAD_MULTIPLE = range(4)
-PIECE_BYTES = 2**20  # of a rank; pairs and quadruples of numbers stay together
-IN_PLACE = INFO_NULL = OP_NULL = None  # as mpi4py takes None for IN_PLACE
+PIECE_BYTES = 2**20  # of each rank's contribution; pairs and quadruples of numbers stay together
+IN_PLACE = INFO_NULL = OP_NULL = None  # IN_PLACE is None, because mpi4py accepts None for it
 DATATYPE_NULL = Datatype("DATATYPE_NULL", "V")
 Win, LOCK_EXCLUSIVE, LOCK_SHARED = windows.Win, windows.LOCK_EXCLUSIVE, windows.LOCK_SHARED
 Exception = CommError
@@ -46,7 +46,7 @@ globals().update(OPS | DATATYPES)
 
 
 class Comm(Partial):
-    """A communicator of cobre_comm by the names of mpi4py."""
+    """A communicator of cobre_comm, with the names of mpi4py."""
 
     def __init__(self, comm: Comm | Communicator | None = None, predefined: str = "") -> None:
         self._of: Communicator | None = comm._of if isinstance(comm, Comm) else comm
@@ -104,7 +104,7 @@ class Comm(Partial):
         self._of = None
 
     def Abort(self, errorcode: int = 0) -> None:
-        self._comm.abort(min(max(1, whole(errorcode)), 255))  # 0 would say that all went well
+        self._comm.abort(min(max(1, whole(errorcode)), 255))  # 0 would mean success
 
     def Barrier(self) -> None:
         self._comm.barrier()
@@ -123,7 +123,7 @@ class Comm(Partial):
         self._comm.allgatherv(self._sent(sendbuf, *parts), *parts)
 
     def Scatterv(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
-        """Broadcast all blocks, of which each rank takes its own."""
+        """Broadcast all blocks; each rank keeps its own block."""
         with self._serves("Scatter"):
             self._scatter(sendbuf, recvbuf, whole(root))
 
@@ -143,7 +143,7 @@ class Comm(Partial):
             fill(recv[:count], packed[displ : displ + count])
 
     def Alltoallv(self, sendbuf: Any, recvbuf: Any) -> None:
-        """Gather the blocks of one rank after the other."""
+        """Gather the blocks of each rank in turn."""
         recv, counts, displs = blocks(recvbuf, self.size)
         in_place = [recv.copy() if sendbuf is None else None, counts, displs, None]
         send, *parts = blocks(in_place if sendbuf is None else sendbuf, self.size)
@@ -204,13 +204,13 @@ class Comm(Partial):
             self._fold(sendbuf, recvbuf, op, self.rank)
 
     def _fold(self, sendbuf: Any, recvbuf: Any, op: Op, ranks: int) -> None:
-        """Fold the elements of the first ranks, piece by piece: few are in memory at a time."""
+        """Fold the elements of the first ranks in pieces, so that few are in memory at a time."""
         recv, kind = elements(recvbuf).reshape(-1), kind_of(recvbuf)
         send = recv if sendbuf is IN_PLACE else elements(sendbuf).reshape(-1)
         if ranks:
             check_fills(recv, send)
         count = max(1, PIECE_BYTES // send.itemsize)
-        if send.size > count:  # a rank with fewer elements makes another call, and they disagree
+        if send.size > count:  # a rank with fewer elements makes another call: they disagree
             sizes = self._everyone(np.array([send.size]))[:, 0].tolist()
             if min(sizes) != max(sizes):
                 raise ValueError(f"the ranks reduce different numbers of elements: {sizes}")
@@ -225,7 +225,7 @@ class Comm(Partial):
         return elements(send)
 
     def _serves(self, call: str, op: Any = None) -> AbstractContextManager[None]:
-        """Have ranks compare which call of mpi4py they make, because collectives do not show it."""
+        """Make ranks compare which call of mpi4py they make: collectives do not show this."""
         comm: Any = self._comm
         operation = f"({getattr(op, 'name', 'MPI_OP_USER').removeprefix('MPI_')})" if op else ""
         serving: AbstractContextManager[None] = comm._serving(f"mpi4py.{call}{operation}")
@@ -279,7 +279,7 @@ class Comm(Partial):
         return self._fold_objects("exscan", sendobj, op, self.rank)
 
     def _fold_objects(self, call: str, sendobj: Any, op: Op, ranks: int) -> Any:
-        """Fold the objects of the first ranks as they arrive; all ranks receive all."""
+        """Fold the objects of the first ranks as they arrive; all ranks receive all objects."""
         folded = None
         with self._serves(call, op):
             for rank, received in objects.in_turn(self._comm, pickle.sent(sendobj)):
@@ -289,7 +289,7 @@ class Comm(Partial):
 
 
 class Intracomm(Comm):
-    """A communicator of one group of ranks; there are no communicators of two groups here."""
+    """A communicator of one group of ranks; this package has no communicators of two groups."""
 
 
 COMM_NULL = Comm(predefined="COMM_NULL")
@@ -329,5 +329,5 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(name) if name[0] == "_" else lacking(f"MPI.{name}")
 
 
-# For `from mpi4py.MPI import *`, which asks __getattr__ for the first two.
+# For `from mpi4py.MPI import *`, which gets the first two names by __getattr__.
 __all__ = ["COMM_SELF", "COMM_WORLD", *(n for n in globals() if n[0].isupper())]  # noqa: F822

@@ -1,6 +1,6 @@
-"""The part of mpi4py that programs without messages between two ranks use, over a communicator.
+"""The part of mpi4py for programs that send no messages between two ranks, over a communicator.
 
-``docs/howto/mpi4py-programs.md`` lists what there is; mpi4py's documentation says what it does.
+``docs/howto/mpi4py-programs.md`` lists this part. mpi4py's documentation describes its functions.
 """
 
 import sys
@@ -8,11 +8,11 @@ from typing import Any, NoReturn
 
 from cobre_comm.mpi4py.missing import Missing, lacking
 
-__version__ = "4.1"  # of that documentation
+__version__ = "4.1"  # the version of the documentation that applies
 
 
 class Rc:
-    """The options of mpi4py, with its defaults. What a program sets here changes nothing."""
+    """The options of mpi4py, with its default values. Setting an option changes nothing here."""
 
     initialize = threads = fast_reduce = recv_mprobe = True
     thread_level, finalize, irecv_bufsz, errors = "multiple", None, 32768, "exception"
@@ -28,7 +28,7 @@ class Rc:
 
 
 rc: Any = Rc()
-sys.modules[f"{__name__}.rc"] = rc  # as mpi4py itself does
+sys.modules[f"{__name__}.rc"] = rc  # mpi4py does this too
 sys.meta_path.append(Missing(__name__))
 
 

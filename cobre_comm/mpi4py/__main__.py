@@ -1,6 +1,6 @@
-"""``python -m mpi4py program.py``, as users of ``mpiexec`` write it; no program needs it here.
+"""``python -m mpi4py program.py``, as users of ``mpiexec`` write it; here nobody needs to.
 
-mpi4py has it so that all ranks end when the program of one raises; here the launcher ends them.
+In mpi4py it makes all ranks end when the program of one rank raises. Here the launcher does that.
 """
 
 import pathlib

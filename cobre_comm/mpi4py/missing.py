@@ -1,7 +1,7 @@
-"""The names of mpi4py that this package lacks: an error, and a line if the error may be hidden.
+"""The names of mpi4py that this package lacks: each is an error, and a line if it may be hidden.
 
-A program may import names under ``except ImportError``, and continue without them. Then each rank
-does the whole work alone, and only a line on stderr says why.
+A program may import names under ``except ImportError``, and continue without them. In this case
+each rank does the whole work alone, and only the line on stderr says why.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class NotHere(NotImplementedError, AttributeError):
 
 
 def lacking(name: str) -> NotHere:
-    """Return the error about a name that a module's ``__getattr__`` has been asked for.
+    """Return the error about a name that a module's ``__getattr__`` was asked for.
 
-    If an import asks, Python raises an ``ImportError`` in its own words in place of the error. So
-    the words of the error are written to stderr.
+    If an import asks, Python raises an ``ImportError`` with its own words instead of this error. So
+    the words of this error are written to stderr too.
     """
     error, asks = NotHere(name), sys._getframe(2)
     if asks.f_code.co_code[asks.f_lasti] == opcode.opmap["IMPORT_FROM"]:

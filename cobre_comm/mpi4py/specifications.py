@@ -1,4 +1,4 @@
-"""What mpi4py's calls take: buffer specifications, types of elements, operations."""
+"""The arguments of mpi4py's calls: buffer specifications, types of elements, operations."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Lacking(type):
 
 
 class Partial(metaclass=_Lacking):
-    """A class that has some of the names of mpi4py's class."""
+    """A class with some of the names of mpi4py's class; any other name raises."""
 
     def __getattr__(self, name: str) -> NoReturn:
         _lacks(type(self).__name__, name)
@@ -48,7 +48,7 @@ class Datatype(Partial):
         return self.size
 
 
-# Where types have the same elements, the first is the one that mpi4py takes for an array.
+# If several types have the same elements, mpi4py uses the first of them for an array.
 DTYPES = """
 SIGNED_CHAR=b UNSIGNED_CHAR=B SHORT=h UNSIGNED_SHORT=H INT=i UNSIGNED=I LONG=l UNSIGNED_LONG=L
 LONG_LONG=q UNSIGNED_LONG_LONG=Q FLOAT=f DOUBLE=d LONG_DOUBLE=g C_BOOL=? C_FLOAT_COMPLEX=F
@@ -62,11 +62,11 @@ TYPEDICT = {kind.dtype.str[1:]: kind for kind in TYPEDICT.values()} | TYPEDICT
 
 
 class Op(Partial):
-    """A reduction: a function of two Python objects, and one of two arrays, if there is one."""
+    """A reduction: a function of two Python objects, and, if there is one, of two arrays."""
 
     def __init__(self, name: str, of_objects: Any, of_arrays: Any, *, own: bool = False) -> None:
         self.name, self._of_objects, self._of_arrays = f"MPI_{name}", of_objects, of_arrays
-        self._own = own  # a function of the program, which is told the type of the elements
+        self._own = own  # a function of the program, which gets the elements' type too
         self._ours = ReduceOp.__members__.get(name)
 
     @classmethod
@@ -83,7 +83,7 @@ class Op(Partial):
         return self._of_objects(x, y)
 
     def ours(self, dtype: np.dtype[Any]) -> ReduceOp | None:
-        """Return the operation by which our ``allreduce`` reduces elements of a type."""
+        """Return the operation of our ``allreduce`` that reduces elements of a dtype, or None."""
         bits = self._ours in (ReduceOp.BAND, ReduceOp.BOR)
         known = "?bBhHiIlLqQ" + "fd" * (not bits) + "FD" * (self._ours == ReduceOp.SUM)
         return self._ours if dtype.char in known else None
@@ -112,7 +112,7 @@ OPERATIONS: dict[str, tuple[Any, Any]] = {
     "BXOR": (operator.xor, np.bitwise_xor),
     "REPLACE": (lambda x, y: y, lambda x, y: y),
     "NO_OP": (lambda x, y: x, lambda x, y: x),
-    "MINLOC": (lambda x, y: min(tuple(x), tuple(y)), None),  # of equal values the lower place
+    "MINLOC": (lambda x, y: min(tuple(x), tuple(y)), None),  # of equal values, the lower place
     "MAXLOC": (lambda x, y: tuple(x if (x[0], y[1]) >= (y[0], x[1]) else y), None),
 }
 OPS = {name: Op(name, *functions) for name, functions in OPERATIONS.items()}
@@ -132,7 +132,7 @@ class Pickle:
         return self._dumps(obj, *([] if self.PROTOCOL is None else [self.PROTOCOL]))
 
     def sent(self, obj: Any) -> Any:
-        """Return what to send in place of an object; where it arrives, it is the object again."""
+        """Return what to send in place of an object; on arrival it becomes the object again."""
         return _ByOwnFunctions(obj) if self._own else obj
 
 
@@ -153,7 +153,7 @@ PICKLE = Pickle()
 
 @contextlib.contextmanager
 def usual_float_mode() -> Iterator[None]:
-    """Compute in the float mode of a new thread, whatever a library has set in this thread."""
+    """Compute in the float mode of a new thread; a library may have set another mode here."""
     kept = np.empty(1, dtype=np.int64)
     leave_float_mode_kernel.call(kept.ctypes.data)
     try:
@@ -163,9 +163,9 @@ def usual_float_mode() -> Iterator[None]:
 
 
 def whole(number: Any) -> int:
-    """Return a number as mpi4py takes it for an int of C: a bool counts, and a float is cut.
+    """Return a number as mpi4py reads an int of C: a bool is a number, and a float is truncated.
 
-    Counts of elements are read otherwise: they must be integers for mpi4py too.
+    Counts of elements are read in another way: they must be integers, in mpi4py too.
     """
     if isinstance(number, (str, bytes)) or np.ndim(number):
         raise TypeError(f"an integer is required, got {describe(number)}")
@@ -175,7 +175,7 @@ def whole(number: Any) -> int:
 def elements(spec: Any) -> Array:
     """Return the elements of ``buffer``, or of ``[buffer, count, displacement, type]``.
 
-    All but the buffer may be missing. A pair may stand for count and displacement.
+    Everything but the buffer may be missing. Count and displacement may be given as a pair.
     """
     if isinstance(spec, np.ndarray):
         return _memory(spec)
@@ -188,7 +188,7 @@ def elements(spec: Any) -> Array:
 
 
 def kind_of(spec: Any) -> Datatype:
-    """Return the type of the elements of a buffer, as the program or else mpi4py names it."""
+    """Return the type of a buffer's elements: the program's choice, or else mpi4py's."""
     for word in spec if isinstance(spec, (list, tuple)) else ():
         if isinstance(word, Datatype):
             return word
@@ -221,13 +221,13 @@ def check_fills(recv: Array, values: Array) -> None:
 
 
 def fill(recv: Array, values: Array) -> None:
-    """Copy values into a buffer. NumPy alone would repeat a single value, or convert values."""
+    """Copy values into a buffer. NumPy alone might repeat a single value, or convert values."""
     check_fills(recv, values)
     recv.reshape(-1)[:] = values.reshape(-1)
 
 
 def _parts(spec: Any, pair: Any) -> tuple[Array, Any, Any]:
-    """Return array, count and displacement, or None for these; a ``pair`` may hold these two."""
+    """Return array, count and displacement, or None where missing; a ``pair`` may hold two."""
     data, *rest = spec if isinstance(spec, (list, tuple)) and spec else (spec,)
     kind = rest.pop() if len(rest) > 1 or isinstance([*rest, 0][0], (Datatype, str)) else None
     if len(rest) == 1 and isinstance(rest[0], pair):
@@ -239,7 +239,7 @@ def _parts(spec: Any, pair: Any) -> tuple[Array, Any, Any]:
 
 
 def _memory(data: Any) -> Array:
-    """Return a buffer as an array over the same memory, with elements one after another."""
+    """Return a buffer as an array over the same memory, with contiguous elements."""
     if isinstance(data, np.ndarray):
         array = plain_array("mpi4py", "buffer", data).view(np.ndarray)
     else:

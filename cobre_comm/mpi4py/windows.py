@@ -1,10 +1,11 @@
 """Windows of mpi4py: memory in which ranks of a machine read and write each other's parts.
 
-The lock of a rank's part is a lock of the operating system on one byte of a file without a name.
-So a rank that ends gives its locks back, however it ends. An exclusive holder writes a mark into
-the window, and takes the mark out at the end. A rank that gets a lock and finds a mark knows
-which rank has ended in the middle of a change. The locks order the plain accesses to marks
-and parts: what a rank wrote before it gave a lock back, the rank that gets the lock next sees.
+The lock of a rank's part is a lock of the operating system on one byte of a file without a name. So
+a rank that ends releases its locks, however it ends. A rank that holds a lock exclusively writes a
+mark into the window, and removes the mark before it releases the lock. If a rank gets a lock and
+finds a mark, the mark says which rank has ended during a change. The locks order the plain accesses
+to marks and parts: what a rank wrote before it released a lock is seen by the rank that gets the
+lock next.
 
 Sources: fcntl(2), memfd_create(2); the MPI standard 4.1, chapter 12.
 """
@@ -34,19 +35,19 @@ LOCK_EXCLUSIVE, LOCK_SHARED = 1, 2
 CACHE_LINE = 64
 LONGEST_NAP_S = 1e-3
 FLOCK = "hhqqi0q"  # of Linux: type, whence, start, length, pid
-# How many hold a communicator: the program, and each window, which may outlive it.
+# By communicator, the number of its holders: the program, and each window, which may live longer.
 _HOLDERS: WeakKeyDictionary[Communicator, int] = WeakKeyDictionary()
 
 
 def let_go(comm: Communicator) -> None:
-    """Close a communicator, unless others hold it."""
+    """Close a communicator, unless somebody else holds it."""
     _HOLDERS[comm] = left = _HOLDERS.get(comm, 1) - 1
     if left <= 0:
         comm.close()
 
 
 class OutOfTurn(CommError):
-    """A lock that is asked for twice, or given back by a rank that does not hold it."""
+    """A lock was requested twice, or released by a rank that does not hold it."""
 
     def __init__(self, call: str, sentence: str) -> None:
         Exception.__init__(self, call, sentence)
@@ -57,7 +58,7 @@ class OutOfTurn(CommError):
 
 
 class Win(Partial):
-    """A window of the ranks of one machine. On several machines none can be made."""
+    """A window of the ranks of one machine. Ranks of several machines cannot make a window."""
 
     def __init__(self, size: int, unit: int, comm: Communicator, line: int = CACHE_LINE) -> None:
         if len(comm.topology().ranks) > 1:
@@ -72,13 +73,13 @@ class Win(Partial):
         self._begins = (np.cumsum(lengths) - lengths).tolist()
         self._region = comm.create_shared_region(int(lengths.sum()), np.uint8)
         self._marks = comm.create_shared_region(comm.size, np.int64)  # 1 + the exclusive holder
-        file, problem = hand_over(CommGroup(comm), 0, make_private)  # it goes with the last rank
+        file, problem = hand_over(CommGroup(comm), 0, make_private)  # ends with the last rank
         if problem:
             raise NotHere("Win", f"needs memfd_create and /proc of Linux here: {problem}")
         self._file = cast(Descriptor, file)
         self._freed = False
         _HOLDERS[comm] = _HOLDERS.get(comm, 1) + 1
-        self._held: dict[int, int] = {}  # how this rank holds the lock of a rank's part
+        self._held: dict[int, int] = {}  # by rank: how this rank holds the lock of that rank's part
         self._timeout_s = float(os.environ.get(f"COBRE_{comm.backend.upper()}_TIMEOUT_SECS", 60))
 
     @classmethod
@@ -101,7 +102,7 @@ class Win(Partial):
         return self._part(self._comm.rank).data
 
     def Shared_query(self, rank: int) -> tuple[memoryview, int]:
-        if (rank := whole(rank)) < 0:  # PROC_NULL: the first part that is not empty
+        if (rank := whole(rank)) < 0:  # PROC_NULL: stands for the first part that is not empty
             rank = next((r for r, size in enumerate(self._sizes) if size), 0)
         return self._part(rank).data, self._units[rank]
 
@@ -110,11 +111,11 @@ class Win(Partial):
 
     def Lock(self, rank: int, lock_type: int = LOCK_EXCLUSIVE, assertion: int = 0) -> None:
         rank = self._known(rank)
-        if rank in self._held:  # the operating system would give a process its own lock again
+        if rank in self._held:  # the system would grant a process its own lock again
             said = f"this rank holds the lock of rank {rank} already; call Unlock({rank}) first"
             raise OutOfTurn("Win.Lock", said)
         how = fcntl.LOCK_EX if lock_type == LOCK_EXCLUSIVE else fcntl.LOCK_SH
-        gate = self._comm.size + rank  # byte at which a writer waits, and later readers behind it
+        gate = self._comm.size + rank  # a byte at which a writer waits, and later readers behind it
         self._take(gate, how, rank)
         try:
             self._take(rank, how, rank)
@@ -122,7 +123,7 @@ class Win(Partial):
             self._give_back(gate)
         mark = self._marks.block(rank, rank + 1)
         mine = self._comm.rank + 1
-        if mark[0] not in (0, mine):  # mine: a signal has cut a Lock of this rank short
+        if mark[0] not in (0, mine):  # it is mine if a signal has interrupted a Lock of this rank
             self._give_back(rank)
             raise _lost(int(mark[0]) - 1, f"ended while it changed the part of rank {rank}")
         if mark[0] != (wanted := mine if how == fcntl.LOCK_EX else 0):
@@ -165,7 +166,7 @@ class Win(Partial):
         return self._region.block(begin, begin + self._sizes[rank])
 
     def _target(self, rank: int, target: Any, nbytes: int) -> Array:
-        """Return the bytes of a part from a displacement on; count and type are the origin's."""
+        """Return the bytes of a rank's part from a displacement on, as many as the origin's."""
         rank = self._known(rank)
         begin = int((target[0] if np.ndim(target) else target) or 0) * self._units[rank]
         if not 0 <= begin <= begin + nbytes <= self._sizes[rank]:

@@ -17,8 +17,8 @@ is killed   the last signal was sent          what it has left in its process gr
 is reaped   all have ended                    names are removed, the guardian is let go
 =========== ================================= =====================================================
 
-A launcher that is killed does none of this: the kernel then ends ranks that die with their parent,
-and the guardian ends other ranks and all children, and removes names.
+A launcher that is killed does none of this. In that case the kernel ends the ranks that die with
+their parent, and the guardian ends all other ranks and all children, and removes names.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ from cobre_comm.reports.graceful import FORWARDED
 if TYPE_CHECKING:
     from cobre_comm.processes.mpi.start import MpiStart
 
-LOOK_S = 0.02  # how often to look for exits that no descriptor reports
+LOOK_S = 0.02  # the time between two looks for exits that no descriptor reports
 
 
 class Attempt(Closing):
     """The ranks that a job has on this machine, from their start to their end.
 
-    Make and close it in the thread that starts the ranks and waits for them. ``say`` takes a
+    Make and close an attempt in the thread that starts the ranks and waits for them. ``say`` gets a
     sentence for the user while ranks run. After a signal that the launcher passes on, ranks may
     take ``grace_s`` seconds to end.
     """
@@ -77,23 +77,23 @@ class Attempt(Closing):
         self.ranks: list[RankProcess] = []
         self.job_control = JobControl(self.ranks)
         self.starter: MpiStart | None = None  # the mpiexec that starts the ranks
-        self.lost: dict[int, Ending] = {}  # while the other ranks continued, or had ended well
-        self.shown: set[int] = set()  # ranks that were asked where in their code they are
+        self.lost: dict[int, Ending] = {}  # while the others continued, or had ended well
+        self.shown: set[int] = set()  # ranks that were asked to show where in their code they are
         self.killed: list[int] = []
         self._job = job
         self._say = say
         self._began = time.monotonic()
-        self._known = 0  # endings that the escalation knows
+        self._known = 0  # the number of endings that the escalation knows
 
     def add(self, rank: RankProcess, hear: Callable[[bytes], None] | None = None) -> None:
-        """Take a rank in, as soon as it is started."""
+        """Add a rank, as soon as it is started."""
         self.ranks.append(rank)
         self.guardian.watch(rank.pid)
         rank.serve(self.loop, self._escalate, hear)
 
     @property
     def running(self) -> list[RankProcess]:
-        """The ranks that have begun and have no ending."""
+        """The ranks that have been started and have no ending yet."""
         return [rank for rank in self.ranks if rank.ending is None]
 
     @property
@@ -113,7 +113,7 @@ class Attempt(Closing):
 
     @property
     def decisive(self) -> list[Ending]:
-        """The endings that decide how the job has ended: those of survivors, if there are any."""
+        """The endings that decide how the job has ended: of survivors, if there are survivors."""
         goes_on = self.escalation.survive and self.have_met
         return of_survivors(self.endings) if goes_on else self.endings
 
@@ -126,7 +126,7 @@ class Attempt(Closing):
 
     @property
     def failure(self) -> Ending | None:
-        """The failure that is shown to the user, when all ranks have ended; None without one."""
+        """The failure to show to the user, when all ranks have ended; None if nothing failed."""
         return first_failure(self.by_themselves) or first_failure(self.decisive)
 
     def ending(
@@ -146,8 +146,8 @@ class Attempt(Closing):
     def until_all_ended(self, step: Callable[[float], object]) -> None:
         """Wait until all ranks have ended; when one has failed, end the others.
 
-        ``step`` waits until a descriptor is ready, at most until a time, and calls :meth:`look`
-        when ranks may have ended.
+        ``step`` waits until a descriptor is ready, but no longer than until a given time, and calls
+        :meth:`look` when ranks may have ended.
         """
         self.look()  # a rank may have ended while others were started
         while self.running or self.is_starting:
@@ -160,7 +160,7 @@ class Attempt(Closing):
                 self._send(number)
 
     def look(self) -> None:
-        """Note which ranks have ended, and plan the end of the others if one has failed."""
+        """Note which ranks have ended, and plan the end of the other ranks if one has failed."""
         if self.starter is not None:
             self.starter.look()
         for rank in self.ranks:
@@ -176,10 +176,10 @@ class Attempt(Closing):
         starter.find_leftovers(self.ranks, self.have_met + (self.escalation.began != NEVER))
 
     def _escalate(self, *others: Ending) -> None:
-        """Give the escalation all endings; over MPI also those that running ranks announce."""
+        """Give the escalation all endings; over MPI, also those that running ranks announce."""
         running = {rank.rank for rank in self.running}
-        # Over MPI a rank that has lost a running rank may hang in MPI_Finalize until all arrive. So
-        # the failure that it has reported counts before its process ends.
+        # Over MPI, a rank that has lost a running rank may hang in MPI_Finalize until all ranks
+        # arrive. So the failure that the rank has reported counts before its process ends.
         hanging = [rank.announced for rank in self.running if self.starter is not None]
         announced = [ending for ending in hanging if ending is not None and ending.lost & running]
         endings = [*self.endings, *announced, *others]
@@ -200,18 +200,18 @@ class Attempt(Closing):
     def _show_lost(self) -> None:
         """Ask lost ranks that still run to show where in their code they are.
 
-        Nobody is asked after the launcher's own first signal: then a rank may report the loss of
-        another rank only because the launcher has ended that one.
+        After the launcher's own first signal no rank is asked: from then on a rank may report the
+        loss of another rank only because the launcher has ended that other rank.
         """
         if self.escalation.ended_by_us != NEVER:
             return
         if self.lost_and_running:
-            self.look()  # reports on a rank that has died may arrive before its SIGCHLD
+            self.look()  # a report about a dead rank may arrive before its SIGCHLD
         for rank in self.lost_and_running:
             if rank.rank not in self.shown:
                 self.shown.add(rank.rank)
-                if has_signal(rank.pid, "SigCgt:", stack_signal.NUMBER):  # else it would end it
-                    self._say(  # first, because the rank may write to the same file
+                if has_signal(rank.pid, "SigCgt:", stack_signal.NUMBER):  # else it would be killed
+                    self._say(  # before the rank, which may write to the same file
                         f"rank {rank.rank} still runs; where in its Python code, or in "
                         "compiled code that the first line calls:"
                     )
@@ -219,10 +219,10 @@ class Attempt(Closing):
 
     @property
     def lost_and_running(self) -> list[RankProcess]:
-        """The ranks that run and have reported nothing, while another one has reported their loss.
+        """The ranks that run and have reported nothing, while another rank has reported their loss.
 
-        A lost rank that reports the loss of all others is not believed. A rank that has closed
-        or given up is left out, because it is about to end.
+        A lost rank that reports the loss of all others is not believed. A rank that has closed its
+        communicator or given up is left out, because it is about to end.
         """
         told = {rank.rank: rank.report for rank in self.ranks if rank.report is not None}
         lost = {number for report in told.values() for number in report.lost}
@@ -255,11 +255,11 @@ class Attempt(Closing):
     def close(self, wait: Callable[[float], bool] | None = None) -> None:
         """End what still runs, reap the ranks, remove names, finish traces, end the guardian.
 
-        ``wait`` waits until a time at most, and returns whether to wait no more.
+        ``wait`` waits until a given time at most, and returns whether to stop waiting.
         """
         try:
             for rank in self.ranks:
-                if rank.exit_code() is None:  # a rank that has reported its value may hang
+                if rank.exit_code() is None:  # a rank may hang after it has reported its value
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(rank.pid, signal.SIGKILL)
             end_groups([rank.pid for rank in self.ranks if rank.has_group], wait or self._wait)

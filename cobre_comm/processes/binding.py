@@ -1,9 +1,9 @@
-"""Which CPUs each rank of this machine gets: whole cores, near each other, neighbours side by side.
+"""Which CPUs each rank of this machine gets: whole cores, near each other, in the order of ranks.
 
 Ranks take cores in the order of their numbers. A rank takes all its cores from the first NUMA node
-that has enough free ones, so that it reaches all of its memory without crossing to another NUMA
-node. If no NUMA node has enough, the rank takes cores of the first socket that has enough; if no
-socket has, of the whole machine.
+that has enough free cores, so that it reaches all of its memory without crossing to another NUMA
+node. If no NUMA node has enough, the rank takes cores of the first socket that has enough. If no
+socket has enough, it takes cores of the whole machine.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Cpus = tuple[int, ...]
 
 BINDINGS = NONE, CORE, CORES, SOCKET, NUMA = "none", "core", "cores", "socket", "numa"
 
-# The groups of cores from which a rank takes its own, the nearest first.
+# The groups from which a rank takes its cores: first the cores that are nearest to each other.
 _GROUPS: tuple[Callable[[Core], object], ...] = (
     lambda core: (core.socket, core.numa),
     lambda core: core.socket,
@@ -28,10 +28,10 @@ _GROUPS: tuple[Callable[[Core], object], ...] = (
 
 @dataclass(frozen=True)
 class Binding:
-    """Where the ranks of this machine run, and with how many threads."""
+    """The CPUs of the ranks of this machine, and the number of threads of each rank."""
 
-    threads: int | None = None  # of each rank; None: as many as there are cores for each rank
-    cpus: tuple[Cpus, ...] = ()  # of each rank of this machine; empty if ranks are not bound
+    threads: int | None = None  # of each rank; None: as many as there are cores for it
+    cpus: tuple[Cpus, ...] = ()  # CPUs of each rank of this machine; empty if ranks are not bound
 
 
 UNBOUND = Binding()
@@ -42,10 +42,11 @@ def place(
 ) -> Binding:
     """Place the ranks of this machine; ``ValueError`` if there are too few cores for their threads.
 
-    A rank is bound to one ``core``, which it shares if there are more ranks than cores; to as many
-    ``cores`` as it has threads; or to all of the ``socket`` or ``numa`` in which these cores are.
-    If ``threads`` is None, a rank has 1 thread with ``core``, and else a thread for each core of
-    its share; then ranks share cores if there are more ranks than cores.
+    With ``core`` a rank is bound to one core, which it shares if there are more ranks than cores.
+    With ``cores`` it is bound to as many cores as it has threads. With ``socket`` or ``numa`` it is
+    bound to all of the socket or NUMA node in which these cores are. If ``threads`` is None, a rank
+    has 1 thread with ``core``; otherwise it has a thread for each core of its share, and ranks
+    share cores if there are more ranks than cores.
     """
     if threads is not None and threads < 1:
         raise ValueError(f"--threads must be 1 or more, got {threads}")
@@ -71,7 +72,7 @@ def auto_ranks(threads: int | None, cores: Sequence[Core] | None = None) -> int:
 
 
 def _take(ranks: int, count: int, cores: Sequence[Core]) -> list[list[Core]]:
-    """Return ``count`` cores for each rank, no core twice; ``cores`` has enough of them."""
+    """Return ``count`` cores for each rank; no core is in two ranks, and ``cores`` has enough."""
     free = list(cores)
     taken = []
     for _ in range(ranks):
@@ -82,7 +83,7 @@ def _take(ranks: int, count: int, cores: Sequence[Core]) -> list[list[Core]]:
 
 
 def _first(free: Sequence[Core], count: int, group_of: Callable[[Core], object]) -> list[Core]:
-    """Return ``count`` free cores of the first group that has so many; none if no group does."""
+    """Return ``count`` free cores of the first group that has enough; none if no group has."""
     for group in dict.fromkeys(map(group_of, free)):
         own = [core for core in free if group_of(core) == group]
         if len(own) >= count:
@@ -91,7 +92,7 @@ def _first(free: Sequence[Core], count: int, group_of: Callable[[Core], object])
 
 
 def _widened(own: Sequence[Core], bind: str, cores: Sequence[Core]) -> Cpus:
-    """Return the CPUs of cores, or of all cores in the same sockets or NUMA nodes."""
+    """Return the CPUs of these cores, or of all cores in the same sockets or NUMA nodes."""
     if bind == SOCKET:
         sockets = {core.socket for core in own}
         own = [core for core in cores if core.socket in sockets]

@@ -1,8 +1,9 @@
 """The endings of ranks, and the first failure among them.
 
-When a rank is lost, the other ranks raise ``CollectiveFailed``, which names the lost rank. They may
-end before the lost rank does, so the earliest failure need not be the cause. A failure that follows
-from the loss of another rank is secondary, and the first failure is the earliest primary one.
+When a rank is lost, the other ranks raise ``CollectiveFailed``, which names the lost rank. These
+ranks may end before the lost rank does, so the earliest failure need not be the cause. A failure
+that follows from the loss of another rank is secondary. The first failure is the earliest primary
+one.
 """
 
 from __future__ import annotations
@@ -14,41 +15,41 @@ from cobre_comm.errors import how_ended, out_of_memory_hint
 from cobre_comm.reports.alike import alike
 from cobre_comm.reports.report_pipe import Report
 
-STARTER = -1  # stands for mpiexec among the ranks
+STARTER = -1  # in place of a rank's number: mpiexec
 
 
 @dataclass(frozen=True)
 class Ending:
     """How a rank ended."""
 
-    rank: int  # or STARTER
+    rank: int  # the rank, or STARTER
     code: int  # its exit code; negative for a signal
-    at: float  # when the launcher saw it end, by ``time.monotonic``
+    at: float  # when the launcher noticed the end, by ``time.monotonic``
     report: Report | None = None
-    aborts: bool = False  # whether it ends the whole job, by ``abort``
+    aborts: bool = False  # whether the rank ended the whole job, by ``abort``
 
     @property
     def lost(self) -> frozenset[int]:
-        """The other ranks whose loss made this one fail."""
+        """The other ranks that were lost before, so that this rank failed."""
         named = frozenset(self.report.lost if self.report else ())
         return frozenset() if self.rank in named else named
 
     @property
     def is_loss(self) -> bool:
-        """Whether the rank is lost by a cause of its own; the others can continue without it."""
+        """Whether the rank is lost by a cause of its own, so that the others can continue."""
         return self.code != 0 and not (self.secondary or self.aborts)
 
     @property
     def secondary(self) -> bool:
-        """Whether the failure only follows from another one."""
+        """Whether the failure only follows from another failure."""
         return self.rank == STARTER or bool(self.lost)
 
 
 def first_failure(endings: Iterable[Ending]) -> Ending | None:
     """Return the ending that caused the others, or None if no rank failed."""
     failures = [ending for ending in endings if ending.code != 0]
-    # At the same moment, an ending by a signal counts first: it leaves no time for anything else.
-    # A rank that has lost another one tells more than mpiexec.
+    # At the same moment, an ending by a signal counts first, because a signal leaves no time for a
+    # consequence. And a rank that has lost another rank says more than mpiexec.
     return min(
         failures,
         key=lambda end: (end.secondary, end.rank == STARTER, end.at, end.code >= 0),
@@ -59,10 +60,10 @@ def first_failure(endings: Iterable[Ending]) -> Ending | None:
 def with_abort(endings: Sequence[Ending], starter: Ending) -> list[Ending]:
     """Return the endings of ranks and ``mpiexec``, when ``mpiexec`` has ended the job.
 
-    ``mpiexec`` ends a job because a rank called MPI_Abort, and exits with the code of that call. If
-    the cause was an exception, the rank has reported it. If no rank has reported, the rank that
-    ended first for a cause of its own is taken for the one that called MPI_Abort. The exit code of
-    that rank does not count, because MPICH's MPI_Abort may return.
+    ``mpiexec`` ends a job because a rank has called MPI_Abort, and exits with the code of that
+    call. If the cause was an exception, the rank has reported it. If no rank has reported anything,
+    the caller of MPI_Abort is taken to be the rank that ended first for a cause of its own. The
+    exit code of that rank does not count, because MPICH's MPI_Abort may return.
     """
     first = first_failure(endings)
     has_reported = any(ending.report for ending in endings)
@@ -73,23 +74,23 @@ def with_abort(endings: Sequence[Ending], starter: Ending) -> list[Ending]:
 
 
 def of_survivors(endings: Iterable[Ending]) -> list[Ending]:
-    """Return the endings of the ranks that are not lost; of all ranks if none is left.
+    """Return the endings of the ranks that are not lost; of all ranks if all are lost.
 
-    A rank that fails because it has lost another one is a survivor that could not continue.
+    A rank that fails because it has lost another rank is a survivor that could not continue.
     """
     every = list(endings)
     return [ending for ending in every if not ending.is_loss] or every
 
 
 def ranks_alike(endings: Iterable[Ending], first: Ending) -> list[int]:
-    """Return the ranks that have reported the same mistake as the first one, itself included."""
+    """Return the ranks that have reported the same mistake as the first failure, with its rank."""
     reports = {ending.rank: ending.report for ending in endings if ending.report is not None}
     groups = alike(reports, lambda report: report.cause)
     return next((ranks for ranks, _ in groups if first.rank in ranks), [first.rank])
 
 
 def exit_status(code: int) -> int:
-    """Return the shell's exit status for an exit code that is negative for a signal."""
+    """Return the exit status in a shell for an exit code, which is negative for a signal."""
     return 128 - code if code < 0 else code
 
 

@@ -18,7 +18,7 @@ THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
 )
-# For more ranks than cores: MPICH and Open MPI then give a core away while they wait.
+# For more ranks than cores: these make MPICH and Open MPI yield their core while they wait.
 YIELDING = {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1", "OMPI_MCA_mpi_yield_when_idle": "1"}
 
 
@@ -27,8 +27,9 @@ def rank_environment(
 ) -> dict[str, str]:
     """Return the whole environment of a rank.
 
-    What the user set in ``base``, the environment of the launcher, stays; except for the variables
-    by which another launcher, of ours or of MPI, has said which rank of which job this is.
+    Variables that the user has set in ``base``, the environment of the launcher, stay. But
+    variables are removed by which another launcher, ours or an MPI's, has said which rank of which
+    job this is.
     """
     foreign = {report_pipe.VARIABLE, report_pipe.HOLDS_VARIABLE, seat.VARIABLE}
     foreign.update(name for spec in SPECS for name in (*spec.auto_variables, *spec.rank_variables))
@@ -47,13 +48,14 @@ def attempt_variables(job: Job) -> dict[str, str]:
 
 
 def _chosen(job: Job, binding: Binding) -> dict[str, str]:
-    """Return the variables that the launcher chooses where the user has set none."""
+    """Return the variables that the launcher chooses because the user has not set them."""
     cores, here = usable_cores(), len(job.ranks)
     threads = binding.threads or max(1, cores // here)
     chosen = dict.fromkeys(THREAD_VARIABLES, str(threads))
     chosen["PYTHONUNBUFFERED"] = "1"
     if binding.cpus:
-        # A bound rank sees its own cores, and could not tell by itself whether peers share them.
+        # A bound rank sees only its own cores. It cannot tell by itself whether other ranks share
+        # them.
         chosen["COBRE_COMM_SPIN_US"] = f"{spin_us(here):g}"
     if job.backend == "mpi" and here > cores:
         chosen |= YIELDING
@@ -63,7 +65,7 @@ def _chosen(job: Job, binding: Binding) -> dict[str, str]:
 
 
 def rendezvous_variables(job: Job, rank: int) -> dict[str, str]:
-    """Return the variables that tell a rank where to meet, and for how long to wait."""
+    """Return the variables that tell a rank where to meet, and how long to wait."""
     spec = BY_NAME[job.backend]
     found = {name: value(job, rank) for name, value in spec.rank_variables.items()}
     if job.timeout_s is not None and spec.timeout_variable:

@@ -1,18 +1,18 @@
 """A small process that outlives a killed launcher for a moment and leaves nothing behind.
 
-A launcher that lives tidies up itself, also if all its ranks are killed (``attempt.py``).
-The guardian reads a pipe, and only the launcher holds its other end. If the pipe ends without a
-goodbye, the launcher was killed: the guardian then kills every rank, and ends what is left in their
-process groups, the ranks' own children included. It also removes the name in shared memory by which
-ranks meet. Regions have no name that could be left.
+A launcher that lives cleans up itself, even if all its ranks are killed (``attempt.py``). The
+guardian reads a pipe of which only the launcher holds the other end. If the pipe ends without a
+goodbye, the launcher was killed. Then the guardian kills every rank, and ends what is left in the
+process groups of ranks, which includes the children of ranks. It also removes the name in shared
+memory by which ranks meet. Regions have no name that could be left.
 
 On Linux the kernel kills most ranks sooner, by a death signal (``exec_shim.py``). The guardian is
 for the children of ranks, for ranks that have no death signal, and for other systems.
 
 The guardian is also a witness. Slurm may send a signal to all processes of a step, or to the
-launcher alone. Like a rank, the guardian is a child of the launcher in a session of its own: a
-signal that is pending in the guardian has reached the ranks as well, and the launcher need not
-forward it.
+launcher alone. Like a rank, the guardian is a child of the launcher in a session of its own. So if
+a signal is pending in the guardian, the ranks have got it too, and the launcher need not forward
+it.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ import time
 from collections.abc import Callable, Iterable
 
 GOODBYE = "end"
-ASKED_S = 1.0  # between SIGTERM and SIGKILL, for the children of ranks
-TIDY_S = 0.5  # then, for processes that ignore SIGTERM to tidy up after the others
+ASKED_S = 1.0  # from SIGTERM to SIGKILL, for the children of ranks
+TIDY_S = 0.5  # after that, for processes that ignore SIGTERM: they may clean up after others
 LOOK_S = 0.01
 
 
@@ -40,8 +40,8 @@ class Guardian:
     def __init__(self, shm_name: str, witnessed: Iterable[int]) -> None:
         import subprocess
 
-        # Its own session: a signal to the launcher's process group must not end the guardian.
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, witnessed)  # for the guardian to inherit
+        # A session of its own: a signal to the launcher's process group must not end the guardian.
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, witnessed)  # the guardian inherits this
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", __file__, shm_name],
@@ -53,15 +53,15 @@ class Guardian:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
     def watch(self, pid: int) -> None:
-        """Let the guardian kill a process and its group if the launcher is killed."""
+        """Make the guardian kill a process and its group if the launcher is killed."""
         self._say(f"+{pid}")
 
     def forget(self, pid: int) -> None:
-        """Let the guardian forget a process that has ended, before it is reaped."""
+        """Make the guardian forget a process that has ended, before the process is reaped."""
         self._say(f"-{pid}")
 
     def has_seen(self, number: int) -> bool:
-        """Whether the guardian got a signal since the last call; False if that is unknown."""
+        """Whether the guardian got a signal since the last call; False if that cannot be known."""
         seen = has_signal(self._process.pid, "ShdPnd:", number)
         if seen:
             self._say(f"?{number}")
@@ -77,29 +77,29 @@ class Guardian:
 
     def _say(self, line: str) -> None:
         assert self._process.stdin is not None
-        with contextlib.suppress(OSError):  # somebody killed the guardian: the job continues
+        with contextlib.suppress(OSError):  # if somebody has killed the guardian, the job continues
             self._process.stdin.write(line.encode() + b"\n")
             self._process.stdin.flush()
 
 
 def kill_group(pid: int, number: int = signal.SIGKILL) -> None:
-    """Signal the process group that ``pid`` leads, or ``pid`` if it leads none yet."""
+    """Signal the process group that ``pid`` leads; if it leads no group yet, signal ``pid``."""
     try:
         os.killpg(pid, number)
-    except (ProcessLookupError, PermissionError):  # macOS: EPERM for a group of zombies
+    except (ProcessLookupError, PermissionError):  # on macOS, EPERM for a group of zombies
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
 
 
 def end_groups(leaders: Iterable[int], wait: Callable[[float], bool]) -> None:
-    """End what is left in the process groups of ranks that have ended or are about to.
+    """End what is left in the process groups of ranks that have ended, or are about to end.
 
     Every process gets SIGTERM first. Python's resource tracker ignores SIGTERM: when all processes
-    that use it have ended, it removes the shared memory and the semaphores that they have left. So
-    a process that ignores SIGTERM is killed last. A rank that has ended is a zombie, and does not
-    count as a process that is left.
+    that use the tracker have ended, it removes the shared memory and the semaphores that they have
+    left. So a process that ignores SIGTERM is killed last. A rank that has ended is a zombie, and
+    does not count as a process that is left.
 
-    ``wait`` waits until a time at most, and returns whether to wait no more.
+    ``wait`` waits until a given time at most, and returns whether to stop waiting.
     """
     left = _members(leaders)
     try:
@@ -119,7 +119,7 @@ def end_groups(leaders: Iterable[int], wait: Callable[[float], bool]) -> None:
 
 
 def _members(leaders: Iterable[int]) -> dict[int, list[int]]:
-    """Return the processes that run in the groups of these leaders, by leader; no empty groups."""
+    """Return the running processes in the groups of these leaders, by leader; no empty groups."""
     wanted, found = set(leaders), dict[int, list[int]]()
     if not os.path.exists("/proc/self/stat"):  # noqa: PTH110  # pathlib is slow to import
         return {leader: [leader] for leader in wanted if _is_group(leader)}
@@ -127,7 +127,7 @@ def _members(leaders: Iterable[int]) -> dict[int, list[int]]:
         try:
             with open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123
                 state, _, group, *_ = file.read().rpartition(b")")[2].split()
-        except (OSError, ValueError):  # it has ended
+        except (OSError, ValueError):  # the process has ended
             continue
         if int(group) in wanted and state not in (b"Z", b"X"):
             found.setdefault(int(group), []).append(int(name))
@@ -135,7 +135,7 @@ def _members(leaders: Iterable[int]) -> dict[int, list[int]]:
 
 
 def _is_group(leader: int) -> bool:
-    """Whether a process group has members; on macOS, members that are no zombies."""
+    """Whether a process group has members; on macOS, members that are not zombies."""
     try:
         os.killpg(leader, 0)
     except (ProcessLookupError, PermissionError):
@@ -154,7 +154,7 @@ def has_signal(pid: int, where: str, number: int) -> bool:
 
 
 def remove_name(shm_name: str) -> None:
-    """Remove the job's name from shared memory; usually its ranks have done so."""
+    """Remove the job's name from shared memory; its ranks have usually removed it before."""
     import _posixshmem
 
     with contextlib.suppress(OSError):
@@ -167,7 +167,7 @@ def _sleep_until(until: float) -> bool:
 
 
 def main() -> None:
-    """Be the guardian."""
+    """Act as the guardian."""
     pids = set()
     for line in sys.stdin:
         order = line.strip()

@@ -1,4 +1,4 @@
-"""New interpreters: their command lines, and how they start, tied to this process."""
+"""New interpreters: their command lines, and how they are started and tied to this process."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from typing import Any
 
 from cobre_comm.processes import exec_shim
 
-MOST_PAGES = 2**16  # of 4 KiB: a fork copies their table, and the system may refuse a copy of more
+MOST_PAGES = 2**16  # of 4 KiB; a fork copies their table, and a system may refuse a larger copy
 
 
 def interpreter_command() -> list[str]:
     """Return this interpreter with its own flags, ``-W`` and ``-X`` options.
 
-    ``ValueError`` is raised in a program that does not know its interpreter.
+    ``ValueError`` is raised if this program does not know its interpreter.
     """
     if not sys.executable:
         raise ValueError(
@@ -28,7 +28,7 @@ def interpreter_command() -> list[str]:
             "program, or was started by a name that is not on PATH; set sys.executable to the "
             "path of the python that ranks shall run in"
         )
-    # multiprocessing takes the same function, which knows sys.flags and -W, but not every -X.
+    # multiprocessing uses this function too. The function knows sys.flags and -W, but not every -X.
     flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     for name, value in sys._xoptions.items():
         option = name if value is True else f"{name}={value}"
@@ -40,9 +40,9 @@ def interpreter_command() -> list[str]:
 def calling(module: str) -> list[str]:
     """Return the arguments of an interpreter that calls ``main`` of a module, and imports as here.
 
-    With a ``sys.path`` of its own the interpreter would first look into the current folder, where a
-    file of the user's may have the name of any module. Entries of ``sys.path`` that are no text are
-    left out, because Python passes over them.
+    With a ``sys.path`` of its own, the interpreter would first look into the current folder, where
+    a file of the user's may have the name of any module. Entries of ``sys.path`` that are no text
+    are left out, because Python ignores them.
     """
     path = [str(entry) for entry in sys.path if isinstance(entry, str)]
     code = f"import sys; sys.path[:] = {path!r}; from {module} import main; sys.exit(main())"
@@ -53,7 +53,8 @@ def start(command: Sequence[str], cpus: Sequence[int], **options: Any) -> subpro
     """Start ``command``, tied to this process and bound to CPUs, with options of ``Popen``."""
     if not _forks_well():
         return subprocess.Popen(tied_command(command, cpus), **options)
-    # Until the child has become the command, it has the launcher's handlers: signals have to wait.
+    # Until the child has become the command, it has the launcher's handlers, so signals have to
+    # wait.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
         prepare = functools.partial(exec_shim.prepare_or_exit, os.getpid(), list(cpus), before)
@@ -63,11 +64,11 @@ def start(command: Sequence[str], cpus: Sequence[int], **options: Any) -> subpro
 
 
 def _forks_well() -> bool:
-    """Whether a fork is safe and cheap: there is one thread alone, and little memory."""
+    """Whether a fork is safe and cheap: this process has one thread, and little memory."""
     if sys.platform != "linux":
         return False
     try:
-        threads = os.listdir("/proc/self/task")  # noqa: PTH208  # the names alone
+        threads = os.listdir("/proc/self/task")  # noqa: PTH208  # only the names are needed
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:  # /proc is not mounted
         return False
@@ -77,8 +78,8 @@ def _forks_well() -> bool:
 def tied_command(command: Sequence[str], cpus: Sequence[int]) -> list[str]:
     """Return ``command`` behind the shim, which ties it to this process and binds it to CPUs.
 
-    A command that another thread than the first one starts is not tied, because Linux would kill it
-    when that thread ends. Then the guardian alone ends it.
+    If another thread than the first one starts the command, the command is not tied, because Linux
+    would kill it when that thread ends. In this case the guardian alone ends it.
     """
     is_first = threading.get_native_id() == os.getpid()
     parent = str(os.getpid()) if is_first else exec_shim.UNTIED

@@ -20,18 +20,18 @@ def _new_identity() -> str:
 class Job:
     """One job, as the launcher of one node sees it."""
 
-    size: int  # on all nodes together
-    backend: str  # of all ranks, already chosen
-    timeout_s: float | None = None  # None leaves it to the backend and the environment
-    # Short enough for macOS, where names of shared memory may have 30 characters.
+    size: int  # the number of ranks on all nodes together
+    backend: str  # the backend of all ranks, never "auto"
+    timeout_s: float | None = None  # None: the backend and the environment decide
+    # A short name, because macOS allows only 30 characters for a name of shared memory.
     identity: str = field(default_factory=_new_identity)
-    # For backends that meet over a network; random unless several launchers share it; never shown.
+    # For backends that meet over a network. Random, unless several launchers share it; never shown.
     token: str = field(default_factory=lambda: os.urandom(32).hex(), repr=False)
-    survive: bool = False  # whether the other ranks continue when one is lost
+    survive: bool = False  # whether the other ranks continue when a rank is lost
     restart: int = 0  # how often the job has been started again before
-    nodes: int = 1  # the number of launchers, of which each starts an equal share of the ranks
+    nodes: int = 1  # the number of launchers; each of them starts an equal share of the ranks
     node: int = 0  # the number of this launcher
-    # Where ranks meet over sockets; None before it is known, and for other backends.
+    # Where ranks meet over sockets. None until this is known, and for other backends.
     rendezvous: Rendezvous | None = None
 
     @property
@@ -42,11 +42,11 @@ class Job:
 
     @property
     def shm_name(self) -> str:
-        """Name of the shared segment, by which the ranks meet."""
+        """Name of the shared segment in which the ranks meet."""
         return f"/{self.identity}"
 
     def again(self, size: int) -> Job:
-        """Return the job of the next attempt, under a new name, so that nothing is mixed up."""
+        """Return the job of the next attempt; its new name keeps the two attempts apart."""
         restart = self.restart + 1
         return replace(self, size=size, restart=restart, identity=_new_identity())
 
@@ -70,7 +70,8 @@ def check_timeout(timeout_s: float | None) -> None:
 def check_nodes(job: Job, environ: Mapping[str, str]) -> None:
     """Raise ``ValueError`` if the list of pretended nodes does not fit the number of ranks.
 
-    The list names the node of each rank, or is repeated, if its length divides the number of ranks.
+    The list names the node of each rank. If it is shorter, it is repeated, and its length must
+    divide the number of ranks.
     """
     variable = f"COBRE_{job.backend.upper()}_PRETEND_NODES"
     count = len([word for word in environ.get(variable, "").split(",") if word.strip()])
@@ -82,7 +83,7 @@ def check_nodes(job: Job, environ: Mapping[str, str]) -> None:
 
 
 def choose_backend(name: str, size: int, *, prefer_tcp: bool = False) -> str:
-    """Return the backend to start ``size`` ranks with; ``ValueError`` for several over local."""
+    """Return the backend for ``size`` ranks; ``ValueError`` for several ranks over local."""
     kind = BackendKind.parse(name)
     if kind is BackendKind.AUTO:
         several = BackendKind.TCP if prefer_tcp else BackendKind.SHM

@@ -1,12 +1,13 @@
-"""Job control: ranks stop and continue with their launcher, and one of them may read its terminal.
+"""Job control: ranks stop and continue with their launcher, and one rank may read the terminal.
 
-Ranks are in process groups of their own, so a terminal stops the launcher alone. A rank whose stdin
-is the terminal of the launcher (rank 0) stays in the session of the launcher. The kernel stops the
-rank when it reads the terminal, which the group of the launcher owns. The launcher then lends the
-terminal to the group of the rank if the launcher is in the foreground. Else the launcher stops all
-ranks and itself, as a shell expects of a job that reads in the background.
+Ranks are in process groups of their own, so a terminal stops the launcher alone. If the stdin of a
+rank (rank 0) is the launcher's terminal, the rank stays in the session of the launcher. The
+launcher's group owns the terminal, so the kernel stops the rank when it reads. If the launcher is
+in the foreground, it then lends the terminal to the group of the rank. If not, the launcher stops
+all ranks and itself, as a shell expects of a job that reads in the background.
 
-While the terminal is lent, Ctrl-C and Ctrl-Z reach that rank alone, and the launcher follows.
+While the terminal is lent, Ctrl-C and Ctrl-Z reach that rank alone, and the launcher does what the
+rank does.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from cobre_comm.system.streams import STDIN
 
 STOPPING = (signal.SIGTSTP, signal.SIGTTOU)
 READING = (signal.SIGTTIN, signal.SIGTTOU)
-_ENDING = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)  # which a terminal sends
+_ENDING = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)  # signals that a terminal sends
 
 
 class JobControl(Closing):
-    """The stops of one launcher; make and close it in the main thread, elsewhere it does nothing.
+    """Handles the stops of a launcher; make and close it in the main thread, or it does nothing.
 
     ``ranks`` is the list to which the launcher adds its ranks.
     """
@@ -43,7 +44,7 @@ class JobControl(Closing):
                     self._handled.append(number)
 
     def close(self) -> None:
-        """Leave signals to the system, take the terminal back; call it before ranks are reaped."""
+        """Restore the handlers, take the terminal back; call this before ranks are reaped."""
         for number in self._handled:
             signal.signal(number, signal.SIG_DFL)
         self._handled.clear()
@@ -57,10 +58,10 @@ class JobControl(Closing):
         return next((rank for rank in self._ranks if rank.is_in_session), None)
 
     def look(self) -> int:
-        """Act if the rank that reads the terminal was stopped; call it after SIGCHLD.
+        """Act if the rank that reads the terminal was stopped; call this after SIGCHLD.
 
-        If the terminal has ended that rank by a signal, and the rank's ending is not noted yet,
-        return the signal; else 0.
+        If the terminal has ended that rank by a signal, and the end of the rank is not noted yet,
+        return the signal. Otherwise return 0.
         """
         reader = self._reader
         if reader is None or reader.ending is not None:
@@ -78,7 +79,7 @@ class JobControl(Closing):
         return 0
 
     def _lend(self, reader: RankProcess) -> bool:
-        """Let a rank have the terminal; return False if it is not the launcher's to give."""
+        """Give a rank the terminal; return False if the launcher does not own the terminal."""
         if _owner() not in (os.getpgrp(), reader.pid):
             return False
         _give_to(reader.pid)
@@ -89,14 +90,14 @@ class JobControl(Closing):
         """Stop the ranks, then this process by a signal; when it continues, continue the ranks."""
         reader = self._reader
         if reader is not None and number in READING and not _is_watched():
-            for each in (signal.SIGHUP, signal.SIGCONT):  # as the kernel treats an orphaned group
+            for each in (signal.SIGHUP, signal.SIGCONT):  # as the kernel does to an orphaned group
                 kill_group(reader.pid, each)
             return
         running = [rank for rank in self._ranks if rank.exit_code() is None]
         for rank in running:
             rank.signal(signal.SIGSTOP, group=True)
         before = signal.signal(number, signal.SIG_DFL)
-        signal.raise_signal(number)  # comes back after SIGCONT
+        signal.raise_signal(number)  # returns after SIGCONT
         signal.signal(number, before)
         if reader in running and (self._has_lent or number in READING):
             self._lend(reader)
@@ -105,7 +106,7 @@ class JobControl(Closing):
 
 
 def _owner() -> int:
-    """Return the process group that owns the terminal; 0 if it is gone."""
+    """Return the process group that owns the terminal; 0 if there is no terminal any more."""
     try:
         return os.tcgetpgrp(STDIN)
     except OSError:
@@ -113,18 +114,18 @@ def _owner() -> int:
 
 
 def _give_to(group: int) -> None:
-    """Let a process group own the terminal, also from the background."""
+    """Make a process group own the terminal, even if this process is in the background."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
     try:
         os.tcsetpgrp(STDIN, group)
-    except OSError:  # the group has ended, or the terminal has gone
+    except OSError:  # the group has ended, or the terminal does not exist any more
         pass
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _is_watched() -> bool:
-    """Whether a shell of this session can continue this process; else no terminal stops it."""
+    """Whether a shell of this session can continue this process; otherwise nothing may stop it."""
     try:
         return os.getsid(os.getppid()) == os.getsid(0) and os.getpgid(os.getppid()) != os.getpgrp()
     except ProcessLookupError:

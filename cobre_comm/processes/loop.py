@@ -1,4 +1,4 @@
-"""The launcher's loop over descriptors, and its ends of the pipes to each rank."""
+"""The launcher's loop over descriptors, and its ends of the pipes to and from each rank."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class LauncherLoop:
         self._poll.register(fd, events)
 
     def unserve(self, fd: int) -> None:
-        """Watch a descriptor no more; call this before closing it."""
+        """Stop watching a descriptor; call this before the descriptor is closed."""
         if self._handlers.pop(fd, None) is not None:
             self._poll.unregister(fd)
 
     def step(self, until: float) -> None:
-        """Wait until a descriptor is ready, at most until a time, and call its handler."""
+        """Wait until some descriptor is ready, or until a time, and call the handlers."""
         wait_ms = None if until == NEVER else max(0.0, until - time.monotonic()) * 1000 + 0.5
         for fd, _ in self._poll.poll(wait_ms):
-            if fd in self._handlers:  # an earlier handler may have ended it
+            if fd in self._handlers:  # an earlier handler may have removed it
                 self._handlers[fd]()
 
 
@@ -42,22 +42,22 @@ class Inbox:
     """The launcher's end of a report pipe."""
 
     def __init__(self) -> None:
-        self._reader, self.writer = os.pipe()  # the writer is for the rank
+        self._reader, self.writer = os.pipe()  # the rank inherits the writer
         os.set_blocking(self._reader, False)
         inode = os.fstat(self.writer).st_ino
-        # The rank inherits its end under the same number, and finds it by these variables.
+        # The rank inherits the writer under the same number, and finds it by this variable.
         self.variables = {report_pipe.VARIABLE: f"{self.writer}:{inode}"}
         self._buffer = frames.Buffer()
         self._loop: LauncherLoop | None = None
         self._hear: Callable[[bytes], None] = lambda message: None
 
     def serve(self, loop: LauncherLoop, hear: Callable[[bytes], None]) -> None:
-        """Call ``hear`` with each message, whenever ``loop`` runs."""
+        """Call ``hear`` with each message that arrives while ``loop`` runs."""
         self._loop, self._hear = loop, hear
         loop.serve(self._reader, self._read)
 
     def handed_over(self) -> None:
-        """Close the launcher's copy of the rank's end, when the rank has its own."""
+        """Close the launcher's copy of the writer, when the rank has inherited it."""
         if self.writer >= 0:
             os.close(self.writer)
             self.writer = -1
@@ -76,7 +76,7 @@ class Inbox:
         return bool(data)
 
     def read_all(self) -> None:
-        """Read the pipe to its end, after the rank has ended."""
+        """Read the pipe to the end, after the rank has ended."""
         while self._read():
             pass
 
@@ -93,7 +93,7 @@ class Inbox:
 
 
 class Outbox:
-    """Messages to a rank, through its stdin; a rank that does not read holds up nobody."""
+    """Messages to a rank, through its stdin; if the rank does not read, nobody has to wait."""
 
     def __init__(self, loop: LauncherLoop) -> None:
         self.reader, self._writer = os.pipe()
@@ -110,7 +110,7 @@ class Outbox:
     def _write(self) -> None:
         try:
             written = os.write(self._writer, self._pending[0])
-        except OSError:  # the rank has gone, as its ending tells
+        except OSError:  # the rank has ended, and its ending will say so
             self._pending.clear()
         else:
             rest = self._pending.popleft()[written:]

@@ -1,4 +1,4 @@
-"""Reserve a free port for rank 0 of a job on this machine, without a race."""
+"""Reserves a free port for rank 0 of a job on this machine, without a race."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ LOOPBACK = "127.0.0.1"
 class ReservedPort(Closing):
     """A port that no other program gets by chance while this object is open.
 
-    A socket is bound to the port and never listens. It is bound without SO_REUSEADDR, so the port
-    was free before. The kernel gives a bound port neither to a bind of port 0 nor to an outgoing
-    connection. After the bind the socket gets SO_REUSEADDR. So rank 0, which sets SO_REUSEADDR too,
-    can bind the same port and listen. Source: socket(7); ``inet_csk_get_port`` in Linux.
+    A socket is bound to the port and never listens. At the bind the socket has no SO_REUSEADDR, so
+    the bind succeeds only if the port is free. The kernel gives a bound port neither to a bind of
+    port 0 nor to an outgoing connection. After the bind the socket gets SO_REUSEADDR. So rank 0,
+    which sets SO_REUSEADDR too, can bind the same port and listen. Source: socket(7);
+    ``inet_csk_get_port`` in Linux.
 
-    Other systems have other rules. There the object only finds a free port, and closes its socket
+    Other systems have other rules. On them the object only finds a free port, and closes its socket
     at once.
     """
 
     def __init__(self, host: str = LOOPBACK) -> None:
-        self._socket = socket.socket()  # not inherited by the ranks
+        self._socket = socket.socket()  # the ranks do not inherit it
         try:
             self._socket.bind((host, 0))
             self.port: int = self._socket.getsockname()[1]

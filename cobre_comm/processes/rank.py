@@ -1,4 +1,4 @@
-"""One rank as its launcher sees it, from the start of its process until its exit code is known."""
+"""A rank as its launcher sees it, from the start of the process until the exit code is known."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ LOST_CODE = 1
 class Standard(NamedTuple):
     """Descriptors that become a rank's stdin, stdout and stderr.
 
-    The launcher closes its own copies of descriptors above 2 when the rank has them.
+    When the rank has its descriptors, the launcher closes its own copies of those above 2.
     """
 
     stdin: int = 0
     stdout: int = 1
     stderr: int = 2
-    others: tuple[int, ...] = ()  # which a rank inherits by the same number, and nobody closes
+    others: tuple[int, ...] = ()  # inherited under the same numbers; nobody closes them
 
     def close(self) -> None:
         """Close the launcher's copies."""
@@ -38,10 +38,10 @@ class Standard(NamedTuple):
 class RankProcess:
     """A rank that this process starts, as its launcher sees it.
 
-    It has a session of its own, so a Ctrl-C of the terminal reaches it only through the launcher.
-    Where its stdin is the launcher's terminal, it has a process group alone (``job_control.py``).
-    Its children are in its process group. ``environment`` has all variables of the rank, but for
-    that of its report pipe. Without ``cpus`` the rank is not bound.
+    The rank has a session of its own, so a Ctrl-C of the terminal reaches it only through the
+    launcher. But if its stdin is the launcher's terminal, it only has a process group of its own
+    (``job_control.py``). Its children are in its process group. ``environment`` has all variables
+    of the rank, except the variable of its report pipe. Without ``cpus`` the rank is not bound.
     """
 
     begin = staticmethod(start)
@@ -57,18 +57,18 @@ class RankProcess:
         reports: bool = True,
     ) -> None:
         self.rank = rank
-        self.ending: Ending | None = None  # while it runs
-        self.inbox = Inbox() if reports else None  # the launcher's end of its report pipe
-        self.has_met = False  # it has made a communicator
-        self.aborts = False  # it ends the whole job, by abort
-        # Its process has ended and the exit code is lost: this process ignores SIGCHLD, or has
-        # waited for all of its children.
+        self.ending: Ending | None = None  # None while the rank runs
+        self.inbox = Inbox() if reports else None  # the launcher's end of the report pipe
+        self.has_met = False  # whether the rank has made a communicator
+        self.aborts = False  # whether the rank ends the whole job, by abort
+        # Whether the process has ended and its exit code is lost, because this process ignores
+        # SIGCHLD or has waited for all of its children.
         self.is_code_taken = False
-        self.report: Report | None = None  # on how it failed
+        self.report: Report | None = None  # the rank's report on how it failed
         self._on_report: Callable[[], None] = lambda: None
         pipe = () if self.inbox is None else (self.inbox.writer,)
         variables = {} if self.inbox is None else self.inbox.variables
-        # A rank whose stdin is the launcher's terminal stays in the session of the launcher.
+        # A rank that has the launcher's terminal as its stdin stays in the session of the launcher.
         self.is_in_session = _controls_us(standard.stdin)
         try:
             self._process = self.begin(
@@ -99,7 +99,7 @@ class RankProcess:
         on_report: Callable[[], None],
         hear: Callable[[bytes], None] | None = None,
     ) -> None:
-        """Let a loop read the report pipe; ``hear`` takes the messages, by default ``_hear``.
+        """Let a loop read the report pipe; ``hear`` gets the messages, by default ``_hear``.
 
         ``on_report`` is called when the rank has met the others, or has reported how it failed.
         """
@@ -109,13 +109,13 @@ class RankProcess:
 
     @property
     def announced(self) -> Ending | None:
-        """The failure that the rank has reported, as its ending; None without one."""
+        """The failure that the rank has reported, as its ending; None if it has reported none."""
         if self.report is None or not self.report.exit_code:
             return None
         return Ending(self.rank, self.report.exit_code, time.monotonic(), self.report)
 
     def _hear(self, message: bytes) -> None:
-        with contextlib.suppress(Exception):  # a rank that writes something else says nothing
+        with contextlib.suppress(Exception):  # anything but a message of ours is ignored
             report = pickle.loads(message)
             if self._notes(report):
                 return
@@ -123,7 +123,7 @@ class RankProcess:
         self._on_report()
 
     def _notes(self, message: object) -> bool:
-        """Note a message ``Met`` or ``Aborts``; return whether it is one of these."""
+        """Note a message ``Met`` or ``Aborts``; return whether the message is one of the two."""
         if isinstance(message, Met):
             self.has_met = True
             self._on_report()
@@ -141,9 +141,10 @@ class RankProcess:
             self.ending = Ending(self.rank, code, time.monotonic(), self.report, self.aborts)
 
     def exit_code(self) -> int | None:
-        """Return the exit code of the process, negative for a signal, or None while it runs.
+        """Return the exit code of the process, negative for a signal; None while the process runs.
 
-        A code that is lost counts as 1, a failure: nothing else says that the rank has succeeded.
+        If the code is lost, return 1, a failure, because nothing else says that the rank has
+        succeeded.
         """
         if self._process.returncode is not None or not hasattr(os, "waitid"):
             return self._process.poll()  # macOS before Python 3.13 has no waitid
@@ -160,9 +161,9 @@ class RankProcess:
 
     @property
     def has_group(self) -> bool:
-        """Whether a process group with the number of the rank's process can only be the rank's.
+        """Whether a process group with the number of the rank's process must be the rank's group.
 
-        If its exit code is taken, another process may have the number by now, and lead a group.
+        If the exit code is lost, another process may have the number by now, and lead a group.
         """
         return not (self.is_code_taken and _exists(self.pid))
 
@@ -172,11 +173,11 @@ class RankProcess:
         if group and self.has_group:
             kill_group(self.pid, number)
         elif not group and not self.is_code_taken and self.ending is None:
-            with contextlib.suppress(ProcessLookupError):  # it has ended, and SIGCHLD is ignored
+            with contextlib.suppress(ProcessLookupError):  # ended, and SIGCHLD is ignored
                 os.kill(self.pid, number)
 
     def reap(self) -> None:
-        """Let go of an ended process, and of its pipes."""
+        """Release an ended process, and its pipes."""
         self._process.wait()
         if self.inbox is not None:
             self.inbox.close()

@@ -1,8 +1,9 @@
-"""Whether a job that has lost a rank is started again, after which pause, with how many ranks.
+"""Decides whether a job that has lost a rank is started again: after which pause, on which ranks.
 
 An attempt is one start of all ranks of a job, up to their end. The user allows a job a number of
-restarts. The job is given up earlier if a further attempt cannot help: the job was asked to end,
-its arguments are wrong, or as many attempts in a row as there may be restarts have ended at once.
+restarts. The job is given up earlier if a further attempt cannot help: because the job was asked to
+end, because its arguments are wrong, or because as many attempts in a row as there may be restarts
+have ended at once.
 """
 
 from __future__ import annotations
@@ -15,36 +16,36 @@ from cobre_comm.errors import signal_name
 from cobre_comm.processes.job import Job
 from cobre_comm.processes.port import with_rendezvous
 
-FIRST_PAUSE_S = 1.0  # doubled for each further attempt in a row that ended at once
+FIRST_PAUSE_S = 1.0  # doubled with each further attempt in a row that ended at once
 LONGEST_PAUSE_S = 60.0
-AT_ONCE_S = 10.0  # an attempt that is shorter, and made no communicator, ended at once
+AT_ONCE_S = 10.0  # a shorter attempt without a communicator has ended at once
 ASKED = "it was asked to end"
-USAGE = 2  # the exit code of argparse, and of Python without its script
+USAGE = 2  # the exit code of argparse, and of Python if there is no script
 
 
 class AttemptEnding(NamedTuple):
-    """How an attempt ended, as far as it decides on the next one."""
+    """The facts about the end of an attempt that decide about the next attempt."""
 
     status: int  # the exit code of the launcher, if there is no further attempt
-    has_failed: bool = False  # whether a rank has
-    at_once: bool = False  # whether it ended soon, before any rank had a communicator
-    killed: int = 0  # ranks that SIGKILL has ended, which the kernel sends when memory is short
-    why_final: str = ""  # why no further attempt is wanted
-    cause: str = ""  # a sentence on the first failure, where nobody has said it yet
+    has_failed: bool = False  # whether a rank has failed
+    at_once: bool = False  # whether the attempt ended soon, before any rank had a communicator
+    killed: int = 0  # ranks that SIGKILL has ended; the kernel sends it when memory is short
+    why_final: str = ""  # the reason why there should be no further attempt
+    cause: str = ""  # a sentence about the first failure, if the user has not seen it yet
 
 
 class Restarts:
-    """The restarts of one job: at most ``most``, each with ``least`` ranks or more."""
+    """The restarts of one job: at most ``most`` of them, each with at least ``least`` ranks."""
 
     def __init__(self, most: int, least: int) -> None:
         self.most = most
         self.least = least
-        self.pause_s = FIRST_PAUSE_S  # before the next attempt
+        self.pause_s = FIRST_PAUSE_S  # the pause before the next attempt
         self._done = 0
-        self._at_once = 0  # attempts that have ended at once, in a row
+        self._at_once = 0  # number of attempts in a row that have ended at once
 
     def why_not(self, ended: AttemptEnding) -> str:
-        """Count an attempt that failed; return why it is the last one, or an empty string."""
+        """Count an attempt that failed; return why it was the last, or an empty string."""
         if not ended.at_once:
             self._at_once, self.pause_s = 0, FIRST_PAUSE_S
         else:
@@ -63,21 +64,21 @@ class Restarts:
         return ""
 
     def size(self, size: int, killed: int) -> int:
-        """Return the number of ranks of the next attempt, after one of ``size`` ranks.
+        """Return the number of ranks of the next attempt; the last attempt had ``size`` ranks.
 
-        Ranks that SIGKILL has ended are left out, because there may be no memory for them.
+        Ranks that SIGKILL has ended are left out, because there may be too little memory for them.
         """
         return max(min(self.least, size), size - killed)
 
     def plan(self, size: int) -> str:
-        """Say, in one sentence, that the job is started again."""
+        """Return a sentence that says that the job is started again."""
         which = f"restart {self._done} of {self.most}"
         ranks = f"on {size} rank{'s'[: size > 1]}"
         return f"the job is started again in {self.pause_s:g} s, {ranks} ({which})"
 
 
 def given_up(why: str) -> str:
-    """Say, in one sentence, why a job is not started again."""
+    """Return a sentence that says why a job is not started again."""
     return f"the job is not started again: {why}"
 
 
@@ -87,7 +88,7 @@ def times(count: int) -> str:
 
 
 def check_restarts(most: int, least: int | None, size: int) -> Restarts:
-    """Return the restarts of a job of ``size`` ranks; ``ValueError`` for impossible numbers."""
+    """Return the restarts of a job of ``size`` ranks; ``ValueError`` if the numbers cannot be."""
     most = operator.index(most)
     if most < 0:
         raise ValueError(f"max-restarts must be 0 or more, got {most}")
@@ -101,7 +102,7 @@ def check_restarts(most: int, least: int | None, size: int) -> Restarts:
 
 
 def is_at_once(lasted_s: float, have_met: bool) -> bool:
-    """Tell whether an attempt ended soon, and before any of its ranks had a communicator."""
+    """Tell whether an attempt ended soon, and before any rank had a communicator."""
     return lasted_s < AT_ONCE_S and not have_met
 
 
@@ -112,11 +113,11 @@ def in_attempts(
     say: Callable[[str], None],
     pause: Callable[[float], int],
 ) -> AttemptEnding:
-    """Run the attempts of a job; return how the last one has ended.
+    """Run the attempts of a job; return how the last attempt has ended.
 
-    ``attempt`` starts all ranks of a job, and returns how they have ended. ``say`` takes a
-    sentence for the user. ``pause`` waits a number of seconds. It returns 0, or the number of a
-    signal that has asked the launcher to end meanwhile.
+    ``attempt`` starts all ranks of a job, and returns how they have ended. ``say`` gets a sentence
+    for the user. ``pause`` waits for some seconds, and returns 0; if a signal asks the launcher to
+    end meanwhile, it returns the number of the signal.
     """
     while True:
         with with_rendezvous(job) as here:

@@ -1,4 +1,4 @@
-"""Finish the traces of killed ranks.
+"""Finishes the traces of killed ranks.
 
 A killed rank cannot write the end of its trace. The launcher sees the rank end, and makes a Chrome
 trace of the rows that the rank has left.
@@ -14,7 +14,7 @@ from cobre_comm.reports.trace_folder import trace_folder
 
 
 def finish_traces(job: str, ranks: Iterable[int]) -> None:
-    """Make Chrome traces of the rows that these ranks have left, if the job was to be traced."""
+    """Make Chrome traces of the rows that these ranks have left, if the job is traced."""
     folder = pathlib.Path(trace_folder() or os.devnull)
     if folder.is_dir() and any(folder.glob(f"{job}.*.calls")):
         from cobre_comm.journal.chrome import add_what_is_left

@@ -1,9 +1,10 @@
-"""The end of a whole job by ``abort``: of the rank that calls it, and of ranks that learn of it.
+"""The end of a whole job by ``abort``: on the rank that calls it, and on ranks that learn of it.
 
-The rank that calls ``abort`` closes its communicators as for an exception, ``Aborted``, so the
-other ranks get the line of that exception. A rank that reads this line ends with the same code.
-Some launchers end all ranks when one has failed. Under such a launcher the ranks that read the line
-wait to be ended, so that the launcher first sees the end of the rank that called ``abort``.
+The rank that calls ``abort`` closes its communicators as it would after an exception, ``Aborted``.
+So the other ranks get the line about this exception. A rank that reads the line ends with the same
+code. Some launchers end all ranks when one rank has failed. Under such a launcher the ranks that
+read the line wait until the launcher ends them, so that the launcher first sees the end of the rank
+that called ``abort``.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from cobre_comm.reports import raised, report_pipe, seat
 from cobre_comm.reports.launcher import launcher_name
 from cobre_comm.system.streams import flush_output, write_error
 
-LARGEST_CODE = 255  # of a process; 0 would say that all went well
-ENDING = ("cobre-comm run", "launch", "mpiexec")  # launchers that end all ranks
-LAUNCHER_S = 5.0  # for a launcher to end this rank: it takes one second on a quiet machine
+LARGEST_CODE = 255  # the largest exit code of a process; 0 would mean success
+ENDING = ("cobre-comm run", "launch", "mpiexec")  # launchers that end all ranks when one has failed
+LAUNCHER_S = 5.0  # the time for a launcher to end this rank; on a quiet machine it takes one second
 
 
 class Aborted(Exception):
-    """The exception by which an aborted job's ranks end: the job's exit code, who aborted it."""
+    """The exception by which ranks of an aborted job end; has the exit code, and who aborted."""
 
     def __init__(self, code: int, rank: int) -> None:
         super().__init__(f"{code} of {rank}")
@@ -34,13 +35,13 @@ _LINE = re.escape(raised.type_of(Aborted(0, 0))) + r": (\d+) of (\d+)"
 
 
 def abort_in(line: str) -> Aborted | None:
-    """Return the abort that a line reports, with the rank that has called it; else None."""
+    """Return the abort that a line reports, with the rank that has called it; None if none."""
     told = re.fullmatch(_LINE, line)
     return Aborted(*map(int, told.groups())) if told else None
 
 
 def rank_of(rank: int) -> int:
-    """Return this process's rank in its job; if that is unknown, ``rank``, of a communicator."""
+    """Return this process's rank in its job; if unknown, ``rank``, the rank in a communicator."""
     known = seat.rank_here()
     return rank if known is None else known
 
@@ -68,7 +69,7 @@ def end_job(abort: Aborted) -> NoReturn:
 def follow(abort: Aborted) -> NoReturn:
     """End this process, because another rank has aborted the job."""
     try:
-        tell_all(abort)  # ranks of other communicators learn of it too
+        tell_all(abort)  # so the ranks of all other communicators learn of it too
         if launcher_name(os.environ) in ENDING:
             time.sleep(LAUNCHER_S)
         else:

@@ -1,4 +1,4 @@
-"""Group equal failures of ranks, so that each is shown once, with the names of its ranks."""
+"""Groups equal failures of ranks, so that each is shown once, with the names of its ranks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 def alike(
     failures: Mapping[int, T], key: Callable[[T], Hashable] = lambda each: each
 ) -> list[tuple[list[int], T]]:
-    """Return one failure of each key, with the ranks that have it, in the order of the first."""
+    """Return one failure for each key, with the ranks that have it; ordered by their first rank."""
     ranks: dict[Hashable, list[int]] = {}
     for rank, each in failures.items():
         ranks.setdefault(key(each), []).append(rank)

@@ -1,4 +1,4 @@
-"""Messages over a pipe: a length, then as many bytes."""
+"""Messages over a pipe: first a length, then as many bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ READ_BYTES = 2**20
 
 
 def header(message: bytes) -> bytes:
-    """Return the eight bytes with the length of a message, which go before it."""
+    """Return the eight bytes before a message, which contain its length."""
     return _LENGTH.pack(len(message))
 
 
@@ -41,7 +41,7 @@ class Buffer:
 
     @property
     def missing(self) -> int:
-        """The bytes that are missing of the next message; first those of its length."""
+        """The number of bytes that are missing to complete the next length or message."""
         if len(self._bytes) < _LENGTH.size:
             return _LENGTH.size - len(self._bytes)
         return max(0, self._end - len(self._bytes))

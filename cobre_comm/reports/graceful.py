@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 VARIABLE = "COBRE_COMM_GRACEFUL"
 ASKING = ("SIGTERM", "SIGUSR1", "SIGUSR2", "SIGINT", "SIGHUP", "SIGQUIT")
-FORWARDED = frozenset(signal.Signals[name] for name in ASKING)  # by launchers
+FORWARDED = frozenset(signal.Signals[name] for name in ASKING)  # a launcher forwards each of these
 
 
 def graceful_signals(chosen: str | Iterable[int | str]) -> frozenset[int]:
-    """Return the numbers of signals, from an iterable of names or numbers or a text with commas.
+    """Return the numbers of signals, given as names or numbers, or as a text with commas.
 
     ``ValueError`` is raised for a name or number that is no signal of ``ASKING``.
 

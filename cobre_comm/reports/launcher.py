@@ -1,4 +1,4 @@
-"""Which program has started the processes of a job, and what the user has told that program."""
+"""Which program has started the processes of a job, and which options the user has given it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from cobre_comm.reports import report_pipe
 
 RUN = "cobre-comm run"
-# Launchers by a variable that each sets. A launcher may start another launcher, and the one that is
+# For each launcher, a variable that it sets. One launcher may start another; the launcher that is
 # nearest to the rank comes first.
 _BY_VARIABLE = {
     "COBRE_JOB_ID": RUN,
@@ -18,15 +18,15 @@ _BY_VARIABLE = {
     "PMI_SIZE": "mpiexec",
     "MPI_LOCALNRANKS": "mpiexec",
 }
-LIMIT_VARIABLE = "COBRE_TIMEOUT_GIVEN"  # set by a launcher that was told the timeout
-ON_MACHINES = {  # by a variable that `cobre-comm run` sets: the option that decides it
+LIMIT_VARIABLE = "COBRE_TIMEOUT_GIVEN"  # set by a launcher if the user has given the timeout
+ON_MACHINES = {  # by a variable that `cobre-comm run` sets: the option that decides its value
     "COBRE_TCP_SIZE": "-n and --nnodes, which all launchers of a job share",
     "COBRE_TCP_RANK": "--node-rank, which differs between the launchers of a job",
 }
 
 
 def given(variable: str) -> str:
-    """Return the option by which a launcher was told to set a variable; else the variable."""
+    """Return the option by which the user made a launcher set a variable; else the variable."""
     name = launcher_name(os.environ)
     if variable.endswith("_TIMEOUT_SECS") and os.environ.get(LIMIT_VARIABLE):
         return "--timeout" if name == RUN else f"timeout of {name}"
@@ -34,6 +34,6 @@ def given(variable: str) -> str:
 
 
 def launcher_name(environ: Mapping[str, str]) -> str:
-    """Return the name of the launcher of this process; "" for one that was started by hand."""
+    """Return the name of the launcher of this process; "" if it was started by hand."""
     named = (name for variable, name in _BY_VARIABLE.items() if environ.get(variable))
     return report_pipe.launcher() or next(named, "")

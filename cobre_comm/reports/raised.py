@@ -1,4 +1,4 @@
-"""One line on an exception, and the objects that report it to other processes when a rank ends."""
+"""Puts an exception into one line, and keeps the objects that report it when this rank ends."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 from cobre_comm.reports.exception_text import text_of
 
 _FORGETS_ITS_CALLER = 0x20 | 0x80 | 0x200  # generators, coroutines: CO_* of the module inspect
-living: weakref.WeakSet[Any] = weakref.WeakSet()  # communicators, which end with their rank
+living: weakref.WeakSet[Any] = weakref.WeakSet()  # communicators, which end when their rank ends
 
 
 def type_of(value: object) -> str:
     """Return the name of an object's class, with its module unless that is ``builtins``.
 
-    A process that multiprocessing has prepared calls the script ``__mp_main__``, not ``__main__``.
+    In a process that multiprocessing has prepared, the script is ``__mp_main__``, not ``__main__``.
     """
     kind = type(value)
     module = "__main__" if kind.__module__ == "__mp_main__" else kind.__module__
@@ -30,7 +30,7 @@ def line_of(error: BaseException) -> str:
 
 
 def cut(line: str, nbytes: int) -> bytes:
-    """Return a line as UTF-8 of at most ``nbytes`` bytes; three dots end a line that was cut."""
+    """Return a line as UTF-8, cut to at most ``nbytes`` bytes; a cut line ends with three dots."""
     encoded = line.encode(errors="backslashreplace")
     if len(encoded) <= nbytes:
         return encoded
@@ -44,12 +44,12 @@ def end_all(error: BaseException | None) -> None:
 
 
 def uncaught() -> BaseException | None:
-    """Return the exception that ends this process, as Python has kept it; None if none does.
+    """Return the exception that ends this process, which Python keeps; None if there is none.
 
-    Consoles, debuggers and pytest keep exceptions that they have caught in the same place, and some
-    show them by ``sys.excepthook``. An exception that nothing has caught has left the outermost
-    frame of the program, which no other frame has called. In Python's own console such an exception
-    ends a line, and not the process.
+    In the same place, consoles, debuggers and pytest keep exceptions that they have caught, and
+    some show them by ``sys.excepthook``. An exception that nothing has caught has left the
+    outermost frame of the program, which no other frame has called. In Python's own console such an
+    exception ends a line, but not the process.
     """
     trace = getattr(sys, "last_traceback", None)
     if trace is None or trace.tb_frame.f_back is not None:

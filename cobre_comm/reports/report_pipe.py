@@ -1,20 +1,20 @@
 """The report pipe: a rank tells its launcher, as data, how it failed and which ranks it lost.
 
 The launcher names the pipe in an environment variable. A rank claims the pipe when it makes its
-first communicator; from then on neither its children nor programs that it becomes have the pipe.
-If an exception ends the rank earlier, but after the import of this package, the rank claims the
-pipe to report it.
+first communicator. From then on neither its children nor the programs that it becomes have the
+pipe. If an exception ends the rank before, but after the import of this package, the rank claims
+the pipe to report the exception.
 
 A rank sends ``Met`` when it has made its first communicator, and ``Aborts`` when it ends the whole
-job. A rank of ``cobre-comm run`` sends one ``Report``, when an exception is not caught, or when it
-exits after it has lost a rank. A worker of ``launch`` sends ``ProgressReport``, then ``Done`` or
-``Failed``, which holds a report. A rank that is killed, or that calls ``os._exit``, sends nothing:
-its failure counts as primary.
+job. A rank of ``cobre-comm run`` sends one ``Report``: when an exception is not caught, or when it
+exits after it has lost a rank. A worker of ``launch`` sends ``ProgressReport``, and then ``Done``
+or ``Failed``, which contains a report. A rank that is killed, or that calls ``os._exit``, sends
+nothing: its failure counts as primary.
 
-If the launcher asks for it, a rank does not print its traceback. The report has the traceback, and
-the launcher prints it once for all ranks with the same mistake. A rank prints its traceback itself
-if the traceback is too long, if the report cannot be sent, or if the program has an excepthook of
-its own.
+If the launcher asks for it, a rank does not print its traceback. Then the report contains the
+traceback, and the launcher prints it once for all ranks with the same mistake. A rank prints its
+traceback itself if it is too long, if the report cannot be sent, or if the program has its own
+excepthook.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ from cobre_comm.reports.raised import type_of, uncaught
 from cobre_comm.system.in_turn import InTurn
 
 VARIABLE = "COBRE_REPORT_PIPE"  # DESCRIPTOR:INODE
-HOLDS_VARIABLE = "COBRE_REPORT_HOLDS"  # whether a rank holds tracebacks back
-LONGEST_LINE = 5_000  # characters of an entry of a traceback; the last one has the text
+HOLDS_VARIABLE = "COBRE_REPORT_HOLDS"  # set if ranks are to leave their tracebacks to the launcher
+LONGEST_LINE = 5_000  # characters of one entry of a traceback; the last entry has the text
 
-_lost: tuple[int, ...] = ()  # the ranks of the last loss that this process has learnt of
-_lost_run = False  # whether the processes of these ranks run
+_lost: tuple[int, ...] = ()  # the ranks of the last loss that this process knows of
+_lost_run = False  # whether these ranks still run
 _is_heard = False  # whether a launcher gets the report
-_reporter: _Reporter | None = None  # of this process, until it has met its peers
-_listens_in = 0  # the process whose exceptions are reported before its first communicator
-_launcher = ""  # the launcher of ours that has given this process its pipe
-_pipe: ReportPipe | None = None  # that this process has claimed
+_reporter: _Reporter | None = None  # the reporter of this process, until it has met its peers
+_listens_in = 0  # the process that reports exceptions before its first communicator
+_launcher = ""  # the launcher of ours that has given this process its pipe, or ""
+_pipe: ReportPipe | None = None  # the pipe that this process has claimed
 
 
 @dataclass(frozen=True)
 class Met:
-    """The rank has made a communicator, so all ranks have met."""
+    """The rank has made its first communicator, so all ranks have met."""
 
 
 @dataclass(frozen=True)
@@ -62,15 +62,15 @@ class Aborts:
 class Report:
     """How a rank failed."""
 
-    error: str  # the type of the uncaught exception; "" if the rank exits without one
+    error: str  # the type of the uncaught exception; "" if the rank exits without an exception
     text: str  # the text of the exception
     trace: str  # the formatted traceback of the exception
-    exit_code: int  # the exit code with which Python will end the process
-    # The lost ranks from which this failure follows; empty for a cause of its own.
+    exit_code: int  # the exit code with which Python will end this process
+    # The lost ranks from which this failure follows; empty if it has a cause of its own.
     lost: tuple[int, ...] = ()
-    where: str = ""  # file and line that raised the exception
-    is_held: bool = False  # whether the rank leaves it to the launcher to print the traceback
-    # Whether all lost ranks have closed their communicators or given up, and so still run.
+    where: str = ""  # the file and the line that raised the exception
+    is_held: bool = False  # whether the launcher is to print the traceback
+    # Whether all lost ranks have closed their communicators or given up, so that they still run.
     they_end: bool = False
 
     @classmethod
@@ -79,7 +79,7 @@ class Report:
         trace = "".join(cut(entry, LONGEST_LINE) for entry in traceback.format_exception(error))
         code = exit_code_of(error)
         lost = lost_ranks(error)
-        if isinstance(error, SystemExit):  # which may follow from an error that was caught
+        if isinstance(error, SystemExit):  # it may follow from an error that was caught
             lost = lost or _lost
         return cls(
             type_of(error),
@@ -93,7 +93,7 @@ class Report:
 
     @property
     def cause(self) -> tuple[str, str, str]:
-        """Type, text and place of the exception; equal for the same mistake on several ranks."""
+        """Type, text and place of the exception: the same for the same mistake on several ranks."""
         return self.error, self.text, self.where
 
     def says_the_same(self, other: Report) -> bool:
@@ -102,13 +102,13 @@ class Report:
 
 
 def _where(trace: TracebackType | None) -> str:
-    """Return file and line of the innermost frame of a traceback; "" without one."""
+    """Return file and line of the innermost frame of a traceback; "" if there is none."""
     steps = list(traceback.walk_tb(trace))
     return f"{steps[-1][0].f_code.co_filename}:{steps[-1][1]}" if steps else ""
 
 
 def exit_code_of(error: BaseException) -> int:
-    """Return the exit code that Python ends with after an exception."""
+    """Return the exit code with which Python ends after an exception."""
     if not isinstance(error, SystemExit):
         return 1
     if error.code is None:
@@ -117,8 +117,8 @@ def exit_code_of(error: BaseException) -> int:
 
 
 def lost_ranks(error: BaseException | None) -> tuple[int, ...]:
-    """Return the ranks that an error of ours names, searched along its causes and contexts."""
-    seen: set[int] = set()  # by identity: the == of an exception is code of others
+    """Return the ranks that an error of ours names; its causes and contexts are searched too."""
+    seen: set[int] = set()  # by identity, because the == of an exception may be code of others
     while error is not None and id(error) not in seen:
         is_ours = type(error).__module__ == "cobre_comm.errors"
         if is_ours and (ranks := getattr(error, "ranks", None)):
@@ -129,28 +129,28 @@ def lost_ranks(error: BaseException | None) -> tuple[int, ...]:
 
 
 def note_lost(ranks: tuple[int, ...], *, they_run: bool) -> None:
-    """Remember the ranks that this one has lost: the program may catch the error and exit."""
+    """Remember the ranks that this rank has lost: the program may catch the error and exit."""
     global _lost, _lost_run
     if ranks:
         _lost, _lost_run = ranks, they_run
 
 
 def forget_lost() -> None:
-    """Forget lost ranks: this rank continues without them, and fails by itself from now on."""
+    """Forget lost ranks: this rank continues without them, so a later failure is its own."""
     global _lost, _lost_run
     _lost, _lost_run = (), False
 
 
 def awaits_lost_ranks(error: BaseException) -> bool:
-    """Whether the ranks that an error names still run, while a launcher hears how they end.
+    """Whether ranks that an error names still run, and a launcher will learn how they end.
 
-    Such a rank may end with an exit code of its own, which tells the cause.
+    Such a rank may end with its own exit code, which tells the cause.
     """
     return _is_heard and _lost_run and bool(lost_ranks(error))
 
 
 class ReportPipe:
-    """The rank's end; threads may share it, and a forked child writes nothing to it."""
+    """The rank's end of the pipe; threads may share it, and a forked child writes nothing to it."""
 
     def __init__(self, fd: int) -> None:
         self._pid = os.getpid()
@@ -167,29 +167,29 @@ class ReportPipe:
         """Send an object; return whether a launcher may read it."""
         try:
             return self.send(pickle.dumps(thing))
-        except OSError:  # the launcher has gone
+        except OSError:  # the launcher may have ended
             return False
 
 
 def launcher() -> str:
-    """Return the name of the launcher of ours that has started this process; "" without one."""
+    """Return the name of our launcher that has started this process; "" if there is none."""
     return _launcher
 
 
 def claim(launcher: str = "") -> ReportPipe | None:
-    """Return the pipe of this process, once; None if no launcher has given it one.
+    """Return the pipe of this process, once; None if no launcher has given it a pipe.
 
-    ``launcher`` is the name of the launcher that gives such processes their pipes.
+    ``launcher`` is the name of the launcher that gives its processes such pipes.
     """
     global _launcher, _pipe
     fd, _, inode = os.environ.pop(VARIABLE, "").partition(":")
-    if not fd:  # int("") would raise, and Python loses a Ctrl-C that comes while it words an error
+    if not fd:  # int("") would raise, and Python may lose a Ctrl-C meanwhile
         return None
     try:
         status = os.fstat(int(fd))
     except (ValueError, OSError):
         return None
-    # A child of the rank may have the variable, and another file of that number.
+    # A child of the rank may have the variable, and another file under that number.
     if not stat.S_ISFIFO(status.st_mode) or str(status.st_ino) != inode:
         return None
     _launcher = launcher
@@ -205,9 +205,9 @@ def say_aborts() -> None:
 
 
 def listen() -> None:
-    """Have an exception reported that ends the process before its first communicator.
+    """Report an exception that ends the process before its first communicator.
 
-    Nothing is claimed unless there is such an exception.
+    The pipe is claimed only if there is such an exception.
     """
     global _listens_in
     if sys.excepthook is sys.__excepthook__:
@@ -222,13 +222,13 @@ def _uncaught_early(
         sys.__excepthook__(kind, error, trace)
         return
     sys.excepthook = sys.__excepthook__
-    if os.getpid() == _listens_in:  # the failure of a forked child is not that of the rank
+    if os.getpid() == _listens_in:  # a failure of a forked child is not the rank's
         install()
     sys.excepthook(kind, error, trace)
 
 
 def install() -> None:
-    """Report the failure of this process from now on, if it has a pipe."""
+    """Report a failure of this process from now on, if it has a pipe."""
     global _is_heard, _reporter
     if sys.excepthook is _uncaught_early:
         sys.excepthook = sys.__excepthook__
@@ -250,7 +250,7 @@ def say_met() -> None:
 
 
 class _Reporter:
-    """Sends one report: when an exception is not caught, or else at the exit of Python."""
+    """Sends one report: when an exception is not caught, or otherwise at the exit of Python."""
 
     def __init__(self, pipe: ReportPipe, *, holds: bool) -> None:
         self._pipe: ReportPipe | None = pipe
@@ -265,11 +265,11 @@ class _Reporter:
     def uncaught(
         self, kind: type[BaseException], error: BaseException, trace: TracebackType | None
     ) -> None:
-        """Report an uncaught exception; this is ``sys.excepthook``.
+        """Report an uncaught exception; this function is ``sys.excepthook``.
 
-        At last ``gc.freeze`` keeps Python's last garbage collections from all present objects. To
-        look at the objects of numba takes four fifths of the time in which a process ends, and many
-        ranks that share cores would take seconds to end.
+        At the end, ``gc.freeze`` exempts all present objects from Python's last garbage
+        collections. To look at the objects of numba takes four fifths of the time in which a
+        process ends. If many ranks share cores, they would take seconds to end.
         """
         if uncaught() is not error:
             self._before(kind, error, trace)
@@ -279,14 +279,14 @@ class _Reporter:
             self._holds
             and len(report.trace) < LONGEST_TEXT
             and all(len(entry) <= LONGEST_LINE for entry in traceback.format_exception(error))
-            and not isinstance(error, KeyboardInterrupt)  # the launcher reports Ctrl-C itself
+            and not isinstance(error, KeyboardInterrupt)  # the launcher reports a Ctrl-C itself
         )
         if not self._send(replace(report, is_held=is_held)) or not is_held:
             self._before(kind, error, trace)
         gc.freeze()
 
     def at_exit(self) -> None:
-        """Report an exception that the program's own hook has taken, or else the lost ranks."""
+        """Report an exception that the program's own hook has got, or otherwise the lost ranks."""
         error = uncaught()
         if error is not None:
             self._send(Report.of(error))
@@ -294,6 +294,6 @@ class _Reporter:
             self._send(Report("", "", "", 0, _lost, they_end=_lost_run))
 
     def _send(self, report: Report) -> bool:
-        """Send the report of this process, once; return whether this call has sent the report."""
+        """Send the report of this process, once; return whether this call has sent it."""
         pipe, self._pipe = self._pipe, None
         return pipe is not None and pipe.say(report)

@@ -1,8 +1,8 @@
-"""A signal on which a rank writes the stack of its Python code to its stderr.
+"""A signal that makes a rank write the stack of its Python code to its stderr.
 
-The handler is faulthandler's. It needs neither the GIL nor the interpreter's attention, so it works
-in a rank that hangs in compiled code, or in a C library. Linux only: other systems have no signal
-to spare.
+The handler is that of faulthandler. It needs neither the GIL nor the interpreter, so it works even
+if the rank hangs in compiled code, or in a C library. Only on Linux, because other systems have no
+signal to spare.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _STDERR = 2
 
 
 def listen() -> None:
-    """Let this process answer the signal from now on, unless it has a handler for it already."""
+    """Make this process answer the signal from now on, unless it already has a handler for it."""
     if NUMBER and signal.getsignal(NUMBER) == signal.SIG_DFL:
-        with contextlib.suppress(OSError, ValueError):  # its stderr is closed
+        with contextlib.suppress(OSError, ValueError):  # stderr of this process is closed
             faulthandler.register(NUMBER, file=_STDERR, all_threads=True)
 
 

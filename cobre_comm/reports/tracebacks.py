@@ -1,6 +1,6 @@
-"""Tracebacks of errors that a user gets: the user's own line stands next to the error's sentence.
+"""Tracebacks of errors that a user gets: the last line shown is the user's own.
 
-When an error leaves this package, the frames of the package that found the mistake are taken off
+When an error leaves this package, the frames of the package that found the mistake are removed from
 its traceback, because they say nothing to the user. The causes of the error keep their frames.
 """
 
@@ -19,10 +19,10 @@ PACKAGE = __name__.partition(".")[0] + "."
 
 
 def is_told(error: Exception) -> bool:
-    """Tell whether this package has raised an error that its sentence explains.
+    """Tell whether this package has raised an error with a sentence that explains it.
 
-    Other errors need their frames: an error of another kind is a fault of this package, and an
-    error that a function of the user has raised is explained by the frames of that function.
+    Other errors need their frames: an error of another kind is a fault of this package, and if a
+    function of the user has raised the error, the frames of that function explain it.
     """
     trace = error.__traceback__
     if trace is None or not isinstance(error, (Explained, TypeError, ValueError, PermissionError)):
@@ -33,7 +33,7 @@ def is_told(error: Exception) -> bool:
 
 
 def tells_callers(function: Function) -> Function:
-    """Let the errors of a public function have no frames of this package but one."""
+    """Remove all frames of this package but one from the errors of a public function."""
 
     @functools.wraps(function)
     def call(*values: Any, **keywords: Any) -> Any:
@@ -49,9 +49,9 @@ def tells_callers(function: Function) -> Function:
 
 
 def methods_tell_callers(*, quick: Collection[str] = ()) -> Callable[[Class], Class]:
-    """Let the errors of the public methods of a class have no frames of this package but one.
+    """Remove all frames of this package but one from the errors of the public methods of a class.
 
-    A method in ``quick`` is left as it is, for speed, and drops its frames itself.
+    A method in ``quick`` is left as it is, for speed, and removes its frames itself.
     """
 
     def decorate(cls: Class) -> Class:

@@ -1,4 +1,4 @@
-"""``cobre-comm run``: the options, output, signals and machines of a job of a command.
+"""``cobre-comm run``: the options, output, signals and machines of a job that runs a command.
 
-Its ranks are started by the engine of every launcher (``cobre_comm.processes``).
+The engine of all launchers starts the ranks (``cobre_comm.processes``).
 """

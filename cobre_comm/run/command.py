@@ -198,7 +198,7 @@ def main(words: Sequence[str]) -> int:
     """Check everything that can be checked, then start; return the exit status."""
     from cobre_comm.run.launcher_signals import usual_signals
 
-    usual_signals()  # before anything that takes time
+    usual_signals()  # first, because the rest takes time
     from cobre_kernels.machine.made import prepare
 
     from cobre_comm.processes.binding import auto_ranks
@@ -209,7 +209,7 @@ def main(words: Sequence[str]) -> int:
     from cobre_comm.run.program import program_of
     from cobre_comm.system.streams import open_standard
 
-    trace_folder()  # makes the path absolute, also for mpiexec's environment
+    trace_folder()  # makes the path absolute, in mpiexec's environment too
     parser = _parser()
     chosen = parser.parse_args(words)
     open_standard()
@@ -237,20 +237,20 @@ def main(words: Sequence[str]) -> int:
         if job.size > 1:
             prepare()
         return run_job(job, everything, options, restarts, mpiexec)
-    except KeyboardInterrupt:  # before or after the ranks; while ranks run, Ctrl-C is theirs
+    except KeyboardInterrupt:  # before or after the ranks; while ranks run, Ctrl-C goes to them
         return 130
-    except ImportError as error:  # there is no machine code, and none can be made
+    except ImportError as error:  # there is no machine code, and it cannot be made
         write_error(f"cobre-comm run: error: {error}")
         return 1
-    except OSError as error:  # no processes, descriptors or ports left
+    except OSError as error:  # no more processes, descriptors or ports
         write_error(f"cobre-comm run: error: cannot start the ranks: {error}")
         return 1
 
 
 def _told_backend(environ: Mapping[str, str]) -> str:
-    """Return the backend that the user has set by a variable.
+    """Return the backend that the user has chosen by a variable.
 
-    In a rank the variable does not count, because the rank's launcher has set it.
+    If this process is a rank, the variable does not count, because the rank's launcher has set it.
     """
     name = environ.get("COBRE_COMM_BACKEND") or AUTO
     if environ.get("COBRE_JOB_ID"):
@@ -262,7 +262,7 @@ def _told_backend(environ: Mapping[str, str]) -> str:
 
 
 def _stand_in(backend: str) -> None:
-    """Let ranks, and this process as it looks for ``-m``, import cobre_comm.mpi4py as mpi4py."""
+    """Make ranks import cobre_comm.mpi4py as mpi4py, and this process when it looks for ``-m``."""
     if backend == "mpi":
         raise ValueError("--as-mpi4py is for programs without an MPI: over mpi, leave it out")
     folder = str(pathlib.Path(__file__).parents[1] / "mpi4py" / "stand_in")
@@ -274,7 +274,7 @@ def _stand_in(backend: str) -> None:
 def _example(chosen: argparse.Namespace) -> str:
     """Return the command line with a number of ranks, as an example in an error.
 
-    If ``-n`` stands behind the script, the number is taken from there.
+    If ``-n`` is behind the script, the number is taken from there.
     """
     named = ["-m", *chosen.module] if chosen.module else chosen.script or ["script.py"]
     size = "4"
@@ -285,7 +285,7 @@ def _example(chosen: argparse.Namespace) -> str:
 
 
 def _job(chosen: argparse.Namespace) -> Job:
-    """Return the job of the options; ``ValueError`` or ``BackendError`` if they make none."""
+    """Return the job for the options; ``ValueError`` or ``BackendError`` if there cannot be one."""
     from dataclasses import replace
 
     from cobre_comm.processes.job import check_nodes
@@ -325,7 +325,7 @@ def _binding(chosen: argparse.Namespace, job: Job) -> Binding:
 
 
 def _mpiexec(job: Job, binding: Binding) -> Mpiexec:
-    """Find the ``mpiexec`` of the job; ``ValueError`` or ``InitializationFailed`` without one."""
+    """Find the ``mpiexec`` of the job; ``ValueError`` or ``InitializationFailed`` if none fits."""
     from cobre_comm.processes.environment import rank_environment
     from cobre_comm.processes.mpi.mpiexec import find_mpiexec
     from cobre_comm.processes.mpi.start import check_system
@@ -335,7 +335,7 @@ def _mpiexec(job: Job, binding: Binding) -> Mpiexec:
 
 
 def _options(chosen: argparse.Namespace, job: Job, binding: Binding) -> Options:
-    """Return the options of the ranks; as the last check, open the files of ``--log-dir``."""
+    """Return the options of the ranks; as the last check, open the files in ``--log-dir``."""
     from cobre_comm.processes.escalation import GRACE_S, where_crowded
     from cobre_comm.reports.graceful import VARIABLE, graceful_signals
     from cobre_comm.run.output.destinations import Shown, parse_ranks

@@ -21,9 +21,9 @@ MOST_TEXTS = 8
 
 
 def by_signal(attempt: Attempt, interrupts: Mapping[int, bytes]) -> tuple[int, list[str]]:
-    """Return status and last lines of a job that a signal has ended.
+    """Return the exit status and the last lines of a job that a signal has ended.
 
-    ``interrupts`` are the tracebacks of Ctrl-C, by rank, which are not shown yet.
+    ``interrupts`` are the tracebacks of Ctrl-C, by rank, which have not been shown yet.
     """
     lines = [f"ended by {signal_name(attempt.escalation.cause)}"]
     if attempt.killed:
@@ -36,12 +36,12 @@ def by_signal(attempt: Attempt, interrupts: Mapping[int, bytes]) -> tuple[int, l
 
 
 def by_ranks(attempt: Attempt, tails: Mapping[int, bytes]) -> tuple[int, list[str]]:
-    """Return exit status and last lines of a job that its ranks have ended.
+    """Return the exit status and the last lines of a job that its ranks have ended.
 
-    ``tails`` has the end of the stderr of each rank, where it is known. The lines say, in this
-    order: which ranks failed after the first one; what the ranks wrote that others have lost and
-    that reported nothing; the tracebacks; the last words of the speaker, whose failure explains the
-    job; how the first rank ended.
+    ``tails`` has the end of each rank's stderr, if it is known. The lines say, in this order: which
+    ranks failed after the first one; what was written by ranks that others have lost and that have
+    reported nothing; the tracebacks; the last words of the rank with the failure that explains the
+    job, called the speaker; how the first rank ended.
     """
     first, by_themselves = attempt.failure, attempt.by_themselves
     if first is None:
@@ -49,7 +49,7 @@ def by_ranks(attempt: Attempt, tails: Mapping[int, bytes]) -> tuple[int, list[st
     reported = [ending for ending in attempt.decisive if ending.report and ending.report.trace]
     silent = attempt.shown - {first.rank, *(ending.rank for ending in reported)}
     speaker = first
-    if first.rank == STARTER:  # mpiexec knows no cause, but a rank does
+    if first.rank == STARTER:  # mpiexec knows no cause, so a rank speaks
         speaker = min(reported, key=lambda ending: ending.at, default=first)
     told = _tracebacks(attempt.endings, speaker)
     words = {f"rank {r}, which did not come": last_lines(tails.get(r, b"")) for r in silent}
@@ -74,7 +74,7 @@ def by_ranks(attempt: Attempt, tails: Mapping[int, bytes]) -> tuple[int, list[st
 def _tracebacks(endings: Iterable[Ending], speaker: Ending | None = None) -> dict[str, list[str]]:
     """Return the tracebacks that ranks have left to the launcher, by the names of these ranks.
 
-    A mistake that several ranks have made appears once. The mistake of the speaker comes last.
+    A mistake that several ranks have made appears once. The mistake of the speaker is the last.
     """
     held = {e.rank: e.report for e in endings if e.report is not None and e.report.is_held}
     last = speaker.rank if speaker is not None else STARTER
@@ -87,9 +87,8 @@ def _in_few(
 ) -> dict[str, list[str]]:
     """Return at most ``MOST_TEXTS`` of the texts of ranks, by the names of these ranks.
 
-    If there are more, texts that begin with the same lines are shown once. The number of
-    lines that are compared is the largest that leaves few enough texts. The text of the rank
-    ``last`` is shown at the end.
+    If there are more texts, those that begin with the same lines are shown once. As many lines are
+    compared as leave few enough texts. The text of the rank ``last`` comes at the end.
     """
     known = list(texts)
     depth = max((len(text) for _, text in known), default=0)
@@ -115,7 +114,7 @@ def _quoted(whose: str, said: Sequence[str]) -> str:
 
 
 def last_words(ending: Ending, tail: bytes) -> list[str]:
-    """Return the traceback that a rank has reported, or else the end of its stderr."""
+    """Return the traceback that a rank has reported, or otherwise the end of its stderr."""
     if ending.report is not None and ending.report.trace and tail:
         return ending.report.trace.rstrip().splitlines()
     return last_lines(tail)
@@ -123,5 +122,5 @@ def last_words(ending: Ending, tail: bytes) -> list[str]:
 
 def last_lines(tail: bytes) -> list[str]:
     """Return the last lines of a rank's stderr, as a terminal shows them."""
-    text = re.sub(r"[^\n]*\r(?!\n)", "", tail.decode(errors="replace"))  # progress bars
+    text = re.sub(r"[^\n]*\r(?!\n)", "", tail.decode(errors="replace"))  # of progress bars
     return text.rstrip().splitlines()[-TAIL_LINES:]

@@ -1,4 +1,4 @@
-"""The launcher's signals: a table of those that it forwards, and a pipe to its loop."""
+"""The launcher's signals: those that it forwards, and a pipe that brings signals to its loop."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from cobre_comm.contract.closing import Closing
 
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-# A terminal sends these to a whole process group.
+# A terminal sends each of these to a whole process group.
 GROUP_SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 _READ_BYTES = 2**16
 
@@ -17,8 +17,8 @@ _READ_BYTES = 2**16
 def usual_signals() -> None:
     """Let every signal reach this process, and let it learn how its children end.
 
-    Launchers of clusters, JVMs and daemons start programs with signals blocked, or with SIGCHLD
-    ignored. Ranks inherit the mask. Other signals that are ignored stay so: ``nohup`` ignores
+    Launchers of clusters, JVMs and daemons may start programs with signals blocked, or with SIGCHLD
+    ignored. Ranks inherit the mask. Any other ignored signal stays ignored: ``nohup`` ignores
     SIGHUP, and a shell without job control ignores SIGINT for a command that ends in ``&``.
     """
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -26,7 +26,7 @@ def usual_signals() -> None:
 
 
 class SignalInbox(Closing):
-    """Signals as bytes in a pipe, so that they end a wait and are handled in order."""
+    """Signals as bytes in a pipe: a signal ends a wait, and signals are handled in order."""
 
     def __init__(self, numbers: Iterable[int]) -> None:
         self._old: dict[int, object] = {}
@@ -36,7 +36,7 @@ class SignalInbox(Closing):
         signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
         for number in numbers:
             old = signal.getsignal(number)
-            if old is not signal.SIG_IGN:  # under nohup SIGHUP stays ignored
+            if old is not signal.SIG_IGN:  # such as SIGHUP under nohup
                 self._old[number] = old
                 signal.signal(number, lambda number, frame: None)
 

@@ -1,4 +1,4 @@
-"""A job on several machines: each has a launcher, which gets its number by ``--node-rank``."""
+"""A job on several machines: each machine has a launcher, with a number by ``--node-rank``."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _COORDINATOR = re.compile(r"(?:\[(?P<ipv6>[^]]+)]|(?P<name>[^][\s/:]+))(?::(?P<p
 
 
 def job_on_nodes(chosen: argparse.Namespace, environ: Mapping[str, str]) -> Job:
-    """Return the job of all nodes, as the launcher of this node sees it, by the options of `run`.
+    """Return the job of all nodes, as the options describe it to the launcher of this node.
 
-    On a single node the ranks meet like those of any other job of one machine, and need no secret
+    On a single node the ranks meet like those of any other job on one machine, and need no secret
     from outside. ``ValueError`` or ``InvalidBackend`` says which options to change.
     """
     backend = BackendKind.parse(chosen.backend)
@@ -64,7 +64,7 @@ def _node(chosen: argparse.Namespace) -> int:
 
 
 def _rendezvous(chosen: argparse.Namespace, environ: Mapping[str, str]) -> Rendezvous | None:
-    """Return the address of rank 0; None for a single node without ``--coordinator``."""
+    """Return the address of rank 0; None if there is one node and no ``--coordinator``."""
     if chosen.coordinator is not None:
         host, port = parse_coordinator(chosen.coordinator)
         return Rendezvous(host, port, environ.get("COBRE_TCP_BIND_ADDR") or _bind_address(host))
@@ -97,10 +97,10 @@ def _is_ipv6(text: str) -> bool:
 
 
 def _bind_address(host: str) -> str:
-    """Return the address at which rank 0 listens: any, unless its host is a loopback address."""
+    """Return the address at which rank 0 listens: any address, unless its host is loopback."""
     try:
         address = ipaddress.ip_address(host)
-    except ValueError:  # a name
+    except ValueError:  # the host is a name
         return _ANYWHERE[4]
     return host if address.is_loopback else _ANYWHERE[address.version]
 

@@ -1,4 +1,4 @@
-"""A job whose ranks are all on this machine: its attempts, one after the other."""
+"""A job that has all its ranks on this machine: its attempts, one after another."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cobre_comm.run.output.outlet import Outlet
 from cobre_comm.run.terminal import Options, run_attempt
 from cobre_comm.system.streams import STDERR
 
-SAY_S = 5.0  # for a reader of stderr that takes nothing; meanwhile no signal ends the job
+SAY_S = 5.0  # the time for a slow reader of stderr; meanwhile no signal ends the job
 
 
 def run_job(
@@ -38,7 +38,7 @@ def run_job(
 
 
 def pause(inbox: SignalInbox, seconds: float, ending: frozenset[int]) -> int:
-    """Wait; return the number of the first signal that asks to end, or 0."""
+    """Wait; return the number of the first signal that asks to end, or 0 if none does."""
     until = time.monotonic() + seconds
     while (left_s := until - time.monotonic()) > 0:
         if select.select([inbox], [], [], left_s)[0]:
@@ -50,6 +50,6 @@ def pause(inbox: SignalInbox, seconds: float, ending: frozenset[int]) -> int:
 
 def say(line: str) -> None:
     """Write a line of the launcher to stderr."""
-    outlet = Outlet(STDERR)  # which may have lost its reader
+    outlet = Outlet(STDERR)  # stderr may have lost its reader
     outlet.put(f"cobre-comm: {line}\n".encode())
     outlet.write_all(SAY_S)

@@ -1,7 +1,7 @@
 """The program of the ranks: a script or a module, checked before a rank is started.
 
-Users of ``mpiexec`` write ``python`` before the script. Ranks run in the Python of the launcher,
-so the word is left out if it means this Python, and refused if it means another one.
+Users of ``mpiexec`` write ``python`` before the script. Ranks run in the Python of the launcher. So
+the word is dropped if it means this Python, and refused if it means another Python.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PYTHON = re.compile(r"python(3(\.\d+)?)?")
 
 
 def program_of(module: Sequence[str] | None, script: Sequence[str]) -> list[str]:
-    """Return the arguments of the interpreter; ``ValueError`` if it could not run them."""
+    """Return the arguments of the interpreter; ``ValueError`` if it could not run the program."""
     if module is not None:
         if not module:
             raise ValueError("-m needs the name of a module")
@@ -31,7 +31,7 @@ def program_of(module: Sequence[str] | None, script: Sequence[str]) -> list[str]
         if words[:1] == ["-m"]:
             return program_of(words[1:], [])
         if words and words[0].startswith("-"):
-            return words  # options of Python, as in `python -u script.py`
+            return words  # the words are options of Python, as in `python -u script.py`
     if not words:
         raise ValueError("a script is missing: give a file, or -m and a module")
     _check_script(words[0])
@@ -95,7 +95,7 @@ def _check_language(name: str, text: bytes) -> None:
 def check_module(name: str) -> None:
     """Raise ``ValueError`` if the top package of a module is not found.
 
-    To look for the module itself would run code of that package.
+    The module itself is not looked for, because that would run code of the package.
     """
     top = name.partition(".")[0]
     if not _is_found(top):
@@ -104,9 +104,9 @@ def check_module(name: str) -> None:
 
 
 def _is_found(top: str) -> bool:
-    """Whether ``python -m`` finds a top package: in the current folder, or by any finder there is.
+    """Whether ``python -m`` finds a top package: in the current folder, or by any finder of Python.
 
-    Packages that are installed editable may have a finder of their own.
+    A package that is installed in editable mode may have a finder of its own.
     """
     before = sys.path[:]
     if not sys.flags.safe_path:

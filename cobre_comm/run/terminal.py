@@ -30,9 +30,9 @@ from cobre_comm.run.output.destinations import Output, Shown
 from cobre_comm.run.output.outlet import Outlet
 from cobre_comm.system.open_files import SPARE_DESCRIPTORS, allow
 
-STRAGGLERS_S = 0.3  # for processes that ranks have started to end by themselves
+STRAGGLERS_S = 0.3  # the time for processes that ranks have started to end by themselves
 WITNESS_S = 0.05  # for a sender of a signal to reach all processes, if it sends to all
-EACH, SHIM = 4, 1  # descriptors for each rank, and for its shim
+EACH, SHIM = 4, 1  # descriptors that each rank takes, and that its shim takes
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,10 @@ class Options:
     """The options of a run, apart from its command."""
 
     binding: Binding = UNBOUND
-    grace_s: float = GRACE_S  # for ranks to end after a signal
+    grace_s: float = GRACE_S  # the time for ranks to end after a signal
     shown: Shown = field(default_factory=Shown)
-    # Signals that ask ranks to stop: after the first of each, the launcher waits for the ranks.
+    # Signals that ask ranks to stop. After the first of each number, the launcher waits for the
+    # ranks.
     asking: frozenset[int] = frozenset()
 
     @property
@@ -58,13 +59,13 @@ def run_attempt(
     inbox: SignalInbox,
     mpiexec: Mpiexec | None = None,
 ) -> AttemptEnding:
-    """Run ``command`` on every rank that ``job`` has here; call it from the main thread.
+    """Run ``command`` on every rank that ``job`` has here; call this in the main thread.
 
-    Without ``mpiexec`` this process starts the ranks.
+    Without ``mpiexec``, this process starts the ranks.
 
-    The status is 0 if and only if all these ranks exited with 0, and their output was written.
-    Else the status is the exit code of the first rank that failed, or 128 plus the number of the
-    signal that ended that rank or the launcher, or 1 if only output is missing.
+    The status is 0 if and only if all these ranks exited with 0 and their output was written.
+    Otherwise the status is the exit code of the first rank that failed, or 128 plus the number of
+    the signal that ended this rank or the launcher, or 1 if nothing but output is missing.
     """
     each = EACH if mpiexec is None else EACH + SHIM
     allow(each * len(job.ranks) + SPARE_DESCRIPTORS)
@@ -92,9 +93,9 @@ class _Terminal:
         self._inbox = inbox
         self._asking = set(options.asking)
         self._is_asked_to_end = False
-        self._signals: list[int] = []  # that came and are not handled yet
-        self._to_forward: list[tuple[float, int]] = []  # when, and which
-        self._hurried_by = 0  # the last signal that asked to end at once
+        self._signals: list[int] = []  # signals that have arrived and are not handled yet
+        self._to_forward: list[tuple[float, int]] = []  # when to forward, and which signal
+        self._hurried_by = 0  # the last signal that asked to end at once, or 0
         self.attempt.loop.serve(inbox.fileno(), self._take_signals)
 
     def _say(self, line: str) -> None:
@@ -102,13 +103,13 @@ class _Terminal:
         self._output.outlets[1].put(f"cobre-comm: {line}\n".encode(errors="backslashreplace"))
 
     def start(self, command: Sequence[str]) -> None:
-        """Start all ranks, and have the guardian watch them."""
+        """Start all ranks, and make the guardian watch them."""
         for rank in self._job.ranks:
             environment = rank_environment(self._job, rank, os.environ, self._options.binding)
             self._begin(command, rank, environment)
 
     def start_by(self, mpiexec: Mpiexec, command: Sequence[str]) -> None:
-        """Have ``mpiexec`` start shims, and start each rank when its shim has connected."""
+        """Make ``mpiexec`` start shims, and start each rank when its shim has connected."""
         batch = of_batch_job(os.environ) | attempt_variables(self._job)
 
         def begin(rank: int, environment: dict[str, str], inherited: tuple[int, ...]) -> None:
@@ -126,7 +127,7 @@ class _Terminal:
         environment: Mapping[str, str],
         inherited: tuple[int, ...] = (),
     ) -> None:
-        """Start a rank, and have the guardian watch it."""
+        """Start a rank, and make the guardian watch it."""
         cpus: Cpus = ()
         if self._options.binding.cpus:
             cpus = self._options.binding.cpus[rank - self._job.ranks.start]
@@ -135,14 +136,14 @@ class _Terminal:
         self.attempt.add(RankProcess(rank, command, environment, standard, cpus=cpus))
 
     def step(self, until: float) -> None:
-        """Relay output until a time at most, and handle the signals that arrive."""
+        """Relay output until a given time at most, and handle the signals that arrive."""
         due = [] if self.attempt.is_starting else [at for at, _ in self._to_forward]
         self._relay.step(min([until, *due]))
         for number in self._taken_signals():
             self._handle(number)
         self._forward(time.monotonic())
         if self.attempt.starter is not None and self.attempt.escalation.began != NEVER:
-            self._output.mute_mpiexec()  # it only reports the end of shims
+            self._output.mute_mpiexec()  # mpiexec only reports the end of shims now
 
     def _take_signals(self) -> None:
         numbers = self._inbox.take()
@@ -159,10 +160,10 @@ class _Terminal:
                 self._handle(ended_by)
             self.attempt.look()
             return
-        if number in STOPPING:  # the handler of JobControl has done all
+        if number in STOPPING:  # JobControl's handler has done everything
             return
         if number in self._asking:
-            self._asking.remove(number)  # a second one ends the job
+            self._asking.remove(number)  # a second signal of this number ends the job
         elif number in ENDING_SIGNALS:
             self.attempt.escalation.signalled(number, time.monotonic())
             if number == signal.SIGINT:
@@ -170,9 +171,9 @@ class _Terminal:
         self._to_forward.append((time.monotonic() + WITNESS_S, number))
 
     def _forward(self, now: float) -> None:
-        """Forward the signals that are due, unless the ranks have got them from the sender.
+        """Forward the signals that are due, unless the ranks have got them from the sender too.
 
-        As long as ``mpiexec`` starts ranks, signals wait, because each rank should get them.
+        As long as ``mpiexec`` starts ranks, the signals wait, because every rank should get them.
         """
         if self.attempt.is_starting:
             return
@@ -183,7 +184,7 @@ class _Terminal:
                 self.attempt.signal(number, group=number in GROUP_SIGNALS)
 
     def leave_nothing(self) -> None:
-        """Relay the rest of the output, end what ranks have started, reap the ranks."""
+        """Relay the rest of the output, end what ranks have started, and reap the ranks."""
         if self.attempt.starter is not None:
             self.attempt.starter.leave(self._impatient)
         self._drain()
@@ -195,16 +196,16 @@ class _Terminal:
         self._output.close()
 
     def _drain(self) -> None:
-        """Read the pipes to their ends, but do not wait long for a process that holds one open."""
+        """Read the pipes to their ends, but not for long if another process holds a pipe open."""
         until = time.monotonic() + STRAGGLERS_S
         while self._relay.is_reading and time.monotonic() < until:
             if self._impatient(until):
                 break
-            if self._relay.is_held_up:  # the reader of our own output is slow, not a rank
+            if self._relay.is_held_up:  # the reader of our output is slow, not a rank
                 until = time.monotonic() + STRAGGLERS_S
 
     def _impatient(self, until: float) -> bool:
-        """Relay output until a time; return whether a signal asks to end at once."""
+        """Relay output until a given time; return whether a signal asks to end at once."""
         self._relay.step(until)
         asking = [number for number in self._taken_signals() if number in ENDING_SIGNALS]
         self._hurried_by = next(iter(asking), self._hurried_by)
@@ -221,14 +222,14 @@ class _Terminal:
         else:
             status, lines = by_ranks(attempt, self._output.tails)
         stdout, stderr = self._output.outlets
-        is_cut = not (stdout.is_empty and stderr.is_empty)  # no reader took it, and a signal came
+        is_cut = not (stdout.is_empty and stderr.is_empty)  # a signal came before all was read
         if not stdout.is_empty:
             stdout.drop()
             stdout.problem = f"stdout is incomplete: ended by {signal_name(self._hurried_by)}"
         for line in [*self._output.problems, *lines]:
             self._say(line)
         is_cut |= not self._writes(stderr, STRAGGLERS_S if is_cut else NEVER)
-        if stderr.problem:  # stderr is on a full disk; stdout may have room
+        if stderr.problem:  # stderr is on a full disk, but stdout may have room
             stdout.put(f"cobre-comm: {stderr.problem}\n".encode())
             is_cut |= not self._writes(stdout, NEVER)
         without_rank = 128 + self._hurried_by if is_cut else int(bool(self._output.problems))
@@ -240,7 +241,7 @@ class _Terminal:
 
     def _writes(self, outlet: Outlet, within_s: float) -> bool:
         """Write the queue of an outlet; return False if a signal or the time ends the wait."""
-        self._relay.close()  # with no pipe left, this only has the loop serve the outlets
+        self._relay.close()  # no pipe is left, so this only makes the loop serve the outlets
         until = time.monotonic() + within_s
         while not outlet.is_empty and time.monotonic() < until:
             if self._impatient(until):
@@ -248,7 +249,7 @@ class _Terminal:
         return outlet.is_empty
 
     def _why_final(self) -> str:
-        """Return why no further attempt is wanted; "" if nobody has said so."""
+        """Return the reason why there should be no further attempt; "" if there is none."""
         if self._is_asked_to_end:
             return ASKED
         if any(outlet.is_broken for outlet in self._output.outlets):

@@ -1,1 +1,1 @@
-"""``cobre-comm status``: show the calls of the ranks of running jobs, and their waits."""
+"""``cobre-comm status``: shows the calls of the ranks of running jobs, and whom they wait for."""

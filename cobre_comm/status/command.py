@@ -55,7 +55,7 @@ def main(words: Sequence[str]) -> int:
         return _serve(parser, chosen) if chosen.serve else _print(chosen)
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # | head
+    except BrokenPipeError:  # as with | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
 

@@ -15,12 +15,12 @@ from cobre_comm.journal.tables import imbalance, phases_of
 from cobre_comm.status.find import SeenRank
 from cobre_comm.status.jobs import SeenJob, age_s, doing, state_of, waits
 
-_OUTSIDE = (OUTSIDE_ROW, OWN_ROW)  # the time in no phase of the program
-_CALLS = 5  # of a rank; the page has no room for 64
+_OUTSIDE = (OUTSIDE_ROW, OWN_ROW)  # names of the time in no phase of the program
+_CALLS = 5  # calls of a rank that are shown; the page has no room for all 64
 
 
 def as_data(jobs: Iterable[SeenJob]) -> dict[str, Any]:
-    """Return what the page shows, as JSON can hold it: no NaN; times are seconds before now."""
+    """Return what the page shows as JSON can hold it: without NaN; times are seconds before now."""
     return {
         "host": os.uname().nodename,
         "version": cobre_comm.__version__,
@@ -60,8 +60,8 @@ def _rank(seen: SeenRank) -> dict[str, Any]:
 def _time(seen: SeenRank) -> dict[str, float]:
     """Return the seconds of a rank in the phases of its program.
 
-    A call under way counts as waiting. Without phases, the seconds are those since the rank's
-    communicator was made.
+    A call under way counts as waiting. If the program has no phases, the seconds are those since
+    the rank's communicator was made.
     """
     own = seen.journal
     stats = stats_of(own.copied)
@@ -103,7 +103,7 @@ def _phases(job: SeenJob) -> list[dict[str, Any]]:
 
 
 def _reports(seen: SeenRank) -> dict[str, Any]:
-    """Return what a rank has reported; a number that JSON cannot have is null."""
+    """Return what a rank has reported; a number that JSON cannot represent is null."""
     reports, now_ns = seen.reports, seen.journal.read_ns
     assert reports is not None
     return {

@@ -1,4 +1,4 @@
-"""Find the ranks of this user on this machine, by the journals of its processes.
+"""Finds the ranks of this user on this machine, by the journals that their processes hold open.
 
 Source: proc_pid_status(5) on State and NSpid.
 """
@@ -25,8 +25,8 @@ class Process(NamedTuple):
     """A process of this user."""
 
     pid: int  # in this PID namespace
-    own_pid: int  # in its own PID namespace, where a container has one
-    state: str  # in the kernel's words, such as ``S (sleeping)`` or ``T (stopped)``
+    own_pid: int  # in its own PID namespace, for example that of a container
+    state: str  # the kernel's words, such as ``S (sleeping)`` or ``T (stopped)``
 
 
 class SeenRank(NamedTuple):
@@ -34,8 +34,8 @@ class SeenRank(NamedTuple):
 
     journal: Journal
     process: Process | None  # the process that writes the journal; None if it has ended
-    file: tuple[int, int]  # device and inode of the memory in which the journal lies
-    # The numbers that the rank has reported since its journal began; None if there are none.
+    file: tuple[int, int]  # device and inode of the memory of the journal
+    # The numbers that the rank has reported since its journal began; None if it has reported none.
     reports: Reports | None = None
 
 
@@ -45,7 +45,7 @@ def find_ranks() -> list[SeenRank]:
     paths: dict[tuple[int, int], str] = {}
     for process in _own_processes():
         for path in shared_files(process.pid):
-            with contextlib.suppress(OSError):  # it was closed meanwhile
+            with contextlib.suppress(OSError):  # the descriptor was closed meanwhile
                 status = os.stat(path)  # noqa: PTH116
                 file = status.st_dev, status.st_ino
                 holders.setdefault(file, []).append(process)
@@ -59,7 +59,7 @@ def find_ranks() -> list[SeenRank]:
 
 
 def _with_reports(found: list[SeenRank]) -> list[SeenRank]:
-    """Add what each process has reported to the rank of its oldest communicator."""
+    """Add what each process has reported to that rank which has its oldest communicator."""
     oldest: dict[int, int] = {}
     for index, seen in enumerate(found):
         if seen.process is not None and seen.journal.ended != CLOSED_WELL:
@@ -77,7 +77,7 @@ def _with_reports(found: list[SeenRank]) -> list[SeenRank]:
 def _own_processes() -> Iterator[Process]:
     user = os.geteuid()
     for folder in PROCESSES.glob("[0-9]*"):
-        with contextlib.suppress(OSError, KeyError):  # it has ended meanwhile
+        with contextlib.suppress(OSError, KeyError):  # the process has ended meanwhile
             if folder.stat().st_uid == user:
                 lines = (folder / "status").read_text().splitlines()
                 said = dict(line.split(":", 1) for line in lines if ":" in line)

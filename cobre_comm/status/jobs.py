@@ -14,44 +14,44 @@ from cobre_comm.journal.stats import Stats, stats_of
 from cobre_comm.status.find import SeenRank
 
 _NAMES = {spec.number: spec.name for spec in SPECS}
-_STOPPED = ("T", "t")  # by a signal; by a debugger
+_STOPPED = ("T", "t")  # stopped by a signal; stopped by a debugger
 
 
 class SeenJob(NamedTuple):
-    """One communicator of a job, as far as its ranks are seen here."""
+    """One communicator of a job, with those of its ranks that can be seen here."""
 
-    name: str  # of the job; "" if no launcher gave one
+    name: str  # the name of the job; "" if no launcher gave a name
     communicator: int  # the number of the communicator in its processes; 0 is the first
     backend: str
     size: int
-    ranks: tuple[SeenRank, ...]  # those that are seen, by rank
+    ranks: tuple[SeenRank, ...]  # the ranks that can be seen, in order
 
     @property
     def unseen(self) -> list[int]:
-        """The ranks that are elsewhere, or have ended."""
+        """The ranks that are on other machines, or have ended."""
         return sorted(set(range(self.size)) - {seen.journal.rank for seen in self.ranks})
 
     def stats(self) -> list[Stats]:
-        """Return the statistics of the ranks that are seen."""
+        """Return the statistics of the ranks that can be seen."""
         return [stats_of(seen.journal.copied) for seen in self.ranks]
 
 
 def jobs_of(ranks: Iterable[SeenRank], job: str | None = None) -> list[SeenJob]:
     """Return the jobs to which these ranks belong.
 
-    ``job`` is the name of one job, or the beginning of its name; others are left out.
+    ``job`` is the name of one job, or the beginning of this name; other jobs are left out.
     """
     groups: dict[tuple[object, ...], list[SeenRank]] = defaultdict(list)
     for seen in ranks:
         own = seen.journal
         if own.ended != CLOSED_WELL and own.job.startswith(job or ""):
             groups[own.job, own.communicator, own.size, own.backend].append(seen)
-    in_order = sorted(groups, key=lambda key: (key[0] == "", str(key)))  # those with a name first
+    in_order = sorted(groups, key=lambda key: (key[0] == "", str(key)))  # named ones first
     return [_job(part) for key in in_order for part in _apart(groups[key])]
 
 
 def _apart(group: list[SeenRank]) -> list[list[SeenRank]]:
-    """Separate communicators with the same names and sizes, such as those of a split."""
+    """Separate communicators that have the same names and sizes, such as those of a split."""
     if len({seen.journal.rank for seen in group}) == len(group):
         return [group]
     by_file: dict[tuple[int, int], list[SeenRank]] = defaultdict(list)
@@ -82,7 +82,7 @@ def state_of(seen: SeenRank) -> str:
 
 
 def doing(seen: SeenRank) -> str:
-    """Say what a rank does: its last call, since when, and for which rank it waits."""
+    """Say what a rank does: its last call, since when it has been in it, and whom it waits for."""
     own = seen.journal
     if not own.calls:
         return "no call yet"
@@ -99,7 +99,7 @@ def doing(seen: SeenRank) -> str:
 
 
 def waits(ranks: Sequence[SeenRank]) -> list[str]:
-    """Return a line on each rank that others wait for, unless that rank runs and waits too."""
+    """Return a line on each rank that others wait for, unless it runs and waits itself."""
     waiting: dict[int, list[SeenRank]] = defaultdict(list)
     for seen in ranks:
         if seen.journal.awaited is not None and seen.journal.awaited >= 0:
@@ -109,7 +109,7 @@ def waits(ranks: Sequence[SeenRank]) -> list[str]:
     for rank, those in sorted(waiting.items()):
         culprit = known.get(rank)
         if culprit is not None and culprit.journal.awaited is not None and not _is_still(culprit):
-            continue  # it waits for another one
+            continue  # this rank waits for another rank
         since = max(age_s(s.journal.read_ns, s.journal.awaited_since_ns) for s in those)
         names = named([seen.journal.rank for seen in those])
         lines.append(f"rank {rank}, by {names}, for {since:.1f} s{_why(culprit)}")
@@ -117,7 +117,7 @@ def waits(ranks: Sequence[SeenRank]) -> list[str]:
 
 
 def _is_still(seen: SeenRank) -> bool:
-    """Whether a rank cannot continue: its process has ended, or is stopped."""
+    """Whether a rank cannot continue, because its process has ended or is stopped."""
     return state_of(seen) in ("ended", "stopped")
 
 
@@ -130,10 +130,10 @@ def _why(culprit: SeenRank | None) -> str:
 
 
 def age(now_ns: int, then_ns: int) -> str:
-    """Return how long ago a time was, as text."""
+    """Return, as text, how long ago a time was."""
     return f"{age_s(now_ns, then_ns):.1f} s"
 
 
 def age_s(now_ns: int, then_ns: int) -> float:
-    """Return how many seconds ago a time was; 0 for a time to come."""
+    """Return how many seconds ago a time was; 0 if it is in the future."""
     return max(0.0, (now_ns - then_ns) * 1e-9)

@@ -1,4 +1,4 @@
-"""The text of ``cobre-comm status`` on the jobs that it has found."""
+"""The text that ``cobre-comm status`` prints about the jobs that it has found."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cobre_comm.status.jobs import SeenJob, age, doing, state_of, waits
 
 
 def report(jobs: Iterable[SeenJob]) -> str:
-    """Describe the jobs; "" if there is none."""
+    """Describe the jobs; "" if there are none."""
     return "\n\n".join(_describe(job) for job in jobs)
 
 
@@ -28,7 +28,7 @@ def _describe(job: SeenJob) -> str:
 
 
 def _line(seen: SeenRank) -> str:
-    """Return the line on one rank: its process, its phase, its last call, its wait."""
+    """Return the line on one rank: its process, its phase, its last call, and its wait."""
     process = seen.process
     where = "its process has ended;" if process is None else f"pid {process.pid:<8}"
     if state_of(seen) == "stopped":

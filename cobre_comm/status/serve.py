@@ -2,11 +2,11 @@
 
 The server listens on loopback alone. Other users of the machine can reach loopback too, so the
 server answers only below a path of 128 random bits, which it prints for the user who has started
-it. A page of another site in a browser of this machine may also send requests, under a name that
-leads here (DNS rebinding). Such requests carry that name as their ``Host``, and are refused. The
-page of this server loads nothing from elsewhere, and its policy forbids it to. Whoever connects can
-neither make the server print, nor keep others out: if there are too many connections, the oldest
-one ends.
+it. In a browser of this machine, a page of another site may also send requests, under a name that
+leads to loopback (DNS rebinding). Such requests carry that name as their ``Host``, and are refused.
+The page of this server loads nothing from other servers, and its policy forbids that. Whoever
+connects can neither make the server print, nor keep other clients out: if there are too many
+connections, the oldest connection ends.
 
 Sources: RFC 9110, section 7.2, on ``Host``; W3C, Content Security Policy Level 3.
 """
@@ -26,11 +26,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 ADDRESS = "127.0.0.1"
-_NAMES = (ADDRESS, "localhost")  # with any port, because that of an ssh tunnel may differ
-_LOOK_S = 0.5  # several pages, or a hasty client, cause no more looks than this
-_PATIENCE_S = 10.0  # for a client that says nothing
-_MOST_CLIENTS = 64  # at a time; each holds a descriptor and a thread
-_PAUSE_S = 0.1  # until a descriptor may be free
+_NAMES = (ADDRESS, "localhost")  # with any port, because an ssh tunnel may use another port
+_LOOK_S = 0.5  # the least time between two looks, even for several pages or a hasty client
+_PATIENCE_S = 10.0  # for a client that sends nothing
+_MOST_CLIENTS = 64  # at the same time, because each takes a descriptor and a thread
+_PAUSE_S = 0.1  # the pause until a descriptor may be free again
 _POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -38,9 +38,9 @@ _POLICY = (
 
 
 class Server(ThreadingHTTPServer):
-    """Serves the page, and what it shows.
+    """Serves the page, and the data that it shows.
 
-    ``port`` is where to listen, 0 being any free port. ``look`` returns what the page shows.
+    The server listens at ``port``; 0 stands for any free port. ``look`` returns the data.
     """
 
     daemon_threads = True
@@ -52,15 +52,15 @@ class Server(ThreadingHTTPServer):
         page = importlib.resources.files("cobre_comm.status").joinpath("page.html")
         self._page = page.read_bytes()
         self._look, self._looks = look, threading.Lock()
-        self._lock = threading.Lock()  # of the clients
+        self._lock = threading.Lock()  # protects _clients
         self._seen, self._seen_at = b"", -_LOOK_S
-        self._clients: dict[socket.socket, None] = {}  # the oldest first
+        self._clients: dict[socket.socket, None] = {}  # the oldest client comes first
 
     def get_request(self) -> tuple[socket.socket, Any]:
-        """Take the next client; if there are too many, the oldest one has to go."""
+        """Take the next client; if there are too many, end the connection of the oldest."""
         try:
             request, address = super().get_request()
-        except OSError:  # no descriptor is left, and the client stays in the queue
+        except OSError:  # no descriptor is left, so the client stays in the queue
             self._drop_oldest()
             time.sleep(_PAUSE_S)
             raise
@@ -72,13 +72,13 @@ class Server(ThreadingHTTPServer):
         return request, address
 
     def _drop_oldest(self) -> None:
-        """End the connection of the oldest client, which has had time enough for an answer."""
+        """End the connection of the oldest client, which has had enough time to get an answer."""
         with self._lock:
             oldest = [*self._clients][:1]
             for client in oldest:
                 del self._clients[client]
         for client in oldest:
-            with contextlib.suppress(OSError):  # it has ended meanwhile
+            with contextlib.suppress(OSError):  # the connection has ended meanwhile
                 client.shutdown(socket.SHUT_RDWR)
 
     def shutdown_request(self, request: Any) -> None:
@@ -88,10 +88,10 @@ class Server(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Print nothing: any user of the machine can break a connection off."""
+        """Print nothing, because any user of the machine can break a connection."""
 
     def content(self, path: str) -> tuple[str, bytes] | None:
-        """Return type and content of what lies at a path; None for any other path."""
+        """Return type and content for a path; None for a path without content."""
         if _same(path, self.path):
             return "text/html; charset=utf-8", self._page
         if _same(path, f"{self.path}jobs.json"):
@@ -107,7 +107,7 @@ class Server(ThreadingHTTPServer):
 
 
 def _same(asked: str, path: str) -> bool:
-    """Compare in a time that tells nothing of the path."""
+    """Compare two paths in a time that does not reveal how much of them is the same."""
     return hmac.compare_digest(asked.encode(), path.encode())
 
 
@@ -117,7 +117,7 @@ class _Handler(BaseHTTPRequestHandler):
     server_version, sys_version = "cobre-comm", ""
 
     def do_GET(self) -> None:
-        """Answer with the page, with what it shows, or with an error."""
+        """Answer with the page, with its data, or with an error."""
         if self.headers.get("Host", "").partition(":")[0] not in _NAMES:
             self.send_error(403, "this page is for a browser of this machine")
             return
@@ -141,4 +141,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, *_: object) -> None:
-        """Print nothing: a line for each look would fill the terminal, and show the path."""
+        """Print nothing: a line for each request would fill the terminal, and show the path."""

@@ -1,1 +1,1 @@
-"""What the operating system says and lends: cores, control groups, clocks, files, streams."""
+"""What the operating system offers: cores, control groups, clocks, files, streams."""

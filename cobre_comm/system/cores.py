@@ -9,9 +9,9 @@ import sys
 
 from cobre_comm.system import cgroups
 
-SPIN_US = 30.0  # where every rank has a core
+SPIN_US = 30.0  # if every rank has a core
 
-_QUOTA_AND_PERIOD = (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us"))  # v2, v1
+_QUOTA_AND_PERIOD = (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us"))  # in v2, in v1
 
 
 def usable_cores() -> int:
@@ -20,12 +20,12 @@ def usable_cores() -> int:
 
 
 def have_cores(ranks: int, told_us: float | None = None, cores: int | None = None) -> bool:
-    """Return whether so many ranks of this machine have a core each.
+    """Return whether each of ``ranks`` ranks of this machine has a core.
 
     ``cores`` is the number of cores that the ranks may use together; by default, those of this
     process. ``told_us`` is the spin of a wait that the launcher or the user has set; 0 says that
-    ranks share cores. A bound rank sees its own cores alone, but its launcher knows all of them. So
-    ``told_us`` decides, unless it is None.
+    ranks share cores. A bound rank sees only its own cores, but its launcher knows all cores. So if
+    ``told_us`` is not None, it decides.
     """
     if told_us is not None:
         return told_us > 0
@@ -38,9 +38,9 @@ def spin_us(
     longest_us: float = SPIN_US,
     cores: int | None = None,
 ) -> float:
-    """Return the microseconds that a wait spins: as told, or the longest if each rank has a core.
+    """Return the microseconds that a wait spins: as told, or SPIN_US if each rank has a core.
 
-    Where ranks share cores, a spin would keep another rank from running.
+    If ranks share cores, a spin would keep another rank from running, so the result is 0.
     """
     if told_us is not None:
         return told_us
@@ -48,12 +48,12 @@ def spin_us(
 
 
 def quota_cores() -> int:
-    """Return the smallest quota, in cores, of the cgroups that hold this process."""
+    """Return the smallest quota, in cores, of the cgroups that contain this process."""
     return min(map(_quota, cgroups.groups("cpu")), default=sys.maxsize)
 
 
 def core_numbers() -> list[int]:
-    """Return the numbers of the cores this process may run on, ascending."""
+    """Return the numbers of the cores on which this process may run, ascending."""
     if hasattr(os, "sched_getaffinity"):
         return sorted(os.sched_getaffinity(0))
     return list(range(os.cpu_count() or 1))
@@ -61,7 +61,7 @@ def core_numbers() -> list[int]:
 
 def _quota(cgroup: pathlib.Path) -> int:
     for names in _QUOTA_AND_PERIOD:
-        with contextlib.suppress(OSError, ValueError):  # of the other version, or "max"
+        with contextlib.suppress(OSError, ValueError):  # of the other version of cgroups, or "max"
             words = " ".join((cgroup / name).read_text() for name in names).split()
             quota, period = map(int, words)
             if quota > 0:

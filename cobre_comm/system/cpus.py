@@ -22,13 +22,13 @@ SYSFS = pathlib.Path("/sys/devices/system")
 class Core(NamedTuple):
     """A core."""
 
-    cpus: tuple[int, ...]  # those that this process may use, ascending
-    numa: int  # 0 where Linux does not tell
-    socket: int  # 0 where Linux does not tell
+    cpus: tuple[int, ...]  # the CPUs of the core that this process may use, ascending
+    numa: int  # 0 if Linux does not tell
+    socket: int  # 0 if Linux does not tell
 
 
 class Place(NamedTuple):
-    """Where a process may run: its CPUs and their NUMA nodes, ascending; empty if not known."""
+    """The CPUs on which a process may run, and their NUMA nodes, ascending; empty if unknown."""
 
     cpus: tuple[int, ...] = ()
     numa: tuple[int, ...] = ()
@@ -38,20 +38,20 @@ UNKNOWN = Place()
 
 
 def place_of(pid: int = 0) -> Place:
-    """Return where a process may run, by default this one, as far as the system tells."""
+    """Return where a process, by default this one, may run, if the system tells."""
     try:
         cpus = sorted(os.sched_getaffinity(pid))
-    except (AttributeError, OSError):  # no Linux, or the process has ended
+    except (AttributeError, OSError):  # not on Linux, or the process has ended
         return UNKNOWN
     node_of = numa_nodes()
     return Place(tuple(cpus), tuple(sorted({node_of.get(cpu, 0) for cpu in cpus})))
 
 
 def read_cores(root: pathlib.Path | None = None, usable: Iterable[int] | None = None) -> list[Core]:
-    """Return the cores that this process may use, socket by socket and NUMA node by NUMA node.
+    """Return the cores that this process may use, ordered by socket and then by NUMA node.
 
-    ``root`` is the folder that has ``cpu`` and ``node``, SYSFS by default. ``usable`` are the CPUs
-    of this process, those of its affinity by default; offline CPUs are left out.
+    ``root`` is the folder that contains ``cpu`` and ``node``, by default SYSFS. ``usable`` are the
+    CPUs of this process, by default those of its affinity; offline CPUs are left out.
     """
     root = root or SYSFS
     cpus = set(core_numbers() if usable is None else usable)
@@ -71,7 +71,7 @@ def read_cores(root: pathlib.Path | None = None, usable: Iterable[int] | None = 
 
 
 def numa_nodes(root: pathlib.Path | None = None) -> dict[int, int]:
-    """Return the NUMA node of each CPU; empty where Linux does not tell."""
+    """Return the NUMA node of each CPU; empty if Linux does not tell."""
     found = {}
     for folder in sorted(((root or SYSFS) / "node").glob("node[0-9]*")):
         number = int(folder.name.removeprefix("node"))

@@ -1,4 +1,4 @@
-"""An open file that is closed with its last holder."""
+"""An open file that is closed when its last holder is gone."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from collections.abc import Callable
 
 
 class Descriptor:
-    """An open file that is closed with its last holder, wherever an interrupt comes.
+    """An open file that is closed when its last holder is gone, wherever an interrupt arrives.
 
     Python runs signal handlers between any two of its own steps. So the call that opens the file
-    puts the number into the list ``_numbers`` within one step, and the call that closes the file
-    takes it from there within one step. What a handler raises within a ``__del__`` written in
-    Python is lost, so ``__del__`` is a call in C.
+    also puts the number into the list ``_numbers`` within one step, and the call that closes the
+    file takes it from there within one step. If a handler raises within a ``__del__`` that is
+    written in Python, the exception is lost, so ``__del__`` is a call in C.
 
-    ``opens`` is a function in C that opens a file and returns its number; ``arguments`` are its
-    arguments.
+    ``opens`` is a function in C that opens a file and returns its number; ``arguments`` are the
+    arguments of this function.
     """
 
     def __init__(self, opens: Callable[..., int], *arguments: object) -> None:
@@ -34,7 +34,7 @@ class Descriptor:
 
     def close(self) -> None:
         """Close the file; idempotent."""
-        with contextlib.suppress(OSError):  # the program has closed it behind our back
+        with contextlib.suppress(OSError):  # the program has closed the file itself
             self._close()
 
     __del__ = property(operator.attrgetter("_close"))

@@ -1,7 +1,7 @@
-"""Mappings of files that go with their last view, and hold no descriptor.
+"""Mappings of files that end with their last view, and hold no descriptor.
 
-``mmap.mmap`` keeps a descriptor of its file as long as it lives, and cannot do without one before
-Python 3.13. So a program with a thousand regions would meet its limit of open files.
+``mmap.mmap`` holds a descriptor of its file as long as it exists; before Python 3.13 this cannot be
+avoided. So a program with a thousand regions would reach its limit of open files.
 
 Sources: mmap(2).
 """
@@ -25,19 +25,19 @@ _PLACE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 
 
 
 class Mapping(mmap.mmap):
-    """Pages of this process, unmapped when the last array over them goes.
+    """Pages of this process, unmapped when the last array over them is gone.
 
-    To unmap them runs no Python code, because an exception that a signal handler raised there would
-    be lost. Only the pages of a region have a ``listing``, which goes before the pages.
+    Unmapping runs no Python code, because there an exception of a signal handler would be lost.
+    Only the pages of a region have a ``listing``, which is destroyed before the pages.
     """
 
     listing: Listing | None = None
 
 
 class Listing:
-    """Strikes a region off its table when the region goes: no row outlives the pages that it names.
+    """Takes a region off its table when the region goes, before the pages that its row names go.
 
-    ``strike_off`` is a call in C, because what a signal handler raises within Python code would be
+    ``strike_off`` is a call in C: an exception that a signal handler raised in Python code would be
     lost here too.
     """
 
@@ -59,9 +59,10 @@ def libc() -> ctypes.CDLL:
 
 
 def map_file(fd: int, nbytes: int, *, writable: bool = True) -> NDArray[np.uint8]:
-    """Map a file that other processes may have mapped; the descriptor may be closed at once.
+    """Map a file that other processes may have mapped; the descriptor may be closed afterwards.
 
-    NumPy takes the memory for writable in any case; without ``writable`` a store ends the process.
+    NumPy believes that the memory is writable in any case; without ``writable`` a store ends the
+    process.
     """
     memory = np.frombuffer(Mapping(-1, nbytes, flags=_PLACE), np.uint8)
     access = mmap.PROT_READ | (mmap.PROT_WRITE if writable else 0)
@@ -74,6 +75,6 @@ def map_file(fd: int, nbytes: int, *, writable: bool = True) -> NDArray[np.uint8
 
 
 def before_unmapping(memory: NDArray[np.uint8], strike_off: Callable[[], None]) -> None:
-    """Call ``strike_off`` before the pages of an array of :func:`map_file` go."""
+    """Call ``strike_off`` before the pages of an array of :func:`map_file` are unmapped."""
     pages: Any = memory.base
     pages.obj.listing = Listing(strike_off)

@@ -1,4 +1,4 @@
-"""The limit of the descriptors that this process may have."""
+"""The limit on the number of descriptors of this process."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ SPARE_DESCRIPTORS = 64  # for other files of the process, and a few connections
 
 
 def raise_limit(wanted: int) -> int:
-    """Raise the limit of open files to ``wanted`` if it is lower; return the lower of the two."""
+    """Raise the limit of open files to ``wanted``, if it is lower; return the lower of both."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        with contextlib.suppress(ValueError, OSError):  # macOS has yet another limit
+        with contextlib.suppress(ValueError, OSError):  # macOS has a second limit
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return wanted if soft == resource.RLIM_INFINITY else min(soft, wanted)

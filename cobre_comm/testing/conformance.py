@@ -1,4 +1,4 @@
-"""The conformance suite: tests that every backend passes, this project's and other distributions'.
+"""The conformance suite: tests that every backend passes, whether of this project or of another.
 
 Most distributions need ``ConformanceSuite`` and ``Grid`` alone. Each file of
 ``cobre_comm.testing.cases`` is also a class of its own, such as ``AllreduceTests``. A class is

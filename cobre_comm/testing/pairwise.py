@@ -1,4 +1,4 @@
-"""A choice of few combinations that hold every pair of values: greedy, always the same."""
+"""Chooses few combinations that together have every pair of values: greedy, always the same."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ def choose(
     alone: Collection[str] = (),
     last: Collection[int] = (),
 ) -> set[int]:
-    """Return the numbers of few rows that together hold every combination of values of all rows.
+    """Return the numbers of few rows that together have every combination of values of all rows.
 
-    Most faults show with one value of one factor, or with values of two factors together, whatever
-    the other factors are. A row has a value for each of its factors. The chosen rows hold every
-    combination of ``strength`` values that some row has: 1 means every value, 2 every pair. A
-    factor in ``alone`` is not combined: only each of its values is needed, and rows may lack the
-    factor. The rows ``given`` are chosen in any case. Among rows that add equally many
-    combinations, those of ``last`` are chosen last.
+    A row has a value for each of its factors. Most faults show with one value of one factor, or
+    with values of two factors together, whatever the other factors are. So the chosen rows together
+    have every combination of ``strength`` values that some row has: 1 means every value, 2 every
+    pair. A factor in ``alone`` is in no combination: only each of its values is needed, and a row
+    may lack the factor. The rows ``given`` are chosen in any case. Among rows that add equally many
+    new combinations, those in ``last`` are chosen last.
     """
     parts = [set(_parts(row, strength, alone)) for row in rows]
     missing = set().union(*parts).difference(*(parts[number] for number in given))
     chosen = set(given)
-    # Among rows that add equally many, one is drawn: so values that need not be combined are mixed.
+    # Among rows that add equally many, chance decides, so that other values are mixed too.
     chance = random.Random(0)
     heap = [(-len(p), n in last, chance.random(), n) for n, p in enumerate(parts)]
     heapq.heapify(heap)
     while missing:
-        # The gain of a row only shrinks, so the first row that still has its gain adds the most.
+        # A row's gain can only shrink. So if the first row still has its gain, no row adds more.
         _, is_last, order, number = heapq.heappop(heap)
         gain = len(parts[number] & missing)
         if heap and gain < -heap[0][0]:

@@ -27,9 +27,9 @@ MARKERS = (
 )
 
 MOST_POOLS = 6
-SUITE = "cobre_comm.testing.suite"  # if it is not loaded, `pools` is another fixture
+SUITE = "cobre_comm.testing.suite"  # if it is not loaded, a fixture named `pools` is not ours
 
-# Failing asserts of the cases then show what they compare, as those in files of tests do.
+# A failing assert of a case then shows the values that it compares, as in a file of tests.
 if "cobre_comm.testing.cases" not in sys.modules:
     pytest.register_assert_rewrite("cobre_comm.testing.cases")
 
@@ -37,14 +37,14 @@ if "cobre_comm.testing.cases" not in sys.modules:
 class Pools:
     """One pool of ranks for each backend and number of ranks, started when first used.
 
-    Ranks hold some 100 MB each. So only the pools that were used last stay.
+    Ranks take some 100 MB each, so only the pools that were used last are kept.
     """
 
     def __init__(self) -> None:
         self._pools: dict[tuple[str, int], RankPool] = {}
 
     def get(self, backend: str, size: int) -> RankPool:
-        """Return the pool of that many ranks; skip the test if there can be none here."""
+        """Return the pool of that many ranks; skip the test if such ranks cannot start here."""
         from cobre_comm.testing.suite.here import skip_unless_here
 
         skip_unless_here(backend)
@@ -79,7 +79,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Have a marked test collected once for each backend and number of ranks."""
+    """Make pytest collect a marked test once for each backend and number of ranks."""
     if _is_marked(metafunc.definition):
         from cobre_comm.testing.marker.jobs import parametrize
 
@@ -87,7 +87,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Have the kernels' machine code made, if need be, before any test's time runs."""
+    """Build the kernels' machine code, if it is missing, before the time of any test runs."""
     backends = set(_backends(session.items))
     if backends and not session.config.option.collectonly:
         from cobre_kernels.machine.made import prepare
@@ -96,7 +96,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def _backends(items: Iterable[pytest.Item]) -> Iterable[str]:
-    """Yield the built-in backends that tests need, or all where that is not known."""
+    """Yield the built-in backends that tests need; all of them if a test does not tell."""
     for item in items:
         if SUITE in sys.modules and "pools" in getattr(item, "fixturenames", ()):
             from cobre_comm.backends import NAMES
@@ -111,7 +111,7 @@ def _backends(items: Iterable[pytest.Item]) -> Iterable[str]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Refuse a marked test that pytest has collected without a job, so that it would run here."""
+    """Refuse a marked test that has no job: pytest would run it in this process."""
     if isinstance(item, pytest.Function) and _is_marked(item) and _job(item) is None:
         pytest.fail(
             f"{item.name} is marked with ranks, but a method of a unittest.TestCase gets no "
@@ -141,7 +141,7 @@ def pytest_runtest_teardown() -> None:
 
 @pytest.fixture(scope="session")
 def pools(pytestconfig: pytest.Config) -> Pools:
-    """Pools of ranks that all tests share, because starting ranks costs a second each time."""
+    """Pools of ranks that all tests share, because it takes a second to start ranks."""
     return pytestconfig.stash[POOLS]
 
 

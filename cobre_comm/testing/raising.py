@@ -1,4 +1,4 @@
-"""A check of the other ranks' errors when one rank raises."""
+"""Checks that one rank raises, and that the other ranks get an error about that rank."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def rank_raises(
     expected: type[BaseException] | tuple[type[BaseException], ...],
     match: str | None = None,
 ) -> Iterator[pytest.ExceptionInfo[BaseException]]:
-    """Check that a block raises on one rank, and that each other rank learns of that loss.
+    """Check that a block raises on one rank, and that every other rank learns that it is lost.
 
-    The rank that raises closes its communicator, as a program does that ends. The other ranks meet
-    the loss in a collective of the block, or in a barrier after the block. Then the communicator is
-    broken, so the block is the last thing that a test does with it.
+    The rank that raises closes its communicator, as a program does at its end. The other ranks get
+    their error in a collective of the block, or in a barrier after the block. Then the communicator
+    is broken, so the block is the last thing that a test does with the communicator.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def rank_raises(
     rank : int
         The rank that raises.
     expected : type or tuple of types
-        The exception that it raises.
+        The exception that this rank raises.
     match : str, optional
         A regular expression that the text of this exception contains.
 

@@ -2,11 +2,11 @@
 
     python ahead.py [--local]
 
-A communicator needs kernels, but numba needs only its type. So a training is set up on one rank
-with a communicator that moves nothing, and its iteration is compiled for the types of that
-training. All backends but `local` have the same types. With `--local` the iteration is compiled for
-the types of `local` too: after the first compilation in the same process, the second one takes less
-than half of the time.
+A communicator needs kernels, but numba needs only the communicator's type. So a training is set up
+on one rank with a communicator that moves nothing, and its iteration is compiled for the types of
+that training. All backends but `local` have the same types. With `--local` the iteration is
+compiled for the types of `local` too: this second compilation in the same process takes less than
+half of the time of the first.
 """
 
 import argparse
@@ -32,11 +32,11 @@ from training.share import Node, Setting
 from cobre_comm import Communicator, LocalBackend, SharedRegion, ShmBackend, Work
 
 CASE = Path(__file__).parent / "cases" / "gen_h4_t5_k3.json"
-"""Any case: numbers of hydros, stages and so on are in no type."""
+"""Any case would do: no type depends on the numbers of hydros, stages and so on."""
 
 
 class NoWork(Work):
-    """A work that gives out nothing."""
+    """A work without items."""
 
     first = last = 0
 
@@ -44,24 +44,24 @@ class NoWork(Work):
         pass
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing, because nothing is open."""
 
 
 class NoRegion(SharedRegion):
-    """An array of this rank alone, which numba takes for a shared region."""
+    """A private array of this rank, in place of a shared region."""
 
     def __init__(self, comm: Communicator, shape: Any) -> None:
         super().__init__(comm, np.zeros(shape), 0)
 
     def fence(self) -> None:
-        """Nobody writes."""
+        """Do nothing, because no other rank writes."""
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing, because nothing is open."""
 
 
 class Alone(Communicator):
-    """One rank that has met nobody: what a training asks for before its first iteration."""
+    """A rank that has met no other: it has what a training asks for before its first iteration."""
 
     rank, size, is_leader = 0, 1, True
 
@@ -72,32 +72,32 @@ class Alone(Communicator):
         pass
 
     def create_shared_region(self, shape: Any, dtype: Any = np.float64) -> NoRegion:
-        """Return an array of float64 in the place of a region."""
+        """Return an array of float64 in place of a region."""
         return NoRegion(self, shape)
 
     def create_work(self, items: int) -> NoWork:
-        """Return a work."""
+        """Return a work without items."""
         return NoWork()
 
     def allgather(self, send: np.ndarray, recv: np.ndarray) -> None:
-        """Copy the block of the only rank."""
+        """Copy the block of this rank, which is the only one."""
         recv[:] = send
 
     def phase_number(self, name: str) -> int:
-        """Return a number."""
+        """Return a number for every name."""
         return 0
 
 
 class AloneOnShm(Alone, ShmBackend):
-    """Has the type of every communicator but that of `local`, because numba asks for the class."""
+    """A class with the type of all communicators but `local`'s; numba asks for the class."""
 
 
 class AloneOnLocal(Alone, LocalBackend):
-    """Has the type of the communicator of `local`."""
+    """A class with the type of the communicator of `local`."""
 
 
 def types_of_training(comm: Communicator, case: Case | None = None) -> tuple[Any, ...]:
-    """Return the types of the arguments of `train`, in every training on such a communicator."""
+    """Return the types of `train`'s arguments, which each training on such a communicator has."""
     case = case or parse_case(CASE.read_bytes(), CASE.name)
     units, openings = choose_units(case), sum(len(p) for p in case.probabilities)
     noise = NoRegion(comm, (openings, rows_of_case(case).limits)).as_slice()
@@ -107,12 +107,12 @@ def types_of_training(comm: Communicator, case: Case | None = None) -> tuple[Any
 
 
 def main(argv: list[str]) -> int:
-    """Compile the iteration, or find that it is compiled."""
+    """Compile the iteration, unless it is compiled already."""
     parser = argparse.ArgumentParser(prog="ahead.py", description="Compile the training.")
     parser.add_argument("--local", action="store_true", help="for the backend local, too")
     kinds = [AloneOnShm, AloneOnLocal] if parser.parse_args(argv).local else [AloneOnShm]
     begun = time.monotonic()
-    # Objects that numba makes live long: to collect garbage as often as usual took a sixth of the
+    # Objects that numba makes live long. To collect garbage as often as usual took a sixth of the
     # time.
     gc.set_threshold(50_000, 20, 20)
     with compiled_by_one():

@@ -1,14 +1,14 @@
-"""How numba compiles this example's functions, and compilation by one rank for all.
+"""How numba compiles this example's functions, and compilation by one rank for all ranks.
 
-`_nrt=False` leaves reference counting out. These functions allocate nothing, and work on arrays
-that the Python caller owns. With counting on, numba would count every array of every named tuple
-that is passed or unpacked, and compilation would take a third longer. Functions that call the
+With `_nrt=False`, numba does not count references. These functions allocate nothing, and work on
+arrays that the Python caller owns. If numba counted, it would count every array of every named
+tuple that is passed or unpacked, and compilation would take a third longer. Functions that call the
 communicator are compiled with counting, because the code that they inline needs it; they get single
 arrays instead of tuples.
 
 Functions that only compiled code calls are routines, which become machine code as parts of their
-callers. By numba's `njit` alone, without its wrappers, the compilation takes 69 s of CPU time in
-place of 22 s. `routine` is no public name of `cobre_comm`: other programs have `njit`.
+callers. With numba's `njit` alone, without its wrappers, the compilation takes 69 s of CPU time in
+place of 22 s. `routine` is no public name of `cobre_comm`: other programs use `njit`.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from pathlib import Path
 from cobre_comm.contract.routine import routine
 
 FROM_PYTHON = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": False}
-"""Options of functions that Python calls too."""
+"""Options of functions that Python also calls."""
 
 plain = routine(nogil=True, error_model="numpy", _nrt=False)
 """Decorator of functions that only compute."""
@@ -34,9 +34,9 @@ calling = routine(nogil=True, error_model="numpy", _nrt=True)
 def forget_stale_code(folder: Path = Path(__file__).parent) -> bool:
     """Delete compiled code of other sources than these; tell whether there was any.
 
-    numba's cache looks at the file of the cached function alone, but the code of `trainer.py` has
-    functions of the other files compiled into it. (A folder given by `NUMBA_CACHE_DIR` has to be
-    emptied by hand.)
+    numba's cache compares only the file of the cached function, but the code of `trainer.py` has
+    functions of other files compiled into it. (The user has to empty a folder given by
+    `NUMBA_CACHE_DIR`.)
     """
     digest = hashlib.sha256()
     for source in sorted(folder.rglob("*.py")):
@@ -46,7 +46,7 @@ def forget_stale_code(folder: Path = Path(__file__).parent) -> bool:
     if stamp.exists() and stamp.read_text() == digest.hexdigest():
         return False
     stale = [*folder.rglob("__pycache__/*.nbi"), *folder.rglob("__pycache__/*.nbc")]
-    with contextlib.suppress(OSError):  # numba does not use the cache of a read-only folder
+    with contextlib.suppress(OSError):  # numba does not use a cache in a read-only folder
         for file in stale:
             file.unlink(missing_ok=True)
         cache.mkdir(exist_ok=True)
@@ -61,10 +61,10 @@ def compiled_by_one(source: Path = Path(__file__)) -> Iterator[None]:
     """Let the first rank that arrives compile; the others then load its code from the cache.
 
     Use this outside of all collectives, so that no timeout runs while a rank compiles. The lock is
-    one on this source file, because it can be locked without permission to write.
+    on this source file, because that can be locked without permission to write.
     """
     with contextlib.ExitStack() as stack:
-        with contextlib.suppress(OSError):  # where it cannot be locked, each rank compiles
+        with contextlib.suppress(OSError):  # if the file cannot be locked, each rank compiles
             fcntl.flock(stack.enter_context(source.open()), fcntl.LOCK_EX)
         if next(source.parent.rglob("__pycache__/*.nbi"), None) is None:
             text = "compiling the example (once per machine and version): half a minute or more..."

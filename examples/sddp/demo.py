@@ -1,4 +1,4 @@
-"""What `make demo` shows: a case with a known optimum, and a larger one on 1 rank and on all cores.
+"""What `make demo` shows: a case with a known optimum, then a larger case on 1 rank and all cores.
 
 python demo.py FOLDER [--case CASE]
 """
@@ -17,11 +17,11 @@ from files import write_text
 EXAMPLE = Path(__file__).resolve().parent
 KNOWN = EXAMPLE / "cases" / "gen_h4_t5_k3.json"
 LARGER, ITERATIONS, FORWARD_PASSES = Shape(8, 6, 24, 20), 28, 32
-"""The larger case, which takes one core some seconds."""
+"""The larger case, and its training, which takes some seconds on one core."""
 FIRST = ("known_optimum", "known_bound", "relative_difference")
-"""What a reader of the result looks for."""
+"""The entries for which a reader of the result looks first."""
 MOST = 8
-"""Most ranks of the larger case: for more of them, there is too little work."""
+"""The most ranks for the larger case, which has too little work for more ranks."""
 
 
 def train(ranks: int, case: Path, out: Path, *words: object) -> dict[str, Any]:
@@ -66,12 +66,12 @@ def told(ranks: int) -> str:
 
 
 def told_size() -> str:
-    """Return the sizes of the larger case."""
+    """Return the sizes of the larger case as text."""
     return f"{LARGER.stages} stages, {LARGER.hydros} hydros, {ITERATIONS} iterations"
 
 
 def put_first(path: Path, more: dict[str, Any]) -> None:
-    """Add to a result behind its optimum and the difference to the optimum."""
+    """Add entries to a result, after its optimum and the difference to the optimum."""
     result = json.loads(path.read_text())
     first = {name: result[name] for name in FIRST if name in result}
     write_text(path, json.dumps({**first, **more, **result}, indent=1) + "\n")

@@ -1,7 +1,7 @@
-"""Files that are replaced as a whole: whoever reads one sees the old or the new one.
+"""Files that are replaced as a whole: a reader sees either the old file or the new one.
 
-What is written goes to a draft beside the file, and the draft takes its place once it is on the
-disk. So a full disk or a kill leaves the file before.
+What is written goes to a draft beside the file. When the draft is on the disk, it takes the place
+of the file. So after a full disk or a kill, the old file is still there.
 """
 
 import contextlib
@@ -16,12 +16,12 @@ Writer = Callable[[Path], None]
 
 
 def target_of(path: Path) -> Path:
-    """Return the file that `path` names, where links are followed; it need not exist."""
+    """Return the file to which `path` leads, through links; the file need not exist."""
     return Path(os.path.realpath(path))
 
 
 def draft_of(path: Path) -> Path:
-    """Return the path of the draft that is written first, and then replaces `path`."""
+    """Return the path of the draft that is written before it replaces `path`."""
     target = target_of(path)
     return target.with_name(target.name + ".part")
 
@@ -30,13 +30,14 @@ def draft_of(path: Path) -> Path:
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """Give a file to write to, which replaces `path` when the block ends without an error.
 
-    A link stays, and what it leads to is replaced; a file keeps its mode, and its owner where that
-    is allowed. What is no regular file (a pipe, /dev/null) is written directly.
+    If `path` is a link, the link stays, and the file to which it leads is replaced. A file keeps
+    its mode, and its owner if this is allowed. What is no regular file (a pipe, /dev/null) is
+    written directly.
 
     Raises
     ------
     OSError
-        If the file cannot be written; the one before is still there.
+        If the file cannot be written; the old file is still there.
     """
     target, draft = target_of(path), draft_of(path)
     before = target.stat() if target.exists() else None
@@ -60,7 +61,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def _keep_owner_and_mode(descriptor: int, before: os.stat_result) -> None:
-    """Give an open draft the owner and mode of the file that was there."""
+    """Give an open draft the owner and the mode that the file had."""
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         return
     with contextlib.suppress(PermissionError):
@@ -84,7 +85,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def unwritable(program: str, paths: Mapping[str, Path | None]) -> list[str]:
-    """Return a sentence for each output file, named by its option, that cannot be written."""
+    """Return a sentence for each output file that cannot be written; options name the files."""
     return [
         f"{program}: error: cannot write {option} {path}; name a file in a folder that exists "
         f"and can be written to"
@@ -102,7 +103,7 @@ def _is_writable(target: Path) -> bool:
 
 
 def write_outputs(writers: Mapping[str, tuple[Path | None, Writer]]) -> list[str]:
-    """Write every output that has a path; return a sentence for each one that cannot be written."""
+    """Write every output that has a path; return a sentence for each one that was not written."""
     problems = []
     for option, (path, write) in writers.items():
         if path is None:

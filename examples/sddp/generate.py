@@ -19,7 +19,7 @@ SIZES = (
     ("buses", 1, 1),
     ("seed", 0, 0),
 )
-"""Name, least and default value."""
+"""The name, the least value and the default value of each size."""
 
 
 def main(argv: list[str]) -> int:

@@ -1,4 +1,4 @@
-"""The common part of the programs: arguments, one communicator, one error, an exit code."""
+"""The common part of the programs: arguments, one communicator, errors, an exit code."""
 
 import argparse
 import sys
@@ -17,7 +17,7 @@ Exit codes: 0 done, 1 the case cannot be solved, a file could not be written or 
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are raised, so that one rank alone can print them."""
+    """A parser that raises its errors, so that one rank alone can print an error."""
 
     def __init__(self, prog: str, description: str, examples: str) -> None:
         super().__init__(
@@ -28,7 +28,7 @@ class Parser(argparse.ArgumentParser):
         )
 
     def error(self, message: str) -> NoReturn:
-        """Raise instead of printing and leaving."""
+        """Raise an error, instead of printing it and exiting."""
         raise UsageError(f"{self.format_usage()}{self.prog}: error: {message}")
 
 
@@ -88,7 +88,7 @@ def run_program(
         code, text = 2, str(error)
     except StageInfeasible as error:
         code, text = 1, str(error)
-    except UnwrittenFile as error:  # of rank 0: the other ranks are not at fault
+    except UnwrittenFile as error:  # rank 0 has failed; the other ranks are not at fault
         code, text = int(rank == 0), str(error)
     except CommError as error:
         code, text = 1, f"rank {rank}: {error}"

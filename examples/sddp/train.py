@@ -124,7 +124,7 @@ def work(comm: Any, arguments: argparse.Namespace) -> None:
 
 
 def work_once(comm: Any, arguments: argparse.Namespace, finished: Finished) -> None:
-    """Read the case, train it from the `finished` iterations on, and write result and plot."""
+    """Read the case, train it after the `finished` iterations, and write result and plot."""
     first = comm.rank == 0
     case = load_case(comm, arguments.case, find_problems(arguments) if first else [])
     training = train(comm, case, arguments, finished)

@@ -1,4 +1,4 @@
 """All code that numba compiles: atomics, waiting, folds and the collectives of each backend.
 
-This package knows nothing of ``cobre_comm``, and its import compiles nothing.
+This package does not depend on ``cobre_comm``. To import it compiles nothing.
 """

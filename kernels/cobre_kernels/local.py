@@ -1,4 +1,4 @@
-"""Collectives of a single rank: identity copies and no-ops."""
+"""Collectives of a single rank: they copy ``send`` to ``recv``, or do nothing."""
 
 from cobre_kernels.collective.calls import (
     Allgatherv,
@@ -56,5 +56,5 @@ def gatherv_body(comm, call):
 
 @kernel(COMM, BodyStatus)
 def abandon_body(comm, call):
-    """Return at once, because no other rank is to be told."""
+    """Return at once, because there is no other rank to tell."""
     return OK

@@ -38,7 +38,7 @@ class Engine:
         return run(*self._podman, *words, within_s=within_s)
 
     def import_debian(self):
-        """Make the image of Debian, the base of the image of the example, if there is none."""
+        """Make the image of Debian on which the example's image is based, if it is missing."""
         if not self._podman_run("image", "exists", "debian").code:
             return
         base = self._folder / "debian"
@@ -88,14 +88,14 @@ class Engine:
         return run(*self.command(*words, options=options), within_s=within_s)
 
     def start(self, *words, options=(), network="none"):
-        """Start a container; return its process, whose output is a pipe."""
+        """Start a container; return its process, with a pipe as output."""
         return subprocess.Popen(
             self.command(*words, options=options, network=network), stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment(),
         )  # fmt: skip
 
     def tell(self, *words):
-        """Run another command of podman; return its output."""
+        """Run another command of podman; return the output of the command."""
         done = self._podman_run(*words)
         expect(done.code == 0, done)
         return done.output

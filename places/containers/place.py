@@ -28,7 +28,7 @@ SMALL = ("--shm-size=1m",)
 READ_ONLY = "--read-only", "--cap-drop=ALL", "--security-opt=no-new-privileges", "--user=1000:1000"
 
 JOB = ROOT / "docs/howto/containers/job.yaml"
-FRESH = 5  # new containers, in each of which a first and a second job run
+FRESH = 5  # new containers, in each of which two jobs run
 TRAINING = (
     "/examples/sddp/train.py /examples/sddp/cases/gen_h8_t12_k10.json --iterations 30 --quiet "
     "--out /tmp/r"
@@ -94,7 +94,7 @@ def small(engine, place):
 
 
 def first_jobs(engine, place):
-    """Run two jobs in each of some new containers, in which only /dev/shm can be written to."""
+    """Run two jobs in each of some new containers, in which only /dev/shm is writable."""
     options = *READ_ONLY, "--read-only-tmpfs=false"
     for backend in ("shm", "tcp"):
         words = "env", "-u", "HOME", "cobre-comm", "run", "-n", 4, "--backend", backend
@@ -113,7 +113,7 @@ def first_jobs(engine, place):
             seconds, cpu = (_medians(told, name) for name in ("seconds", "cpu"))
             seen.append("medians {:.2f} and {:.2f} s".format(*seconds))
             seen.append("of CPU time {:.2f} and {:.2f} s".format(*cpu))
-            if cpu[0] > 1.2 * cpu[1]:  # not seconds by the clock, in which other work counts too
+            if cpu[0] > 1.2 * cpu[1]:  # seconds by the clock would count other work too
                 raise Failed("; ".join(seen))
             seen.append("nothing on stderr, no file written")
     without_folder = *READ_ONLY, "--env=NUMBA_CACHE_DIR="
@@ -126,12 +126,12 @@ def first_jobs(engine, place):
 
 
 def _medians(told, name):
-    """Return the medians of the first jobs and of the second ones."""
+    """Return the median of the first jobs, and the median of the second jobs."""
     return [statistics.median(one[name][number] for one in told) for number in range(2)]
 
 
 def endings(engine, place):
-    """Pause a container; and kill a rank in a container that has the launcher as process 1."""
+    """Pause a container; in another one, where the launcher is process 1, kill a rank."""
     with place.row(
         "pause for 8 s, unpause", "COBRE_SHM_TIMEOUT_SECS=4; podman pause, unpause"
     ) as seen:
@@ -165,7 +165,7 @@ def endings(engine, place):
 
 
 def other_users(engine, place):
-    """Run ranks that cannot see other users' processes."""
+    """Run ranks that cannot see the processes of other users."""
     hidden = "--security-opt=proc-opts=hidepid=2"
     with place.row(
         "no /proc of other users", f"podman run {hidden} cobre-comm run -n 2 ..."
@@ -199,7 +199,7 @@ def two(engine, place, network):
 
 
 def _together(jobs):
-    """Await jobs that began together; return their outputs and the largest of their exit codes."""
+    """Wait for jobs that began together; return their outputs, and the largest exit code."""
     said = "".join(job.communicate(timeout=200)[0] for job in jobs)
     return Done(max(job.returncode for job in jobs), said)
 
@@ -216,7 +216,7 @@ def _on_nodes(engine, network, *program):
 
 
 def pods(engine, place, network, folder):
-    """Run the command of the Kubernetes page in two containers, as in two pods; kill one."""
+    """Run the command of the Kubernetes page in two containers, as if in two pods; kill a rank."""
     shared = folder / "volume"
     shared.mkdir()
     shared.chmod(0o777)
@@ -251,7 +251,7 @@ def pods(engine, place, network, folder):
 
 
 def _pod(engine, network, shared, number, program):
-    """Start a container as a pod of the page's Job, on a host of its own, with another program."""
+    """Start a container like a pod of the page's Job, on its own host, with another program."""
     [args] = re.findall(r"exec (cobre-comm run .*?) train\.py$", JOB.read_text(), re.DOTALL | re.M)
     settings = {"JOB_COMPLETION_INDEX": number, "COBRE_TCP_TOKEN": "secret"}
     options = [f"--env={name}={value}" for name, value in settings.items()]
@@ -263,7 +263,7 @@ def _pod(engine, network, shared, number, program):
 
 
 def _met(job, ranks, backend="shm"):
-    """Read the output until this many ranks have met."""
+    """Read the output of a job until this many ranks have met."""
     while ranks:
         line = job.stdout.readline()
         if not line:

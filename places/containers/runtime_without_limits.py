@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Start runc without limits of resources, which root without CAP_SYS_RESOURCE cannot set."""
+"""Start runc without resource limits, which root without CAP_SYS_RESOURCE cannot set."""
 
 import itertools
 import json
@@ -9,7 +9,7 @@ import sys
 
 
 def drop_limits(file):
-    """Remove the limits from the description of a container, or of a process in one."""
+    """Remove the limits from the description of a container, or of a process in a container."""
     told = json.loads(file.read_text())
     told.get("process", told).pop("rlimits", None)
     file.write_text(json.dumps(told))

@@ -1,7 +1,7 @@
 """Run a command on a virtual machine with two NUMA nodes: ``python -m places.numa lscpu``.
 
-The command sees the files of this machine, and what the command writes is gone afterwards. The exit
-code is that of the command, or 3 if this machine cannot run such a virtual machine.
+The command sees the files of this machine; what the command writes does not stay. The exit code is
+that of the command, or 3 if this machine cannot run such a virtual machine.
 """
 
 import pathlib
@@ -15,7 +15,7 @@ LIMIT_S = 3600
 
 
 def main():
-    """Run the words of the command line; return the exit code."""
+    """Run the command on the command line; return the exit code."""
     try:
         with scratch("numa") as folder:
             machine = Machine(folder)

@@ -1,6 +1,6 @@
 #!/bin/busybox sh
 # Process 1 of the virtual machine. The kernel writes to the first serial line, the command to the
-# second one. FOLDER, the scratch folder, is a variable from the kernel's command line.
+# second serial line. FOLDER, the scratch folder, is a variable from the kernel's command line.
 set -e
 /bin/busybox --install -s /bin
 mount -t proc proc /proc
@@ -8,7 +8,7 @@ mount -t sysfs sysfs /sys
 mount -t devtmpfs dev /dev
 for module in /modules/*.ko; do insmod "$module"; done
 
-# Mount the files of the machine outside, read only, and over them a layer for what is written here.
+# Mount the files of the machine outside, read only, and over them a layer for what is written.
 shared=trans=virtio,version=9p2000.L,msize=512000
 mkdir -p /read /written /new
 mount -t 9p -o "$shared,ro,cache=loose" read /read

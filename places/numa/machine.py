@@ -1,9 +1,9 @@
 """A virtual machine with NUMA nodes, which runs one command on the files of this machine.
 
-The kernel of the virtual machine is Debian's, unpacked and not installed. Its files are those of
-this machine, read only. What the command writes goes to memory and is gone afterwards, except for
-files in the scratch folder. The distances of the NUMA nodes are only what QEMU tells the kernel,
-because all of the memory is memory of this machine.
+The kernel of the virtual machine is Debian's, unpacked and not installed. The virtual machine sees
+the files of this machine, read only. What the command writes goes to memory and does not stay,
+except for files in the scratch folder. The distances of the NUMA nodes are only what QEMU tells the
+kernel, because all of the memory is memory of this machine.
 
 Sources: qemu(1) on -numa; the kernel's 9p.rst, overlayfs.rst and ramfs-rootfs-initramfs.rst.
 """
@@ -18,20 +18,20 @@ from typing import NamedTuple
 
 from places.frame import Failed, Missing, environment, run, tool
 
-# MODULES_HERE lists the modules of this machine's kernel. If it has neither kvm_amd nor kvm_intel,
-# its KVM starts only kernels that are made for it.
+# MODULES_HERE has the modules of this machine's kernel. If kvm_amd and kvm_intel are both missing
+# there, KVM starts only kernels that are made for this KVM.
 KVM, MODULES_HERE = pathlib.Path("/dev/kvm"), pathlib.Path("/sys/module")
 QEMU, BUSYBOX, KERNEL = "qemu-system-x86_64", "busybox", "linux-image-amd64"
-# In the order of loading: each module needs only modules before it.
+# The order of loading: a module needs only modules that come before it.
 MODULES = (
     "virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci",
     "netfs", "fscache", "9pnet", "9pnet_virtio", "9p", "overlay",
 )  # fmt: skip
-GIB_EACH = 1  # memory of each NUMA node
-DISTANCE = 21  # between NUMA nodes; Linux says 10 within one
+GIB_EACH = 1  # the memory of each NUMA node
+DISTANCE = 21  # between two NUMA nodes; within one NUMA node Linux says 10
 INIT = pathlib.Path(__file__).with_name("init.sh")
-# On a busy machine that emulates another one, timers are late. The words about timers and watchdogs
-# keep the kernel from giving up for that.
+# On a busy machine that emulates another machine, timers are late. The words about timers and
+# watchdogs keep the kernel from giving up because of that.
 KERNEL_WORDS = "console=ttyS0 panic=-1 quiet no_timer_check nowatchdog mitigations=off"
 
 
@@ -85,7 +85,7 @@ class Machine:
         self.versions = f"QEMU {emulator}, Linux {kernel}"
 
     def _make_initramfs(self):
-        """Pack the files that the kernel needs to begin: busybox, modules and process 1."""
+        """Pack the files that the kernel needs first: busybox, modules and process 1."""
         root = self._folder / "initramfs"
         shutil.rmtree(root, ignore_errors=True)
         for name in ("bin", "proc", "sys", "dev", "modules"):
@@ -130,7 +130,7 @@ class Machine:
 
 
 def _fetch_kernel(folder):
-    """Unpack Debian's kernel without installing it."""
+    """Unpack Debian's kernel, without installing the kernel."""
     depends = run("apt-cache", "depends", KERNEL).output.split()
     names = [word for word in depends if word.startswith("linux-image-") and word != KERNEL]
     done = run("apt-get", "download", *names, cwd=folder, within_s=300)
@@ -144,7 +144,7 @@ def _fetch_kernel(folder):
 
 
 def _memory(layout):
-    """Return QEMU's words for CPUs, NUMA nodes and their memory."""
+    """Return QEMU's options for CPUs, for NUMA nodes, and for the memory of these nodes."""
     words = ["-smp", layout.smp, "-m", f"{GIB_EACH * len(layout.cpus)}G"]
     for number, cpus in enumerate(layout.cpus):
         here = f",cpus={cpus}" if cpus else ""
@@ -156,6 +156,6 @@ def _memory(layout):
 
 
 def _shared(tag, folder, access):
-    """Return QEMU's words for a folder of this machine that the other machine sees."""
+    """Return QEMU's options for a folder of this machine that the virtual machine sees."""
     how = f"security_model=none,multidevs=remap,{access}"
     return ["-virtfs", f"local,path={folder},mount_tag={tag},{how}"]

@@ -12,8 +12,8 @@ from places.numa.machine import Layout, Machine
 
 TESTS = "tests/launch/run/test_numa.py"
 TWO_SOCKETS = Layout("4,sockets=2,cores=2,threads=1", ("0-1", "2-3"))
-# Each layout with the tests that run on it. Pages do not depend on sockets, so not every layout has
-# to run the tests of pages.
+# Each layout, and the tests that run on it. Pages do not depend on sockets, so some layouts need
+# not run the tests of pages.
 TRIALS = {
     "two sockets, a NUMA node in each": (TWO_SOCKETS, "test"),
     "one socket with two NUMA nodes": (
@@ -25,13 +25,15 @@ TRIALS = {
         "bound or shm",
     ),
 }
-EMULATED_LIMITS = 20  # factor of limits, because emulation shares two cores with other work
+# a factor of time limits, because the emulation shares two cores with other work
+EMULATED_LIMITS = 20
 
 
 def run_place(place, folder, stack):
     """Run the tests on each machine; return the versions."""
     machine = Machine(folder)
-    # Kernels for any processor, because an emulated processor has fewer instructions than this one.
+    # These kernels are for any processor: an emulated processor has fewer instructions than this
+    # one.
     kernels = str(folder / "kernels")
     extra = {"XDG_CACHE_HOME": str(folder / "cache"), "COBRE_COMM_KERNELS": kernels}
     build = "-m", "cobre_kernels.machine.build", "--levels", "x86-64"

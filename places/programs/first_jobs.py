@@ -1,7 +1,7 @@
 """Run two jobs of 4 ranks on a system where no job has run before.
 
-``first_jobs.py BACKEND`` prints a line of JSON: seconds of the first and of the second job, by the
-clock and of CPU time; what both jobs wrote to stderr; and the files that are new or changed
+``first_jobs.py BACKEND`` prints a line of JSON: the seconds of the first and of the second job, by
+the clock and of CPU time; what both jobs wrote to stderr; and the files that are new or changed
 afterwards.
 """
 
@@ -19,7 +19,7 @@ NOT_FILES = "/proc", "/sys"
 
 
 def job(backend):
-    """Run a job; return its seconds by the clock, of CPU time, and what it wrote to stderr."""
+    """Run a job; return seconds by the clock, seconds of CPU time, and what it wrote to stderr."""
     words = "cobre-comm", "run", "--no-prefix", "-n", "4", "--backend", backend, PROGRAM
     began, used = time.monotonic(), cpu_s()
     done = subprocess.run(
@@ -32,13 +32,13 @@ def job(backend):
 
 
 def cpu_s():
-    """Return the CPU time of all processes that have been waited for."""
+    """Return the CPU time of all processes for which this process has waited."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def files():
-    """Return each file that this user sees, with the time of its last change."""
+    """Return each file that this user sees, and when the file was last changed."""
     found = set()
     for folder, below, names in os.walk("/"):
         below[:] = [name for name in below if str(pathlib.Path(folder, name)) not in NOT_FILES]

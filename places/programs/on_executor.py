@@ -1,7 +1,7 @@
 """Launch ranks in the workers of an executor; print the results of all launches as JSON.
 
-``on_executor.py pool|loky|dask SIZE CASE`` starts workers of its own; ``on_executor.py tcp://...``
-uses those of a running Dask.
+``on_executor.py pool|loky|dask SIZE CASE`` starts its own workers; ``on_executor.py tcp://...``
+uses the workers of a running Dask.
 """
 
 import concurrent.futures
@@ -26,7 +26,7 @@ def meets(comm):
 
 
 def fails(comm):
-    """Fail on one rank."""
+    """Raise an error on one rank."""
     if comm.rank == 1:
         raise KeyError("no valley")
     comm.barrier()
@@ -74,7 +74,7 @@ def executor(kind, size):
 
 
 def interrupt(begun):
-    """Interrupt this program when the file ``begun`` shows that ranks have begun."""
+    """Interrupt this program when the file ``begun`` shows that the ranks have begun."""
     while not begun.exists():
         time.sleep(0.01)
     os.kill(os.getpid(), signal.SIGINT)

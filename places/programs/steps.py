@@ -1,4 +1,4 @@
-"""Ranks take short steps together for SECONDS, and print at the end how they ended."""
+"""Ranks take short steps together for SECONDS; then each prints how it ended."""
 
 import os
 import sys

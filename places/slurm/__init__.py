@@ -1,1 +1,1 @@
-"""A Slurm of several virtual nodes on one machine, with jobs and faults on it."""
+"""A Slurm of several virtual nodes on one machine, on which jobs run and faults strike."""

@@ -109,7 +109,7 @@ class Cluster:
         return bool(found)
 
     def _bind(self, mine, theirs):
-        """Mount a file or folder over another one, on all hosts."""
+        """Mount a file or folder over another, on all hosts."""
         for host in [self.head, *self.nodes]:
             with host.inside():
                 subprocess.run(["mount", "--bind", mine, theirs], check=True)
@@ -170,7 +170,7 @@ class Cluster:
             return run(*words, within_s=within_s, cwd=self.folder, **told | extra)
 
     def run_here(self, *words):
-        """Run a command on the host that this thread is on."""
+        """Run a command on the host of this thread."""
         return run(*words, within_s=20, cwd=self.folder)
 
     def submit(self, script, *options, **extra):
@@ -182,7 +182,7 @@ class Cluster:
         return job, self.folder / f"job.{job}"
 
     def state(self, job):
-        """Return the state of a job in Slurm's words; "" after Slurm has forgotten the job."""
+        """Return the state of a job in Slurm's words, or "" if Slurm has forgotten the job."""
         return self.run("squeue", "-h", "-t", "all", "-j", job, "-o", "%T").output.strip()
 
     def wait_idle(self, nodes):
@@ -196,7 +196,7 @@ class Cluster:
     def left(self):
         """Return what jobs have left on nodes: processes, and names in /dev/shm.
 
-        Nodes that are powered off are not looked at, because nothing runs on them.
+        Nodes that are powered off are left out, because nothing runs on them.
         """
         found = []
         for number, host in enumerate(self.nodes, 1):

@@ -9,10 +9,10 @@ from places.frame import CASE, HELLO, ROOT, SHOWN, STEPS, TRAIN, Failed, all_met
 
 PYTHON = sys.executable
 MPIS = {"pmi2": "mpich", "pmix": "openmpi"}
-# The 30 iterations of this training take some seconds: enough time to lose a rank meanwhile.
+# This training takes some seconds for 30 iterations: long enough to lose a rank meanwhile.
 TRAINING = f"{TRAIN} {ROOT / 'examples/sddp/cases/gen_h8_t12_k10.json'} --iterations 30"
-OUT = "OUT_FILE"  # in a step, for the option that says where the training leaves its result
-WAYS_OF_PMIX = {"PMIX_MCA_gds": "hash"}  # PMIx's own shared memory is not tried here
+OUT = "OUT_FILE"  # in a step, it stands for the option that names the file for the result
+WAYS_OF_PMIX = {"PMIX_MCA_gds": "hash"}  # PMIx's own shared memory is not tried in this place
 
 
 def rows(cluster, place):
@@ -26,7 +26,7 @@ def rows(cluster, place):
 
 
 def nothing_left(cluster):
-    """Check that jobs have left nothing on the nodes; return a note on that."""
+    """Check that jobs have left nothing on the nodes; return a note that says so."""
     wait_until(lambda: not cluster.left(), 20, f"nodes as before ({cluster.left()[:3]})")
     return "nothing left"
 
@@ -102,7 +102,7 @@ def with_mpi(cluster, place):
 
 
 def cancel_all(cluster):
-    """Cancel all jobs, also those of a failed row."""
+    """Cancel all jobs, also the jobs of a row that has failed."""
     cluster.run("scancel", "-u", "root")
     wait_until(lambda: not cluster.run("squeue", "-h").output.strip(), 60, "an empty queue")
 
@@ -114,7 +114,7 @@ def await_end(cluster, job, within_s):
 
 
 def started(cluster, seconds, *options, ranks=4, **extra):
-    """Start a job of many steps on two nodes; return it when its ranks have met."""
+    """Start a job of many steps on two nodes; return the job when its ranks have met."""
     settings = "".join(f"{name}={value} " for name, value in extra.items())
     job, output = cluster.submit(
         f"{settings}srun {PYTHON} {STEPS} {seconds}", "-N", "2", "-n", str(ranks), *options
@@ -184,10 +184,10 @@ def signals(cluster, place):
 
 
 def begins_again(cluster, job):
-    """Tell whether a requeued job runs again; if Slurm has put the job off, let it begin now.
+    """Tell whether a requeued job runs again; if Slurm has put the job off, let the job begin now.
 
-    Slurm puts the job off when all of its first run has ended. The begin time is set only then,
-    because the scheduler passes over a job that gets another begin time again and again.
+    Slurm puts the job off when all of the first run of the job has ended. The begin time is set
+    only then, because the scheduler passes over a job whose begin time is set again and again.
     """
     if "BeginTime" in cluster.run("squeue", "-h", "-j", job, "-o", "%r").output:
         cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now")
@@ -195,7 +195,7 @@ def begins_again(cluster, job):
 
 
 def faults(cluster, place):
-    """Lose a rank, and lose a node."""
+    """Lose a rank, then lose a node."""
     with place.row("a rank is killed", "kill -9 of one rank, without --kill-on-bad-exit") as seen:
         job, output = started(cluster, 60)
         with cluster.nodes[1].inside():
@@ -227,7 +227,7 @@ def faults(cluster, place):
 
 
 def losses(cluster, place):
-    """Lose a rank, or a node, in trainings; their cuts must be those of an undisturbed training."""
+    """Lose a rank, or a node, in trainings; the cuts must be those of an undisturbed training."""
 
     def kill_a_rank():
         with cluster.nodes[1].inside():

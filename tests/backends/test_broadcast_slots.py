@@ -52,7 +52,7 @@ def in_turn(comm):
 
 @pytest.mark.parametrize("size", [3, 5])
 def test_other_collectives_find_their_slots_as_they_left_them(size):
-    """Collectives follow one another at once: a slow rank still reads while a fast rank writes."""
+    """Collectives follow at once: a slow rank still reads its slots while a fast rank writes."""
     values_of(forked.ranks("shm", size, in_turn, env=SMALL))
 
 
@@ -60,7 +60,7 @@ def test_other_collectives_find_their_slots_as_they_left_them(size):
 @pytest.mark.ranks(64, timeout=300)
 def test_sixty_four_ranks_take_a_megabyte_in_few_steps(comm):
     for root in (0, 63):
-        assert broadcast(comm, root, 1_000_000) <= 4  # one step, where ranks share cores
+        assert broadcast(comm, root, 1_000_000) <= 4  # one step, if ranks share cores
 
 
 @pytest.mark.parametrize(

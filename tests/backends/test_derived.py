@@ -1,4 +1,4 @@
-"""Methods that a backend of another distribution inherits, so that its author writes none."""
+"""Methods that a backend of another distribution inherits, and that its author need not write."""
 
 import pytest
 

@@ -111,7 +111,7 @@ def test_auto_without_mpi_does_not_take_it(monkeypatch):
     assert detected(monkeypatch, {"SLURM_PROCID": "3", **SHM}, has_mpi=False)[0] == "shm"
 
 
-TORCH = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "here"}  # and no port
+TORCH = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "here"}  # there is no port
 TASK = {"SLURM_JOB_ID": "7", "SLURM_PROCID": "0", "SLURM_NTASKS": "2", "SLURM_STEP_ID": "0"}
 
 
@@ -140,7 +140,7 @@ def test_auto_does_not_turn_several_ranks_into_many_rank_zeros(monkeypatch, envi
 @pytest.mark.parametrize(
     "environ",
     [
-        # The launcher that is nearest to the rank counts, which is not srun.
+        # This rank was started by a launcher within srun, and the nearest launcher counts.
         {"PMI_SIZE": "1", "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "4"},
         TASK | {"SLURM_NTASKS": "1", "SLURM_STEP_NUM_TASKS": "1"},  # srun -n 1
         {"SLURM_JOB_ID": "7", "SLURM_NTASKS": "4"},  # the shell of salloc
@@ -296,7 +296,7 @@ def test_signals_that_ask_to_stop_are_given_back(monkeypatch, graceful):
             comm.barrier()
             assert comm.stop_requested()
             child = os.fork()
-            if child == 0:  # in a child the handler of before hears the signal
+            if child == 0:  # in a child, the handler that was set before receives the signal
                 signal.raise_signal(signal.SIGUSR1)
                 os._exit(len(heard))
             assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1

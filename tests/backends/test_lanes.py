@@ -10,7 +10,7 @@ from cobre_comm.system import cores as cores_of_machine
 
 
 class Answers:
-    """A group whose other ranks have chosen already; ``own`` is what this rank has chosen."""
+    """A group in which the other ranks have chosen already; ``own`` is the choice of this rank."""
 
     def __init__(self, *others):
         self.others, self.own = others, None
@@ -58,17 +58,17 @@ def test_no_sysfs(tmp_path):
     assert lanes.cable_mbps(tmp_path / "missing") == 0
 
 
-# Speed of the cable in Mbit/s, cores, ranks of each node, and the lanes that they give: one lane
-# for each 20 Gbit/s that begin.
+# The speed of the cable in Mbit/s, the cores, the ranks of each node, and the lanes that follow:
+# one lane for each 20 Gbit/s, rounded up.
 CHOICES = [
     (0, 64, 8, 1),
     (1000, 64, 8, 1),
     (20_000, 64, 8, 1),
     (25_000, 64, 8, 2),
     (100_000, 64, 8, 5),
-    (400_000, 64, 16, 8),  # never more lanes than are of use
+    (400_000, 64, 16, 8),  # never more lanes than are useful
     (100_000, 64, 3, 3),  # never more lanes than ranks
-    (100_000, 7, 8, 1),  # one lane, where ranks share cores
+    (100_000, 7, 8, 1),  # one lane, because ranks share cores
 ]
 
 
@@ -85,8 +85,8 @@ def test_choice(monkeypatch, mbps, cores, ranks, right):
     [
         ([0, 0, 0, 1, 1, 1], 2, [], 2),
         ([0, 0, 0, 1, 1, 1], 9, [], 3),
-        ([0, 0, 0, 0, 1, 1], 4, [], 2),  # the node of fewest ranks has two
-        ([0, 0, 0, 1, 1, 1], 3, [2], 2),  # another rank wants two
+        ([0, 0, 0, 0, 1, 1], 4, [], 2),  # the smallest node has two ranks
+        ([0, 0, 0, 1, 1, 1], 3, [2], 2),  # another rank wants two lanes
     ],
 )
 def test_wish(places, wanted, others, right):

@@ -1,4 +1,4 @@
-"""Memory: one copy of a large region, payloads of more than 2**31 bytes, and objects that go."""
+"""Memory: one copy of a large region, payloads of more than 2**31 bytes, and freed objects."""
 
 import mmap
 import os
@@ -17,7 +17,7 @@ from cobre_comm.system.mapping import before_unmapping, map_file
 from tests.grid import EVERY_RANK_ALONE, slow
 
 GIB = 2**30
-LARGE_GIB = 14  # two ranks of 3 GiB each, and what MPI takes for its messages
+LARGE_GIB = 14  # two ranks of 3 GiB each, and what MPI allocates for its messages
 EACH_ALONE = [f"mpi-{library}:{EVERY_RANK_ALONE}" for library in ("openmpi", "mpich")]
 
 
@@ -53,7 +53,7 @@ def test_four_ranks_hold_one_copy_of_a_region(comm):
 @pytest.mark.skipif(available_gib() < LARGE_GIB, reason=f"needs {LARGE_GIB} GiB of free memory")
 @pytest.mark.ranks(2, backends=["shm", *EACH_ALONE, "mpi-openmpi"], timeout=200)
 def test_beyond_31_bits(comm):
-    """Counts and displacements in bytes are beyond a C int."""
+    """Counts and displacements in bytes are too large for a C int."""
     size, rank = comm.size, comm.rank
     counts = [2**30 + 5 + r for r in range(size)]
     displs = [sum(counts[:r]) for r in range(size)]
@@ -91,7 +91,7 @@ def names_of_calls_while(drop):
 
 
 def test_an_interrupt_is_not_lost_in_a_mapping_that_goes(tmp_path):
-    """C alone frees a mapping, because Python ignores exceptions within a ``__del__``."""
+    """C alone frees a mapping, because Python would ignore an exception in a ``__del__``."""
     with (tmp_path / "file").open("wb+") as file:
         file.truncate(mmap.PAGESIZE)
         held = [map_file(file.fileno(), mmap.PAGESIZE)]

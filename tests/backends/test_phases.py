@@ -5,7 +5,7 @@ from cobre_comm.testing.cases.raised import raises
 
 
 class Other(Communicator):
-    """A backend, as far as phases concern it."""
+    """A backend that has only what phases need."""
 
 
 class Counting(Other):

@@ -1,4 +1,4 @@
-"""Each rank takes the pages that it owns, so that they come from its own NUMA node."""
+"""Each rank takes the pages that it owns, so that these pages are on its own NUMA node."""
 
 import errno
 import math
@@ -27,7 +27,7 @@ reserve = getattr(os, "posix_fallocate", None)
 
 
 def watched(monkeypatch):
-    """Return a list of the ranges of bytes whose pages this rank takes from now on."""
+    """Return a list, to which each range of bytes is added when this rank takes its pages."""
     ranges = []
 
     def note(fd, start, count):
@@ -65,7 +65,7 @@ def test_ranks_take_the_pages_of_their_slots(comm, monkeypatch):
     with comm.split_local() as other:
         stride, begin = other._comm.node.buffer_stride, control.buffers_offset(3)
     first, last = begin + comm.rank * stride, begin + (comm.rank + 1) * stride
-    # The last range is that of the slots; before it a rank takes the memory of its journal.
+    # The last range is that of the slots; before the slots a rank takes the memory of its journal.
     assert taken[-1] == range(first if comm.rank else 0, last)
 
 
@@ -108,7 +108,7 @@ def test_a_rank_that_cannot_take_its_pages(comm, monkeypatch):
 
 
 def policy_at(address):
-    """Return the memory policy of the mapping at an address, as Linux tells it."""
+    """Return the memory policy that Linux reports for the mapping at an address."""
     for line in Path("/proc/self/numa_maps").read_text().splitlines():
         if line.startswith(f"{address:08x} "):
             return line.split()[1]
@@ -127,7 +127,7 @@ def test_pages_are_interleaved_over_several_numa_nodes(comm, monkeypatch, tmp_pa
         with comm.create_shared_region(SHAPE, np.float64, placement) as made:
             made.block(comm.rank, comm.rank + 1)[:] = 1
             told = policy_at(made.as_slice().ctypes.data)
-            is_spread = comm.max(int(True in done))  # all ranks see the policy that one has set
+            is_spread = comm.max(int(True in done))  # all ranks see the policy that one sets
             assert re.match("interleave" if is_spread else "default", told)
         comm.barrier()
     assert len(done) == (comm.rank == 0)  # one result, False if a container refuses the policy

@@ -11,8 +11,8 @@ from cobre_kernels.shm.reading import READ_BYTES
 
 from cobre_comm import CollectiveFailed
 
-LENGTH = 4 * READ_BYTES + 4099  # not a multiple of a word
-READ_STEPS = 2  # a broadcast through slots takes more steps, even if a step moves 4 MiB
+LENGTH = 4 * READ_BYTES + 4099  # no multiple of a word
+READ_STEPS = 2  # a broadcast through slots takes more steps, even if each step moves 4 MiB
 
 
 def values(root, number):
@@ -20,7 +20,7 @@ def values(root, number):
 
 
 def broadcast_from(comm, root, number, buf=None):
-    """Broadcast, look at every byte, and return how many steps it took."""
+    """Broadcast, check every byte, and return how many steps the broadcast took."""
     buf = np.zeros(LENGTH, np.uint8) if buf is None else buf
     buf[:] = values(root, number) if comm.rank == root else 0
     before = comm._comm.node.generation
@@ -45,7 +45,7 @@ def test_every_rank_reads_the_roots_array(comm):
 @pytest.mark.parametrize("another", ["no process", "the parent", "a reader"])
 @pytest.mark.ranks(3, backends=["shm"])
 def test_ranks_that_cannot_read_begin_anew_and_do_not_try_again(comm, another):
-    """A process id from another PID namespace may name a wrong process in this one, or none."""
+    """A process id of another PID namespace names no process in this one, or a wrong process."""
     pids = np.empty(comm.size, np.int64)
     comm.allgather(np.array([os.getpid()]), pids)
     if comm.rank == 1:

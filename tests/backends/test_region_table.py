@@ -12,7 +12,7 @@ MANY = 1100
 
 @pytest.mark.ranks(2, backends=["shm"])
 def test_two_ranks_reduce_into_one_output_in_the_last_of_many_regions(comm):
-    """If a kernel did not find the last region, both ranks would fold into the output at once."""
+    """If a kernel did not find the last region, both ranks would fold into the output together."""
     regions = [comm.create_shared_region(60_000 if n == MANY - 1 else 1) for n in range(MANY)]
     for count in (1, 600, 60_000):  # in a cell, in a slot, and block by block
         output = regions[-1].block(0, count)
@@ -22,7 +22,7 @@ def test_two_ranks_reduce_into_one_output_in_the_last_of_many_regions(comm):
             assert wrong == 0
     rows = REGION_TABLE._used
     regions.clear()
-    with comm.create_shared_region(1):  # takes a row that is free again
+    with comm.create_shared_region(1):  # takes a row of the table that has become free
         assert REGION_TABLE._used == rows
 
 

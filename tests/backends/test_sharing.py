@@ -1,4 +1,4 @@
-"""Ranks that share memory: offers that can be opened, and offers that must not be touched."""
+"""Ranks that share memory: offers that a rank can open, and offers that no rank may open."""
 
 import os
 import threading
@@ -29,7 +29,7 @@ class Rank:
 
 
 def leaders_of(*changes):
-    """Let ranks with changed configurations find their nodes; return the leader of each."""
+    """Let ranks with changed configurations find their nodes; return the leader of each rank."""
     size = len(changes)
     rows, barrier = [None] * size, threading.Barrier(size, timeout=PATIENCE_S)
 
@@ -75,9 +75,9 @@ def test_rank_without_shared_memory_is_alone(monkeypatch):
     ("found", "leaders"),
     [
         ([0, 0, 0], [0, 0, 0]),
-        ([0, 0, 1], [0, 0, 2]),  # rank 2 can open a file of rank 1, and none of rank 0
+        ([0, 0, 1], [0, 0, 2]),  # rank 2 can open a file of rank 1, but no file of rank 0
         ([0, 1, 1, 0], [0, 1, 1, 0]),
-        ([2, 1, 2], [0, 1, 2]),  # rank 0 names a later rank, and a leader comes first on its node
+        ([2, 1, 2], [0, 1, 2]),  # rank 0 names a later rank, but the first rank of a node leads it
     ],
 )
 def test_rank_whose_leader_has_joined_another_is_alone(found, leaders):
@@ -102,7 +102,7 @@ def test_only_the_offered_file_is_opened(tmp_path, monkeypatch):
 
 
 def test_a_fifo_that_a_peer_points_at_is_not_opened(tmp_path):
-    """To open a FIFO for reading would block, and would let a process that writes to it go on."""
+    """To open a FIFO for reading would block, and a process that writes to it could continue."""
     os.mkfifo(tmp_path / "fifo")
     path = os.open(tmp_path / "fifo", os.O_PATH)
     status = os.fstat(path)

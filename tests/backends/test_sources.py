@@ -1,4 +1,4 @@
-"""Sources of two versions are refused: our two packages in one process, and the ranks of a job."""
+"""Sources of two versions are refused, in our two packages in one process and in a job's ranks."""
 
 import os
 import pathlib
@@ -27,20 +27,20 @@ NO_BYTECODE = shutil.ignore_patterns("__pycache__")
 
 @pytest.fixture
 def clone(tmp_path):
-    """A folder with a copy of each package, as an installation has them."""
+    """A folder with a copy of each of our two packages, laid out as an installation has them."""
     for package in (COMM, KERNELS):
         shutil.copytree(package, tmp_path / package.name, ignore=NO_BYTECODE)
     return tmp_path
 
 
 def changed(file):
-    """Change a source so that it is of another version, but does the same."""
+    """Change a source: it then has another version, but does the same as before."""
     with file.open("a") as source:
         source.write("# of another version\n")
 
 
 def elsewhere(*folders, **variables):
-    """Return how to start a process that finds packages in these folders, and not in its own."""
+    """Return arguments for a process that finds packages in these folders, and not in ours."""
     path = os.pathsep.join(map(str, folders))
     return {"cwd": "/", "env": {**os.environ, "PYTHONPATH": path, **variables}}
 
@@ -56,7 +56,7 @@ def test_kernels_of_another_version_are_refused_at_import(clone):
     said = f"cobre_comm of {clone} cannot run with cobre_kernels of {KERNELS.parent}, which is"
     assert said in both.stderr
     assert f"pip install {clone}" in both.stderr
-    shutil.rmtree(clone / "kernels")  # now nothing tells which kernels belong to this cobre_comm
+    shutil.rmtree(clone / "kernels")  # now nothing says which kernels belong to this cobre_comm
     python("-c", "from cobre_comm import ReduceOp", **elsewhere(clone, KERNELS.parent), code=1)
 
 
@@ -100,7 +100,7 @@ def test_ranks_of_two_versions_name_both_places(clone, backend):
     refused = ranks[1].communicate(timeout=60)[1]
     ranks[0].kill()
     ranks[0].communicate()
-    # Rank 0, which was killed while it waited, has left its segment.
+    # Rank 0 was killed while it waited, and has left its segment.
     pathlib.Path("/dev/shm", str(port)).unlink(missing_ok=True)
     assert ranks[1].returncode == 1
     for (folder, *_), said in zip(places, ("rank 0 runs", "rank 1 runs"), strict=True):
@@ -120,7 +120,7 @@ def test_ranks_of_two_versions_over_mpi_name_both(comm):
 
 
 def test_ranks_compare_all_that_they_run():
-    """They compare all folders that they run but ``reports``: no rank reads another's reports."""
+    """They compare each folder that they run, except ``reports``: no rank reads others' reports."""
     met = folders(reached("cobre_comm.backends", "cobre_comm.mpi4py"))
     assert {*sources._OF_RANKS} == met - {"reports"}
 

@@ -1,4 +1,4 @@
-"""Calls from Python need no numba; numba may be imported before or after objects of ours."""
+"""Calls from Python need no numba, which may be imported before or after our objects are made."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""``python -m tests.campaign``: thousands of faults in real jobs, each judged."""
+"""``python -m tests.campaign``: strikes real jobs with thousands of faults, and judges each job."""
 
 import argparse
 import functools
@@ -20,7 +20,7 @@ from tests.campaign.job import Result, perform
 from tests.forked import each, load, make_private_memory
 
 MOST_WORKERS = 3
-FEW = 3000  # faults among which `--each` chooses
+FEW = 3000  # the number of faults among which `--each` chooses
 
 
 def _arguments(words):
@@ -46,7 +46,7 @@ def _arguments(words):
 
 
 def chosen(options):
-    """Return (number, fault) of all faults that the options ask for."""
+    """Return all faults that the options ask for, each with its number."""
     if options.index:
         return [(index, draw(options.seed, index)) for index in options.index]
     found, index, seen = [], options.first, set()
@@ -88,7 +88,7 @@ def warm():
 
     library()
     load()
-    typeof(np.zeros(1))  # looks at everything that an argument might be
+    typeof(np.zeros(1))  # the first use of `typeof` asks for every type that an argument might have
     comm, table = jit_types.CommType(), types.int64[::1]
     for dtype in ("f8", "i8", "f4", "i4"):
         array = types.Array(from_dtype(np.dtype(dtype)), 1, "C")
@@ -102,7 +102,7 @@ def warm():
 
 
 def alone(numbered, margin_s):
-    """Perform one fault in a process of its own; return its result, or why it cannot strike here.
+    """Perform one fault in a new process; return its result, or why the fault cannot strike here.
 
     The process has a /dev/shm of its own, so it neither sees nor removes files of other jobs.
     """
@@ -116,7 +116,7 @@ def alone(numbered, margin_s):
 
 
 def explain(result, seed):
-    """Print a miss: its problems, the command that repeats it, and all accounts."""
+    """Print a miss: its problems, the command that repeats it, and the accounts of all ranks."""
     lines = [f"\nMISS {result.fault.kind} on {result.fault.backend}: "
              f"python -m tests.campaign --seed {seed} --index {result.index}",
              *(f"    {problem}" for problem in result.verdict.problems),

@@ -1,4 +1,4 @@
-"""Draws a fault from a seed and a number; the same two give the same fault on every machine."""
+"""Draws a fault from a seed and a number; both together give the same fault on every machine."""
 
 import random
 from dataclasses import replace
@@ -29,7 +29,7 @@ RARE = {
     "threads_first": 4,
 }
 USUAL = 10
-LIMIT_S = 8.0  # of a wait for a live rank, long after all that is promised within a second
+LIMIT_S = 8.0  # for a live rank; long after all that is promised within a second
 SHORT_S = 1.5  # longer than a busy machine delays a rank that nothing has struck
 START_LIMIT_S = 3.0
 ON_ONE_MACHINE = {"tiny_memory": ("shm",), "unauthenticated": ("tcp", "tcp-flat", "tcp:0,0,1,1")}
@@ -54,7 +54,7 @@ WAITS = ({}, {"COBRE_COMM_PORTABLE_WAIT": "1"}, {"COBRE_COMM_SPIN_US": "8000000"
 
 
 def draw(seed, index):
-    """Return the fault of that number."""
+    """Return the fault that a seed and a number give."""
     dice = random.Random(f"{seed} {index}")
     while True:
         fault = _any(dice)
@@ -96,7 +96,8 @@ def _any(dice):
 def _delay(dice, kind, moment):
     """Return the seconds from the arming of a fault to its strike."""
     if kind.startswith("launcher"):
-        return dice.uniform(0.0, 3.0)  # interpreters start, ranks meet, work, and end
+        # in this time interpreters start, and ranks meet, work and end
+        return dice.uniform(0.0, 3.0)
     if moment == START:
         return dice.choice([dice.uniform(0.0, 0.003), dice.uniform(0.0, 0.06)])
     return dice.choice([dice.uniform(0.0, 0.0003), dice.uniform(0.0, 0.004)])
@@ -116,8 +117,8 @@ def _can_be(fault):
     if fault.backend.startswith("mpi"):
         return _can_be_with_mpi(fault)
     if fault.start != "hand":
-        # A launcher has promises of its own for ranks that end or are left alone, and the judge of
-        # the campaign knows only some of them.
+        # A launcher has promises of its own about ranks that end or are left alone. The judge of
+        # the campaign knows only some of these promises.
         known = (
             KINDS[fault.kind].promise in (LOST, ASTRAY, ENDED, UNSAID, FAILED)
             or fault.kind in SIMPLE
@@ -139,8 +140,9 @@ def _can_be_with_mpi(fault):
     if len(set(nodes)) == 1:
         return True
     if fault.kind == "stopped":
-        return len(set(nodes)) < fault.size  # if flat, the others wait for data within MPI
-    if fault.victim != nodes.index(nodes[fault.victim]):  # a follower calls MPI at the end alone
+        # in a flat communicator, the others wait for data within MPI
+        return len(set(nodes)) < fault.size
+    if fault.victim != nodes.index(nodes[fault.victim]):  # a follower calls MPI only at the end
         return fault.moment != CLOSE or fault.kind not in INSIDE_MPI
     is_alone = nodes.count(nodes[fault.victim]) == 1
     ends = KINDS[fault.kind].promise == LOST and fault.kind not in SAYS_GOODBYE

@@ -1,7 +1,7 @@
 """Throws connections at a port: noise, mutated handshakes, parts of valid handshakes.
 
-No job may accept such a connection: a handshake with a valid proof has a wrong field, and one with
-right fields has no valid proof.
+No job may accept such a connection: a handshake that has a valid proof has a wrong field, and a
+handshake that has only right fields has no valid proof.
 """
 
 import random
@@ -15,7 +15,7 @@ MOST_HELD = 40  # connections that stay open and send nothing
 
 
 class Fuzzer:
-    """Behaves in another wrong way at each visit."""
+    """Behaves wrongly, and in another way at each visit."""
 
     def __init__(self, seed, token, size):
         self._token, self._size = token.encode(), size
@@ -34,7 +34,7 @@ class Fuzzer:
         return self._random.randbytes(self._random.randrange(1, most))
 
     def _handshake(self, client, key=None, **changes):
-        """Return a handshake that would be accepted, but for its changes."""
+        """Return a handshake that would be accepted without its changes."""
         rank = self._random.randrange(1, self._size)
         fields = {"rank": rank, "size": self._size, **changes}
         return bytearray(handshake(client.challenge(), key or self._token, **fields))

@@ -1,4 +1,4 @@
-"""One job that a fault strikes: started, struck, awaited, searched for remains, judged."""
+"""One job that a fault strikes: it is started, struck, awaited, searched for remains, judged."""
 
 import contextlib
 import faulthandler
@@ -33,7 +33,7 @@ from tests.campaign.work import work
 ROOT = pathlib.Path(__file__).parents[2]
 DEADLINE_S = 300.0  # MPI between nodes takes its time on a busy machine
 TICK_S = 0.02
-TAIL = 3000  # characters
+TAIL = 3000  # characters of a log that are kept
 
 
 class Result(NamedTuple):
@@ -50,7 +50,8 @@ class Result(NamedTuple):
 def perform(index, fault, margin_s):
     """Run the job of a fault, and judge it."""
     began = time.monotonic()
-    # Not a TemporaryDirectory: the ranks, which are forked, would remove it as they exit.
+    # This is no TemporaryDirectory, because the ranks, which are forked, would remove it as they
+    # exit.
     folder = pathlib.Path(tempfile.mkdtemp(prefix="cobre-campaign-"))
     try:
         (folder / "fault").write_bytes(pickle.dumps(fault))
@@ -99,7 +100,7 @@ class Job:
         )  # fmt: skip
 
     def _not_allowed(self, names):
-        """Return the names that must not be left; rank 0, if struck at its start, may leave one."""
+        """Return the names that must not be left; rank 0 struck at its start may leave one name."""
         fault = self.fault
         may = fault.moment == START and fault.victim == 0 and fault.start == "hand"
         return set() if may and len(names) == 1 else names
@@ -187,7 +188,7 @@ class Job:
         return codes_of(outcomes)
 
     def _await(self, pids):
-        """Return the exit codes of some processes, None for a process that had to be killed."""
+        """Return the exit codes of processes; None for each process that had to be killed."""
         codes, deadline = dict.fromkeys(pids), time.monotonic() + DEADLINE_S
         running = set(pids)
         while running and time.monotonic() < deadline:
@@ -215,7 +216,7 @@ class Job:
 
 
 def _become_alone(path):
-    """Leave what belongs to the process that forked this one; write to a file."""
+    """Give up what belongs to the process that forked this one, and write to a file."""
     out = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
     forked.become_alone(os.open(os.devnull, os.O_RDONLY), out, out)
     faulthandler.register(signal.SIGUSR1, all_threads=True)

@@ -5,7 +5,7 @@ from cobre_comm.testing.cases.faults.fault import CLOSE, START
 from cobre_comm.testing.cases.faults.judge import Judge
 from tests.campaign.kinds import SIGNALS
 
-START_S = 3.0  # how long ranks look for each other, if a rank may be lost meanwhile
+START_S = 3.0  # ranks look for each other for this time, if a rank may be lost meanwhile
 
 
 def judge(fault, accounts, seen):
@@ -22,7 +22,7 @@ class CampaignJudge(Judge):
 
     def anything(self):
         super().anything()
-        # An MPI opens descriptors only when it needs them, and keeps them.
+        # An MPI opens descriptors only when it needs them, and keeps them open.
         if self.fault.kind != "descriptors" and not BackendName.parse(self.fault.backend).is_mpi:
             for rank, told in enumerate(self.accounts):
                 self.must(not told.get("left"), f"rank {rank} keeps {told.get('left')}")
@@ -34,16 +34,17 @@ class CampaignJudge(Judge):
     def need_not_learn(self, rank):
         """Tell whether a rank may end without an error.
 
-        It may if a launcher may have ended it first, or if it was at its end and needed no rank.
+        A rank may do this if a launcher may have ended it first, or if it was at its end and needed
+        no other rank.
         """
         is_at_the_end = self.fault.moment == CLOSE or self.goes_on()
         return self.is_launched or (is_at_the_end and "done" in self.accounts[rank])
 
     def goes_on(self):
-        """Tell whether a victim that has closed its descriptors has done all that it had to do.
+        """Tell whether a victim that has closed its descriptors has still completed all its work.
 
-        With its descriptors the victim has given up its lock. So a rank that polls while the
-        victim is late takes it for dead, even in the last collective of all.
+        When the victim closed its descriptors, it gave up its lock. So a rank that polls while the
+        victim is late concludes that the victim has died, even in the last collective.
         """
         return self.fault.kind == "descriptors" and "done" in self.accounts[self.fault.victim]
 
@@ -115,7 +116,7 @@ class CampaignJudge(Judge):
             self.learns_of_victim(rank)
 
     def ended(self):
-        """The launcher ended by its signal, or was at its end already.
+        """The launcher was ended by the signal, or it had come to its end already.
 
         While an interpreter still imports the module of ``-m``, Python itself answers Ctrl-C, and
         exits with 1.
@@ -129,7 +130,7 @@ class CampaignJudge(Judge):
                   f"the launcher ended with {self.seen.launcher}")  # fmt: skip
 
     def _launcher_says(self, code):
-        """The launcher ends with the victim's exit code, or with 1 if the victim's is 0."""
+        """The launcher ends with the exit code of the victim, or with 1 if this code is 0."""
         expected = 128 - code if code < 0 else code or 1
         came = self.seen.launcher
         self.must(came == expected, f"the launcher ended with {came} instead of {expected}")

@@ -1,4 +1,4 @@
-"""The kinds of faults that the campaign alone has; they come into the one table of kinds."""
+"""The kinds of faults that only the campaign has; they are added to the one table of kinds."""
 
 import signal
 
@@ -16,8 +16,8 @@ from cobre_comm.testing.cases.faults.kinds import (
 from cobre_comm.testing.cases.faults.strike import Victim
 from tests.campaign import strike
 
-ASTRAY = "astray"  # all ranks learn who called what
-SHORT = "short"  # all ranks succeed, or all are told that memory is missing, or the victim fails
+ASTRAY = "astray"  # all ranks learn which rank made which call
+SHORT = "short"  # all ranks succeed, or all learn that memory is missing, or the victim fails
 ENDED = "ended"  # no rank is left
 UNSAID = "unsaid"  # all ranks succeed; the launcher says that output is missing, and fails
 FAILED = "failed"  # the launcher ends the job at once, with the code of the victim
@@ -64,9 +64,10 @@ SIGNALS = {
 }
 ANY = (START, STEP, REGION, CLOSE, LAST)
 RUNNING = (STEP, REGION)
-# LAST is not for kinds that raise in a handler: Python ignores an exception within a __del__.
+# LAST is not for kinds that raise in a handler, because Python ignores an exception in a __del__.
 CALLING = (STEP, REGION, LAST)
-# When each kind can strike. The faults that are drawn depend on the order of these rows.
+# The moments at which each kind can strike. The faults that are drawn depend on the order of these
+# rows.
 WHEN = {
     "killed": ANY,
     "terminated": ANY,

@@ -14,9 +14,9 @@ from tests.campaign.fuzzer import Fuzzer
 from tests.campaign.kinds import SIGNALS
 from tests.faults.tcp.clients import Visitor, listening
 
-PAUSES = 6  # at most, in one job
+PAUSES = 6  # the most pauses in one job
 LONGEST_PAUSE_S = 0.15
-LATEST_S = 120.0  # until the victim arrives at the step at which it is struck
+LATEST_S = 120.0  # how long it may take until the victim arrives at the step at which it is struck
 
 
 def strike(fault, folder, pids, launcher):
@@ -31,7 +31,7 @@ def strike(fault, folder, pids, launcher):
             _send(launcher, signal.SIGCONT)
     elif fault.kind in SIGNALS:
         if not await_fact(folder, [fault.victim], "struck", LATEST_S):
-            return  # the victim has ended before, or a busy machine still compiles
+            return  # the victim has ended already, or a busy machine still compiles
         ranks = pids or [told(folder, rank)["pid"] for rank in range(fault.size)]
         time.sleep(fault.delay_s)
         ledger.tell(struck=time.monotonic())
@@ -46,7 +46,7 @@ def strike(fault, folder, pids, launcher):
 
 
 def _pauses(fault, dice, pids):
-    """Yield processes to stop together, and for how long."""
+    """Yield processes that are stopped together, and the seconds for which they are stopped."""
     if fault.kind == "suspended":
         yield pids, fault.lasts_s
         return
@@ -61,7 +61,7 @@ def _send(pid, number):
 
 
 def visit(fault, port, token):
-    """Throw connections at the ports of a job, for ever; runs in a process of its own."""
+    """Throw connections at the ports of a job, without end; this runs in a process of its own."""
     visited = set()
     while True:
         for number in ({port} | set(_listening())) - visited:
@@ -72,7 +72,7 @@ def visit(fault, port, token):
 
 
 def _listening():
-    """Return the ports at which sibling processes of this one listen."""
+    """Return the ports at which processes listen that have the same parent as this one."""
     known = listening()
     for sibling in psutil.Process().parent().children():
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""The report of a campaign: results by backend, and how long survivors took to learn."""
+"""The report of a campaign: results by backend, and after how long survivors learned of a loss."""
 
 import collections
 import re
@@ -19,7 +19,7 @@ def report(results, broken, skipped, options):
 
 
 def write(page, is_busy, text):
-    """Replace the part of the page that is about a quiet machine, or the part about a busy one."""
+    """Replace the part of the page on a quiet machine, or the part on a busy machine."""
     wanted = "campaign", "busy" if is_busy else "quiet"
     made = filled(page.read_text(), lambda *part: f"\n{text}\n" if part == wanted else None)
     if text not in made:
@@ -75,7 +75,7 @@ def _times(results):
 
 
 def _percentiles(times):
-    """Return p50, p95 and the longest of some times."""
+    """Return the median, the 95th percentile and the longest of some times."""
     if not times:
         return 0.0, 0.0, 0.0
     cuts = statistics.quantiles(times, n=20, method="inclusive") if len(times) > 1 else times * 20

@@ -1,4 +1,4 @@
-"""A rank that a launcher starts, and the program that calls ``launch``."""
+"""A rank that a launcher starts, and a program that calls ``launch``."""
 
 import os
 import pathlib
@@ -16,7 +16,7 @@ def fault_of(folder):
 def be_rank(comm, folder):
     fault = fault_of(folder)
     if "caught" in work(comm, fault.caller, fault, folder, _rank(comm)):
-        sys.exit(1)  # a program that catches the error, tidies up and fails
+        sys.exit(1)  # as a program does that catches the error, tidies up and fails
 
 
 def _rank(comm):

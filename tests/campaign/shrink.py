@@ -39,7 +39,7 @@ COLLECTIVE, FENCE, REGION, SHRINK, RETURNED = "collective", "fence", "region", "
 
 
 class Death(NamedTuple):
-    """The end of a rank: what it is doing then, and since how many calls of Python, or seconds."""
+    """How a rank dies: what it does then, and after how many calls of Python, or seconds."""
 
     during: str
     moment: float
@@ -51,13 +51,13 @@ class Loss(NamedTuple):
     backend: str
     size: int
     caller: str
-    deaths: dict  # by rank
-    stopped: dict  # by rank: when it is stopped for a while, in seconds from the start
-    seed: int  # of the steps
+    deaths: dict  # of each rank that dies, its death
+    stopped: dict  # of each rank that is stopped for a while, when: seconds from the start
+    seed: int  # the seed of the steps
 
 
 def draw(seed, index, backends=tuple(BACKENDS)):
-    """Return the loss of a number: the same whenever it is asked for."""
+    """Return the loss that a seed and a number give: always the same."""
     dice = random.Random(f"{seed} {index}")
     weights = [BACKENDS.get(name, 1) for name in backends]
     backend = dice.choices(backends, weights)[0]
@@ -81,7 +81,7 @@ def draw(seed, index, backends=tuple(BACKENDS)):
 
 @contextlib.contextmanager
 def killed_at(moment):
-    """Kill this process at its n-th call of a function, or at the end of the context."""
+    """Kill this process at its n-th call of a function, or else when the context ends."""
     try:
         with struck_at(moment, signal.SIGKILL):
             yield
@@ -90,7 +90,7 @@ def killed_at(moment):
 
 
 class Rank:
-    """One rank of a job: it works until it has died, or only ranks that are spared are left."""
+    """One rank of a job: it works until it has died, or until only ranks that live on are left."""
 
     def __init__(self, loss, comm):
         self.loss, self.comm, self.me = loss, comm, comm.rank
@@ -100,7 +100,7 @@ class Rank:
         self.steps = steps.steps(loss.seed, loss.size)
 
     def dies_in(self, during):
-        """Return a context in which the rank is killed, if it is to die during this."""
+        """Return a context in which the rank is killed, if it is to die while it does this."""
         if during != self.death.during:
             return contextlib.nullcontext()
         if during in (COLLECTIVE, FENCE):
@@ -156,7 +156,7 @@ def be_rank(loss, environment):
 
 
 def perform(loss):
-    """Run the job of a loss; return its problems, and the seconds it took."""
+    """Run the job that has this loss; return its problems, and the seconds that the job took."""
     began = time.monotonic()
     before = names()
     environments = rank_environment(loss.backend, loss.size)
@@ -182,7 +182,7 @@ def perform(loss):
 
 
 def _stop_some(loss, pids):
-    """Stop ranks and continue them; meanwhile they count as alive."""
+    """Stop ranks, and continue them after a while; a rank that is stopped counts as alive."""
     for rank, at in loss.stopped.items():
         time.sleep(at)
         with contextlib.suppress(ProcessLookupError):
@@ -192,7 +192,7 @@ def _stop_some(loss, pids):
 
 
 def main(words):
-    """Perform losses; return how many went wrong."""
+    """Perform losses; return how many of them had problems."""
     parser = argparse.ArgumentParser(prog="python -m tests.campaign.shrink", description=__doc__)
     parser.add_argument("--faults", type=int, default=200, help="how many")
     parser.add_argument("--seed", type=int, default=1)

@@ -1,4 +1,4 @@
-"""Strikes that the campaign alone has, such as an uncaught exception, or a loss of memory."""
+"""The strikes that only the campaign has, such as an uncaught exception, or a loss of memory."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def raise_error(victim):
 
 
 class OddBoom(Exception):
-    """An exception that cannot be compared: as with arrays, a comparison has no single truth."""
+    """An exception that cannot be compared: a comparison has no truth, as with arrays."""
 
     def __eq__(self, other):
         raise ValueError("the truth of a comparison is ambiguous")
@@ -81,7 +81,7 @@ def die_early(victim):
 
 
 def late_with_pipe(victim):
-    """Be late while a pipe in /dev/shm is open, as other programs may have one there."""
+    """Be late, with a pipe open in /dev/shm: other programs may have pipes there."""
     with open_pipe():
         victim.late()
 
@@ -93,9 +93,9 @@ def speak(victim):
 
 
 def in_prange(victim):
-    """Call with a wrong length in a parallel loop, whose threads cannot raise."""
-    # This layer has threads of its own, even if there is only one. The variable has to stand in the
-    # environment, because numba reads the variables again when it compiles.
+    """Call with a wrong length in a parallel loop; the threads of the loop cannot raise."""
+    # This threading layer has threads of its own, even if there is only one of them. The variable
+    # has to be in the environment, because numba reads the variables again when it compiles.
     os.environ["NUMBA_THREADING_LAYER"] = "workqueue"
     numba.config.reload_config()
     last_is_wrong(victim.comm, np.ones((0, 3)))  # compiles
@@ -104,7 +104,7 @@ def in_prange(victim):
 
 
 def astray(operation, length=5, **keywords):
-    """Return a strike in which the victim makes another call than all others."""
+    """Return a strike in which the victim makes another call than all other ranks."""
 
     def strike(victim):
         victim.now()
@@ -119,7 +119,7 @@ def descriptors(victim):
 
 
 def no_descriptor(victim):
-    """Leave the process no free descriptor; it writes its account to one that is open."""
+    """Leave the process no free descriptor; its account goes to a descriptor opened before."""
     victim.now()
     account = os.open(victim.ledger._path, os.O_WRONLY | os.O_APPEND)
     victim.taken.callback(os.close, account)

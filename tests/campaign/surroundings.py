@@ -1,4 +1,4 @@
-"""What is around a job: /dev/shm and child processes, where leftovers of the job are seen."""
+"""What surrounds a job: /dev/shm and child processes, where what the job leaves behind is seen."""
 
 import contextlib
 import ctypes
@@ -15,12 +15,12 @@ from tests.forked import die_with_parent
 
 PR_SET_CHILD_SUBREAPER = 36
 SHM = pathlib.Path("/dev/shm")
-PATIENCE_S = 3.0  # within which a process ends that has lost its rank or its launcher
+PATIENCE_S = 3.0  # a process that has lost its rank or its launcher ends within this time
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def adopt_orphans():
-    """Become the parent of each descendant whose own parent ends."""
+    """Become the parent of each descendant when the descendant's own parent ends."""
     _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
@@ -31,7 +31,7 @@ def names():
 
 
 def await_no_children(known, patience_s):
-    """End known processes and wait until no child is left; return and end the rest."""
+    """End known processes, and wait until no child is left; end those that stay, and name them."""
     for pid in known:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -46,7 +46,7 @@ def await_no_children(known, patience_s):
 
 
 def stretch():
-    """Return the ratio of elapsed time to computing time of a busy process, here and now."""
+    """Return elapsed time by CPU time of a busy process: 1 on a quiet machine."""
     wall, own = time.monotonic(), time.process_time()
     while time.process_time() - own < 0.3:
         sum(range(1000))

@@ -1,4 +1,4 @@
-"""A few faults of the campaign every day, some minutes of it in `make test-all`."""
+"""A few faults of the campaign are tried every day, and some minutes of it in `make test-all`."""
 
 from functools import partial
 
@@ -20,7 +20,7 @@ def test_a_number_is_always_the_same_fault():
 
 @pytest.mark.slow
 def test_each_kind_over_shared_memory_and_sockets():
-    """Here a node has two ranks; in the table of cases (TestStruck) each rank has its own node."""
+    """In these jobs a node has two ranks; in the table of cases (TestStruck) each node has one."""
     words = "--each", "--start", "hand", "--backend", "shm", "--backend", "tcp:"
     done = python("-m", "tests.campaign", *words, within_s=None)
     assert "0 misses" in done.stdout
@@ -42,9 +42,9 @@ def test_a_process_that_ends_is_a_miss(monkeypatch, capsys):
     assert "MISS" in capsys.readouterr().out
 
 
-# Backends, and the rank that is stopped. Rank 3 is a follower that has not fetched the outcome of a
-# broadcast: its leader, the root, does not wait for that. Rank 0 is a leader, and is late to the
-# ranks of its own node and to the other nodes.
+# The backend, and the rank that is stopped. Rank 3 is a follower that has not fetched the outcome
+# of a broadcast; its leader is the root, and does not wait until it has. Rank 0 is a leader, and is
+# late for the ranks of its own node and for the other nodes.
 STOPPED = [("mpi-openmpi", 3), ("tcp", 0)]
 EACH = [(name, victim) for name in ("tcp", "mpi-openmpi", "mpi-mpich") for victim in range(4)]
 
@@ -57,5 +57,5 @@ def test_a_rank_of_a_node_is_stopped(backend, victim):
     )  # fmt: skip
     [(_, result)] = each(partial(alone, margin_s=2.0), [(0, fault)], workers=1)
     assert not result.verdict.problems, result
-    # The victim names the ranks that have given it up, and not itself.
+    # The victim's error names the ranks that have given the victim up, and not the victim itself.
     assert victim not in result.accounts[victim]["caught"]["ranks"]

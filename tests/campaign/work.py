@@ -1,4 +1,4 @@
-"""The body of a rank in the campaign: steps, and the rank's start and end."""
+"""The body of a rank in the campaign: how the rank starts, takes its steps, and ends."""
 
 import functools
 import gc
@@ -24,7 +24,7 @@ def work(comm, caller, fault, folder, rank=None):
     """Be a rank of a job that a fault strikes; return the account.
 
     If ``comm`` is None, the rank makes a communicator from its environment. If ``rank`` is None,
-    the communicator tells its number, or MPI where there is no communicator.
+    the communicator tells the number of the rank; where there is none, MPI tells it.
     """
     if rank is None:
         rank = _rank_of_mpi() if comm is None else comm.rank
@@ -38,7 +38,7 @@ def _rank_of_mpi():
 
 
 class WholeWorker(Worker):
-    """A rank that a fault may also strike at its start, in a compiled call, or at its end."""
+    """A rank that a fault may also strike at the start, in a compiled call, or at the end."""
 
     def __init__(self, comm, *rest):
         super().__init__(comm, *rest)
@@ -81,7 +81,8 @@ class WholeWorker(Worker):
             time.sleep(LONGEST_S)  # the signal arrives while the rank closes, or soon afterwards
 
     def try_later(self):
-        if self.fault.moment != LAST:  # at LAST, only the call held the communicator that broke
+        # at LAST, the communicator that broke was held by the call alone
+        if self.fault.moment != LAST:
             super().try_later()
 
     def close_communicator(self):
@@ -96,7 +97,7 @@ class WholeWorker(Worker):
 
 @functools.cache
 def reduce_on_last():
-    """Return a compiled allreduce that alone holds its communicator, which it takes from a list."""
+    """Return a compiled allreduce on a communicator that it takes from a list, and holds alone."""
     kind = CommType()
 
     @njit
@@ -117,12 +118,12 @@ def _hold_in_call_alone(comm, step):
         _LAST.append(comm.split(0))
         reduce(steps.data(comm.rank, step.number, step.length), recv)
     finally:
-        _LAST.clear()  # the fault may strike before the call takes the communicator
+        _LAST.clear()  # the fault may have struck before the call took the communicator
     steps.compare(step, recv, steps.folded(step._replace(dtype="f8", op=ReduceOp.SUM), comm.size))
 
 
 def maps():
-    """Return the names of shared memory that this process maps, but no semaphores."""
+    """Return the names of shared memory that this process maps, without semaphores."""
     path = pathlib.Path("/proc/self/maps")
     lines = path.read_text().splitlines() if path.exists() else []
     names = {line.split(None, 5)[5] for line in lines if "/dev/shm/" in line}

@@ -1,4 +1,4 @@
-"""Pools of forked ranks, which have from their beginning all modules that a body imports.
+"""Pools of forked ranks, which from the beginning have all modules that a body imports.
 
 A started rank of a pool takes half a second of CPU to import numba and the cases. The table of
 cases needs some sixty ranks over shared memory and sockets, and does not try how a rank starts. So
@@ -44,19 +44,19 @@ class Forked:
         if self.returncode is None:
             try:
                 ended, status = os.waitpid(self.pid, options)
-            except ChildProcessError:  # another wait has taken the exit code
+            except ChildProcessError:  # another thread's wait has taken the exit code
                 ended, status = self.pid, 0
             self.returncode = os.waitstatus_to_exitcode(status) if ended else None
         return self.returncode
 
 
 def be_rank(env, standard, kept):
-    """Leave behind what belongs to pytest, and be a rank; return the exit code."""
+    """Leave what belongs to pytest, and be a rank; return the exit code."""
     let_signals_come(set())
     become_alone(*standard, kept=kept)
     os.environ.clear()
     os.environ.update(env)
-    # Another test may have started numba's threads, and their number cannot change after that.
+    # An earlier test may have started numba's threads; after that their number cannot change.
     os.environ["NUMBA_NUM_THREADS"] = str(numba.config.NUMBA_NUM_THREADS)
     sys.stdin, sys.stdout, sys.stderr = (
         open(number, mode, closefd=False)  # noqa: SIM115  # open as long as the process lives
@@ -85,7 +85,7 @@ class ForkedPool(RankPool):
 
 
 class ForkedPools(Pools):
-    """Pools of forked ranks, but for those of an MPI."""
+    """Pools of forked ranks, except for the ranks of an MPI."""
 
     def _new(self, backend, size):
         is_mpi = BackendName.parse(backend).is_mpi

@@ -28,7 +28,7 @@ from cobre_comm.explain import sections
 from cobre_comm.testing.cases.faults.survivors import ranks_in
 
 pytestmark = pytest.mark.quick
-# Class, arguments, fields, words of the message.
+# The class of an error, its arguments, its fields, and words of its message.
 COMM_ERRORS = [
     (
         CollectiveFailed,
@@ -154,11 +154,11 @@ def test_every_error_has_a_section_that_its_traceback_names(capsys):
 
 def test_the_page_has_words_of_messages():
     code = "".join(path.read_text() for path in Path(cobre_comm.__file__).parent.rglob("*.py"))
-    code = re.sub(r'"\s*f?"', "", code)  # joins the strings of one text
+    code = re.sub(r'"\s*f?"', "", code)  # joins the parts of a text that stands on several lines
     quoted = re.findall(r"^`(.+)`$", "\n".join(sections().values()), flags=re.MULTILINE)
     assert len(quoted) > 30
     longest = [max(re.split(r"\.\.\.|\d+| N|: ", words), key=len).strip() for words in quoted]
-    # The class in this message is the user's, so no source of ours has these words.
+    # The class in this message is the user's, so our sources do not have these words.
     assert {words for words in longest if words not in code} == {"raised ValueError"}
 
 

@@ -1,4 +1,4 @@
-"""The suite as the author of a backend meets it: docs/howto/third-backends.md as it stands."""
+"""The suite as the author of a backend meets it: by docs/howto/third-backends.md, word for word."""
 
 import itertools
 import os
@@ -42,7 +42,7 @@ def author(tmp_path):
 
 def run_pytest(author, *arguments, **extra):
     words = "-m", "pytest", "-p", "no:cacheprovider", "-rs", *arguments
-    (author / "pytest.ini").touch()  # else pytest reads a configuration of a folder above
+    (author / "pytest.ini").touch()  # otherwise pytest would read a configuration in a folder above
     env = {**os.environ, "PYTHONPATH": str(author), **extra}
     return python(*words, code=None, cwd=author, env=env)
 
@@ -125,7 +125,7 @@ def test_a_usual_run_has_every_value_of_each_case_and_pairs_of_case_caller_and_w
     short = [t for case in cases for t in OUR_GRID.trials(case) if not t.is_slow]
 
     def held(trials):
-        """Return each pair, and each value of a case."""
+        """Return each pair of values that some trial has, and each value of each case."""
         pairs = [*itertools.combinations(("case", "caller", "way"), 2)]
         found = {(a, b, t.factors[a], t.factors[b]) for t in trials for a, b in pairs}
         return found | {(t.case.name, *each) for t in trials for each in t.cell.factors.items()}

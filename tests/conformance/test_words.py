@@ -1,4 +1,4 @@
-"""Mistakes that users make, and the sentence that each of them is told."""
+"""Mistakes that users make, and the sentence by which Python or compiled code answers each."""
 
 import traceback
 
@@ -12,12 +12,12 @@ from cobre_comm.testing.cases.raised import raises
 from tests.command import python
 from tests.forked import on_forks
 
-LONGEST = 800  # of what numba says around the sentence
+LONGEST = 800  # the most characters that numba may print, with our sentence
 HAS = (
     "; it has allgather, allgatherv, allreduce, barrier, broadcast, exact_sum, gatherv, max, min, "
     "sum, block, enter, is_leader, layout, rank, size, stop_requested"
 )
-# A mistake, what Python says of it, and what compiled code says.
+# A mistake, what Python says about it, and what compiled code says about it.
 FORMS = [
     (
         lambda comm, x: comm.allgatherv(x, x),
@@ -137,7 +137,7 @@ def test_an_array_in_place_of_a_number_is_told_of_allreduce(comm, mistake, sente
         assert str(raises(TypeError, function, comm, np.ones(2))).endswith(sentence)
 
 
-NO_ARRAY = [  # in each, x is a list
+NO_ARRAY = [  # in each of these calls, x is a list
     (
         lambda comm, x: comm.broadcast(x),
         "; numpy.array makes one of numbers, and cobre_comm.objects.broadcast sends other objects",
@@ -155,7 +155,8 @@ NO_ARRAY = [  # in each, x is a list
 ]
 
 
-@pytest.mark.filterwarnings("ignore::numba.NumbaPendingDeprecationWarning")  # of lists
+# this warning is about lists
+@pytest.mark.filterwarnings("ignore::numba.NumbaPendingDeprecationWarning")
 @pytest.mark.parametrize(("mistake", "sentence"), NO_ARRAY)
 def test_a_list_is_told_what_to_pass(comm, mistake, sentence):
     for function in (mistake, njit(mistake)):
@@ -209,7 +210,7 @@ def test_names_of_mpi4py_say_what_is_ours(comm, name):
 
 
 def test_other_misspellings_are_told_what_is_meant():
-    """Python itself suggests a name, among those that ``dir`` lists."""
+    """A misspelling is answered by Python itself, which suggests a name that ``dir`` lists."""
     told = python("-c", "from cobre_comm import LocalBackend; LocalBackend().barier()", code=1)
     assert "Did you mean: 'barrier'" in told.stderr
 

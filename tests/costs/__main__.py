@@ -1,7 +1,7 @@
-"""Record what tests have cost, beside what they cost before: `python -m tests.costs FILE`.
+"""Record what tests cost now, beside what they cost before: `python -m tests.costs FILE`.
 
-FILE is what `tests/costs/plugin.py` has written. RECORDED keeps what `tests/rungs.py` decides by,
-and PAGE has the sums of this measurement beside those of the last one.
+FILE is what `tests/costs/plugin.py` has written. RECORDED keeps the costs by which `tests/rungs.py`
+decides, and PAGE has the sums of this measurement beside those of the last one.
 """
 
 import json
@@ -12,8 +12,8 @@ from collections import Counter
 from tests.rungs import RECORDED, TABLE, in_any_folder
 
 PAGE = pathlib.Path(__file__).parent / "README.md"
-LEAST_S = 0.1  # the least cost of a test that is recorded by its name
-SMALL_S = 2.0  # files that cost less share a row
+LEAST_S = 0.1  # tests that cost at least this much are recorded by their names
+SMALL_S = 2.0  # files that cost less than this share a row
 HEAD = """\
 # What the tests cost
 
@@ -33,7 +33,7 @@ the seconds of two measurements compare only where both ran on one machine; coun
 
 
 def sums_of(tests):
-    """Return sums over tests: seconds by kind of process and by file, and numbers of processes."""
+    """Return sums over tests: seconds by kind of process and by file, and counts of processes."""
     kinds, starts, files = Counter(), Counter(), Counter()
     for name, cost in tests.items():
         kinds.update(cost["of"])
@@ -55,14 +55,14 @@ def sums_of(tests):
 
 
 def table(title, now, before):
-    """Return a table of both measurements, the largest row first."""
+    """Return a table of two measurements, with the largest row first."""
     names = sorted(now.keys() | before.keys(), key=lambda n: -max(now.get(n, 0), before.get(n, 0)))
     rows = [f"| {name} | {before.get(name, 0):,} | {now.get(name, 0):,} |" for name in names]
     return "\n".join([f"| {title} | before | now |", "|---|---|---|", *rows, ""])
 
 
 def main(path):
-    """Record a measurement as `now`; what was recorded as `now` becomes `before`."""
+    """Record a measurement as `now`; what was `now` until then becomes `before`."""
     measured = json.loads(pathlib.Path(path).read_text())
     tests = {in_any_folder(name): cost for name, cost in measured.items()}
     old = json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
@@ -73,7 +73,7 @@ def main(path):
         for name, cost in tests.items()
         if cost["by itself"] >= LEAST_S and not name.startswith(TABLE)
     }
-    # Tests that this measurement has not run keep what they cost.
+    # A test that this measurement has not run keeps its recorded cost.
     costly = {name: cpu for name, cpu in old.get("tests", {}).items() if name not in tests} | costly
     record = {"now": now, "before": before, "tests": dict(sorted(costly.items()))}
     RECORDED.write_text(json.dumps(record, indent=1) + "\n")

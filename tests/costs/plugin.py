@@ -22,9 +22,9 @@ from tests.costs.site import compilations
 SITE = pathlib.Path(__file__).parent / "site"
 LOOK_S = 0.05
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
-OWN, SHORT = "pytest", "short-lived"  # kinds of process that no command line tells
+OWN, SHORT = "pytest", "short-lived"  # kinds of process that are not told by a command line
 POOLED = "ranks of tests"
-# The first of these words that occurs in a command line tells the kind of the process. If none
+# A process is of the kind of the first of these words that occurs in its command line. If none
 # occurs, the process is a program of a test.
 KINDS = {
     "cobre_comm.testing.ranks.bodies": POOLED,
@@ -51,7 +51,7 @@ def pytest_configure(config):
 
 
 def kind_of(pid, own):
-    """Return what a process is to the tests."""
+    """Return the kind of a process."""
     words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
     if words == own:
         return "forks of tests"
@@ -68,7 +68,7 @@ def below(pid):
 
 
 def spent(pid):
-    """Return the seconds of CPU of a process, and those of children that it has waited for."""
+    """Return the CPU seconds of a process, and those of the children for which it has waited."""
     fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     user, system, of_users, of_systems = map(int, fields[11:15])
     return TICK_S * (user + system), TICK_S * (of_users + of_systems)
@@ -78,19 +78,20 @@ class Meter:
     """Measures tests, in the process that runs them."""
 
     def __init__(self):
-        self._before = {"ranks": set()}  # what `_now` returned as the present test began
-        self._kinds = {}  # of each process below this one, by pid
-        self._seen = {}  # seconds of each of these processes, by pid
-        self._stay = {}  # seconds of ranks that the present test has started and that live, by pid
+        self._before = {"ranks": set()}  # what `_now` returned when the present test began
+        self._kinds = {}  # the kind of each process below this one, by pid
+        self._seen = {}  # the seconds of each of these processes, by pid
+        self._stay = {}  # the seconds of live ranks that the present test has started, by pid
         self._costs = Counter()  # seconds by kind, since the start
         self._starts = Counter()
-        self._alive = 0.0  # seconds of all live processes, and of children they have waited for
+        # seconds of all live processes, and of the children for which they have waited
+        self._alive = 0.0
         self._own = pathlib.Path("/proc/self/cmdline").read_bytes().replace(b"\0", b" ").decode()
         descriptor, notes = tempfile.mkstemp(prefix="compilations-")
         os.close(descriptor)
         self._notes = pathlib.Path(notes)
         os.environ[compilations.NOTES] = notes
-        sys.path.append(str(SITE))  # ranks of pools get this path, other processes the variable
+        sys.path.append(str(SITE))  # ranks of pools get this path, and other processes the variable
         os.environ["PYTHONPATH"] = os.pathsep.join(
             filter(None, [str(SITE), os.environ.get("PYTHONPATH")])
         )
@@ -109,7 +110,7 @@ class Meter:
                 with contextlib.suppress(OSError):
                     own, waited_for = spent(pid)
                     alive += own + waited_for
-                    # A process is counted from the second look on: at the first look it may be a
+                    # A process is counted from its second poll on: at the first poll it may be a
                     # fork that has not yet become another program.
                     if pid in self._kinds and self._kinds[pid] is None:
                         self._kinds[pid] = kind_of(pid, self._own)
@@ -157,7 +158,8 @@ class Meter:
                 {
                     "wall": round(now["wall"] - before["wall"], 3),
                     "cpu": round(whole, 3),
-                    # Without what other tests need as well: code in caches, and ranks that stay.
+                    # This leaves out what other tests need too: code in caches, and ranks that
+                    # stay.
                     "by itself": round(max(0.0, whole - shared), 3),
                     "is_usual": item.get_closest_marker("slow") is None,
                     "compiling": round(now["compiling"] - before["compiling"], 3),
@@ -173,7 +175,7 @@ class Meter:
 
 
 class Book:
-    """Writes down what all tests have cost, in the process to which the workers report."""
+    """Notes what all tests have cost, in the process to which the workers report."""
 
     def __init__(self, path):
         self._path = path

@@ -1,4 +1,4 @@
-"""The SDDP example, end to end: backend, ranks, nodes and threads do not change a bit."""
+"""The whole SDDP example: no backend and no number of ranks, nodes or threads changes a bit."""
 
 import itertools
 
@@ -16,20 +16,23 @@ RUNS = [
     *((f"{name}:{layout}", size) for name in BACKENDS[1:] for layout, size in LAYOUTS),
 ]
 ALL = ()
-FEW = ("--iterations", "5", "--forward-passes", "5")  # uneven blocks; of seven ranks some are idle
+# blocks are unequal, and of seven ranks some are idle
+FEW = ("--iterations", "5", "--forward-passes", "5")
 SELECT = ("--iterations", "20", "--forward-passes", "5", "--select-cuts")
-MOST = {"gen_h8_t12_k10": ("--iterations", "40")}  # a fifth of its default, and enough
+# a fifth of the default for this case, which is enough
+MOST = {"gen_h8_t12_k10": ("--iterations", "40")}
 SMALL = "gen_h4_t5_k3"
 CASES = [path.stem for path in sorted(example_folder().glob("cases/*.json"))]
 QUICK = ("shm", 2, SMALL, FEW)
-# Three ranks are the fewest that tell one order of a sum from another; over tcp a leader has a
+# With fewer than three ranks, two orders of a sum are the same. Over tcp, one leader has a
 # follower.
 EVERY_DAY = [
     ("shm", 3, SMALL, ALL),
     ("tcp:0,0,1", 3, SMALL, FEW),
     ("mpi-mpich:0,1,2", 3, SMALL, FEW),
 ]
-# Every case with every number of ranks and every way to speak; every backend and layout once.
+# Each case is trained with each number of ranks and over each transport, and each backend and
+# layout occurs once.
 CHOSEN = pairs(
     [
         {"way": way_of(backend), "ranks": ranks, "case": case, "backend": backend}
@@ -58,7 +61,7 @@ def marked(run):
 
 @pytest.fixture(scope="module")
 def alone():
-    """Return a function that trains a case on one rank, and keeps its results."""
+    """Return a function that trains a case on one rank, and keeps the results for later calls."""
     made = {}
 
     def result(case, options=ALL):

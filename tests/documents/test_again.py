@@ -1,4 +1,4 @@
-"""In CI a test that fails is tried once more; if it passes then it is listed, else CI fails."""
+"""In CI, a test that fails is tried again; if it passes then, it is listed, else CI fails."""
 
 import os
 import pathlib
@@ -45,7 +45,7 @@ ONCE = [
     "test_it.py::test_fails_once[c[d]",
     "test_it.py::test_with_a_fixture",
 ]
-# By name: the code that is added to the tests, and the exit code of the command.
+# By name: the code that is added to the tests, and the exit code that the command then has.
 MORE = {
     "nothing": ("", 0),
     "a failure": ("def test_more():\n    assert 1 + 1 == 3", 1),
@@ -58,7 +58,7 @@ WITHOUT_PLUGIN = ("-p", "no:cobre_comm.testing.plugin")
 
 
 def tried(folder, tests, *options):
-    """Return the completed command, and the tests that have passed at the second try."""
+    """Return the completed command, and the tests that passed when they were tried again."""
     (folder / "test_it.py").write_text(tests)
     (folder / "pytest.ini").touch()
     words = sys.executable, AGAIN, "name", "-n", "2", *WITHOUT_PLUGIN, *options

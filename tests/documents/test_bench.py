@@ -46,12 +46,13 @@ def test_a_row_is_measured_beside_its_peer_and_compared(tmp_path):
 
 
 def test_calls_of_a_block_do_not_depend_on_what_the_first_pass_took():
-    """The first pass of `@njit` code compiles, for seconds; a call then takes microseconds."""
+    """In `@njit` code, the first pass takes seconds to compile; a call then takes microseconds."""
     passes = []
 
     def prepare(calls):
         passes.append(calls)
-        return lambda: 1.0 if len(passes) == 1 else calls * 1e-5  # seconds, as told by the block
+        # the seconds that the block reports
+        return lambda: 1.0 if len(passes) == 1 else calls * 1e-5
 
     found = measure({"ours": Side(prepare)}, lambda seconds: seconds, Options(11, 0.02, 4.0))
     assert len(found["samples_s"]["ours"]) == 11
@@ -86,7 +87,7 @@ def test_a_figure_of_too_few_calls_is_not_in_the_report(tmp_path):
 
 
 def recorded_ratios(path, ratios):
-    """Record a run for each ratio; in each run the peer takes ten times as long as in the last."""
+    """Record a run for each ratio; each run has a peer ten times slower than the run before it."""
     for number, ratio in enumerate(ratios):
         theirs = [1e-6 * 10**number] * 10
         ours = [ratio * seconds for seconds in theirs]
@@ -107,7 +108,7 @@ def test_a_record_keeps_its_newest_runs_and_each_of_them_once(tmp_path):
 
 
 def test_a_figure_of_several_runs_is_their_median_with_their_span(tmp_path):
-    """The median is that of the runs' ratios: times differ more between runs than within a run."""
+    """It is the median of the runs' ratios: times differ more between runs than within a run."""
     results = load([recorded_ratios(tmp_path / "run.json", [1.32, 0.31, 0.8])])
     ours, theirs = results.records
     assert (theirs.p50_s, len(results.runs)) == (1e-5, 3)

@@ -11,11 +11,11 @@ import cobre_comm
 from cobre_comm import objects, random, testing
 from tests.grid import skip_unless_here, values
 
-ON_A_RANK_OF = {"cobre_comm.MpiBackend": "mpi"}  # because MPI must not start in pytest's process
+ON_A_RANK_OF = {"cobre_comm.MpiBackend": "mpi"}  # MPI must not start in pytest's process
 
 
 def public():
-    """Yield each public function and class with the module in which users find it."""
+    """Yield each public function and class, and the module in which users find it."""
     for module, names in (
         (cobre_comm, cobre_comm.__all__),
         (objects, ("allgather", "broadcast", "gather")),
@@ -32,12 +32,12 @@ PUBLIC = dict(public())
 
 
 def documented(value):
-    """Yield each name that users call, with its docstrings in our classes but the backends."""
+    """Yield each name that users call, and its docstrings in our classes, except in backends."""
     yield "", [value.__doc__]
     if not inspect.isclass(value):
         return
     ours = [base for base in value.__mro__ if base.__module__.startswith("cobre_comm")]
-    # A backend adds nothing public to the contract.
+    # The docstrings of a backend are left out: it has no public method that the contract lacks.
     ours = [base for base in ours if not base.__module__.startswith("cobre_comm.backends")]
     for name in sorted({name for base in ours for name in vars(base) if name[0] != "_"}):
         found = [vars(base)[name] for base in ours if name in vars(base)]

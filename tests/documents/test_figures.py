@@ -40,16 +40,17 @@ UNIT = (
     r"|times (?:as|the time)|of (?:\w+ )?\w+'s time)"
 )
 FIGURE = re.compile(rf"(?<![\w.*-])\d[\d.,]*(?: (?:to|and|or) \d[\d.,]*)? {UNIT}(?![\w*-])(?:/s)?")
-# Parts that a program fills, fenced blocks, rows of tables, spans of code.
+# What is no prose: parts that a program fills, fenced blocks, rows of tables, spans of code.
 NO_PROSE = re.compile(
     r"<!-- .*?<!-- (?:[\w-]+ )?ends? -->|^```.*?^```|^\|.*?$|`[^`\n]+`", re.DOTALL | re.MULTILINE
 )
 A_RUN = re.compile(r"`(?:python -m )?bench[./]|`make [a-z]|`python -m tests\.|of the tag `v")
 TCP = TcpConfig(rank=0, size=1)
-# Limits in the code, as prose writes them.
+# Limits in the code, in the words of prose.
 LIMITS = {
     f"{TCP.timeout_s:g} s",
-    *(f"{config.LATE_S * factor:g} s" for factor in (1, 2, 4)),  # when lines name a late rank
+    # the waits after which a line names a late rank
+    *(f"{config.LATE_S * factor:g} s" for factor in (1, 2, 4)),
     f"{escalation.GRACE_S:g} s",
     f"{escalation.CULPRIT_S:g} s",
     f"{escalation.CULPRIT_OVER_MPI_S:g} s",
@@ -78,11 +79,11 @@ LIMITS = {
     f"{buffers.ALL_BUFFERS_BYTES // MIB} MiB",
     f"{buffers.SHARED_CAST_BYTES // MIB} MiB",
     f"{buffers.CACHED_CAST_BYTES // KIB} KiB",
-    f"{buffers.LARGEST_BUFFER_BYTES // 3 // MIB} MiB",  # a slot
+    f"{buffers.LARGEST_BUFFER_BYTES // 3 // MIB} MiB",  # the size of a slot
     f"{SDDP_BYTES / 1e6:.0f} MB",
     f"{STAGES * TRAJECTORIES * POINT * 8 / 1e6:.0f} MB",
 }
-# Sizes in the names of recorded rows, and cables of recorded runs.
+# Sizes in the names of recorded rows, and the cables over which runs were recorded.
 SIZES = {
     size.replace("gbit", " Gb/s")
     for path in RECORDED.glob("*.json")
@@ -91,7 +92,7 @@ SIZES = {
 
 
 def strange_figures(text, of_a_design):
-    """Return the figures in the prose of a page that belong into a table, or have to be removed."""
+    """Return the figures in the prose of a page that should be in a table, or be removed."""
     found = []
     for section in re.split(r"^(?=#+ )", text, flags=re.MULTILINE):
         if of_a_design and A_RUN.search(section):

@@ -1,4 +1,4 @@
-"""The recipes that readers download run as they are, on any number of ranks."""
+"""The recipes that readers download run without changes, on any number of ranks."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from tests.command import python
 from tests.launch.command import cobre, environment, lines_of
 
 HOWTO = Path(__file__).parents[2] / "docs" / "howto"
-LONGEST_PATTERN = 20  # lines: a reader copies it
+LONGEST_PATTERN = 20  # lines; a reader copies a pattern by hand
 NODES = {"COBRE_TCP_PRETEND_NODES": "0,0,1,1"}
 
 
@@ -60,7 +60,7 @@ def test_one_rank_draws_the_progress_bar():
 
 @pytest.mark.slow
 def test_threads_and_ranks_find_the_same_mean(tmp_path):
-    """The second and the third job take their compiled code from numba's cache."""
+    """The second and the third job load the code that the first has compiled from numba's cache."""
     program = tmp_path / "costs.py"
     program.write_text((HOWTO / "threads/costs.py").read_text())
     for ranks, threads in ((1, 2), (2, 1), (2, 2)):
@@ -72,8 +72,8 @@ def test_the_notebook_runs_and_has_the_code_of_its_page():
     cells = json.loads((HOWTO / "notebooks/ranks.ipynb").read_text())["cells"]
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     assert "\n\n\n".join(code) + "\n" in (HOWTO / "notebooks.md").read_text()
-    # A program from stdin has no file, as the code of a notebook has none: so the function is sent
-    # to the ranks by value here too.
+    # A program from stdin has no file, and neither has the code of a notebook. So here too, the
+    # function is sent to the ranks by value.
     program = "\n\n\n".join([*code[:-1], code[-1].replace("result.values", "print(result.values)")])
     done = python(input=program, env=environment())
     (largest, first), (same, second) = eval(re.sub(r"np\.float64\((.*?)\)", r"\1", done.stdout))

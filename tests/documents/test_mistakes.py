@@ -1,4 +1,4 @@
-"""The page of common mistakes: ranks run its examples, and raise the sentences that it quotes."""
+"""The page of common mistakes: ranks run its examples, which raise the sentences that it quotes."""
 
 import array
 import functools
@@ -29,11 +29,11 @@ LATE = "Two communicators in a different order"
 OF_LAUNCH = "A function that launch cannot send"
 GLOBAL = "A global communicator in a cached function"
 WORDS = [text for name, text in vars(mistakes).items() if name.isupper() and text.isalpha()]
-ALONE = "A communicator that one rank makes alone"  # which would wait for a minute
+ALONE = "A communicator that one rank makes alone"  # this example would wait for a minute
 
 
 def sections():
-    """Return the title of each section with its programs, and the sentence that is quoted."""
+    """Return the programs and the quoted sentence of each section, by its title."""
     for part in re.split(r"^### ", PAGE.read_text(), flags=re.MULTILINE)[1:]:
         title = part.partition("\n")[0]
         blocks = re.findall(r"^```(\w+)\n(.*?)^```", part, flags=re.DOTALL | re.MULTILINE)
@@ -60,7 +60,7 @@ def frames_of_ours(error):
 
 
 def lines_raised(comm, programs):
-    """Run each program on a communicator of its own; return the lines of what it has raised."""
+    """Run each program on a communicator of its own; return the lines that it has raised."""
     raised = []
     for program in programs:
         names = {
@@ -88,7 +88,7 @@ def lines_raised(comm, programs):
 
 @pytest.fixture(scope="module")
 def raised():
-    """Each program, its sentence, and the lines of what all ranks have raised."""
+    """Return each program, its sentence, and the lines that all ranks have raised."""
     ranks = run_ranks("shm", 2, lines_raised, [program for program, _ in PROGRAMS])
     return [
         (*program, [line for lines in each for line in lines])
@@ -106,7 +106,7 @@ def test_two_communicators_in_a_different_order():
     (program, *_), said = next((p, s) for title, p, s in SECTIONS if title == LATE)
     limit = {"COBRE_SHM_TIMEOUT_SECS": "5"}
     raised = run_ranks("shm", 2, lines_raised, [program], env=limit)
-    # The rank that reaches its limit later may be told the other rank's error instead.
+    # The rank that reaches its limit second may get the error of the first rank instead.
     said = said.replace("60 s", "5 s")
     late = [lines for (lines,) in raised if {said, said.replace("rank 1", "rank 0")} & {*lines}]
     assert late, raised
@@ -117,7 +117,7 @@ def test_two_communicators_in_a_different_order():
 
 def test_a_function_that_launch_cannot_send(monkeypatch):
     monkeypatch.setitem(sys.modules, "cloudpickle", None)
-    # The main module of a worker of pytest has no file, like that of an interactive Python.
+    # The main module of a worker of pytest has no file, like the main module of interactive Python.
     monkeypatch.setattr(sys.modules["__main__"], "__file__", __file__, raising=False)
     (program,), said = next((p, s) for title, p, s in SECTIONS if title == OF_LAUNCH)
     with pytest.raises(ValueError, match="cannot import") as caught:
@@ -144,8 +144,8 @@ def told(pair, name):
     return pair[0], pair[1].format(name)
 
 
-# What is typed, the class of the error, what the error says, and the next step that it names. The
-# examples of the page are not here: the page has their sentences.
+# What a user types, the class of the error, its text, and the next step that it names. The examples
+# of the page are left out, because the page has their sentences.
 TYPED = [
     ("comm.allreduce(region, x)", TypeError, *AS_REGION),
     ("comm.allreduce(x, region)", TypeError, *AS_REGION),
@@ -263,7 +263,7 @@ def set_first(region):
 
 
 class HasArray:
-    """An object with memory of its own, as a column of pandas or a tensor."""
+    """An object with memory of its own, like a column of pandas or a tensor."""
 
     def __array__(self, dtype=None, copy=None):
         return np.ones(3)
@@ -302,7 +302,7 @@ def test_what_is_typed_is_told_the_next_step(typed, kind, sentence, step):
 
 
 def test_calls_that_launch_cannot_judge_are_made():
-    """Of functions of C, and of decorated ones, `launch` cannot tell which arguments they take."""
+    """`launch` cannot know which arguments a function of C or a decorated function takes."""
 
     @functools.wraps(rank_of)
     def more(comm, number):
@@ -311,7 +311,8 @@ def test_calls_that_launch_cannot_judge_are_made():
     assert launch(more, 1, args=(5,)).value == 5
     assert launch(operator.methodcaller("sum", 1.5), 1).value == 1.5
     assert launch(njit(rank_of), 1).value == 0
-    assert launch(rank_of, 1)  # true by `__bool__`: without it Python would ask for the length
+    # this object is true by `__bool__`; without that method Python would ask for its length
+    assert launch(rank_of, 1)
 
 
 def test_a_work_that_is_no_sequence_can_still_be_looped_over():
@@ -324,7 +325,7 @@ def test_a_work_that_is_no_sequence_can_still_be_looped_over():
     assert not hasattr(ReduceOp, "_sum")
 
 
-@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")  # of matrix
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")  # this warning is about matrix
 @pytest.mark.parametrize("cls", [np.memmap, np.recarray, np.matrix])
 def test_classes_of_numpy_that_add_no_meaning_are_taken(cls, tmp_path):
     if cls is np.memmap:
@@ -357,7 +358,7 @@ def test_numba_refuses_a_masked_array():
 
 
 def test_a_frame_of_the_user_s_is_kept():
-    """If a function of the user raises an error, the traceback ends in that function."""
+    """If a user's function raises an error, the traceback ends in that function."""
 
     class Faulty:
         def __array__(self, dtype=None, copy=None):
@@ -378,7 +379,7 @@ from cobre_comm import create_communicator
 
 
 def test_a_global_communicator_in_a_cached_function(written):
-    """numba warns in the words of the page, but not where the communicator is an argument."""
+    """numba warns in the words of the page, but not if the communicator is an argument."""
     programs = next(programs for title, programs, _ in SECTIONS if title == GLOBAL)
     quoted = re.search(r"^NumbaWarning: (.*)$", PAGE.read_text(), re.MULTILINE)[1]
     calls = ("total(np.ones(3), np.empty(3))", "comm = create_communicator()\n{}")
@@ -451,7 +452,7 @@ def test_a_sentence_of_an_error_leads_to_its_section(sentence, title, capsys):
 
 
 def test_a_second_loop_over_a_work_writes_one_line(caplog):
-    """A loop that continues one that was left, and loops of other threads, write no line."""
+    """A loop that continues an unfinished loop writes no line, nor do loops of other threads."""
     [said] = re.findall(r"^a second loop .*$", PAGE.read_text(), re.MULTILINE)
     with LocalBackend() as comm, caplog.at_level(logging.WARNING, "cobre_comm"):
         work = comm.create_work(3)

@@ -1,4 +1,4 @@
-"""Documents name only files, links, headings and names of the package that exist."""
+"""Every file, link, heading and name of the package that documents name exists."""
 
 import importlib
 import re
@@ -26,7 +26,8 @@ FILES = {
     if "__pycache__" not in path.parts
     for one in (path.relative_to(ROOT), *path.relative_to(ROOT).parents)
 } | {"CHANGELOG.md", "CONTRIBUTING.md", "README.md", "pyproject.toml"}
-# Files that pages name and that are made later: the reader's own script, results of a benchmark.
+# Files that pages name, and that exist only later: the reader's own script, and results of a
+# benchmark.
 MADE_LATER = ("script.py", "bench/results/")
 SUFFIXES = "md|pml|py|toml"
 
@@ -44,7 +45,7 @@ def paths(text):
     """Return the files and folders of this repository that code spans name."""
     folders = "bench|cobre_comm|docs|examples|kernels|model|tests"
     named = rf"[\w*][\w*./-]*\.(?:{SUFFIXES})\b|(?:{folders})/[\w*./-]*"
-    variable = re.compile(r"<\w+>")  # as in backends/<name>/spec.py
+    variable = re.compile(r"<\w+>")  # a path has such a variable, as in backends/<name>/spec.py
     found = {
         path
         for span in spans(text)
@@ -54,7 +55,7 @@ def paths(text):
 
 
 def exists(path):
-    """Tell whether the path of a file or folder is ``path``, or ends with it."""
+    """Tell whether the path of some file or folder is ``path``, or ends with ``path``."""
     return any(fnmatch(f"/{name}", f"*/{path.rstrip('/')}") for name in FILES)
 
 
@@ -65,20 +66,20 @@ def anchors(text):
 
 
 def is_reachable(link, document):
-    """Tell whether a relative link leads to a file, and to a heading of it."""
+    """Tell whether a relative link leads to a file that exists, and to a heading of that file."""
     path, _, anchor = link.partition("#")
     target = ROOT / document.parent / path if path else ROOT / document
     return target.exists() and (not anchor or anchor in anchors(target.read_text()))
 
 
 def functions_not_there(text):
-    """Return the code spans, as ``shm/step.py: publish``, whose file has no such function."""
+    """Return code spans such as ``shm/step.py: publish``, if that file has no such function."""
     named = [re.fullmatch(r"([\w/.]+\.py): (\w+)", span) for span in spans(text)]
     return [match[0] for match in named if match and not defines(*match.groups())]
 
 
 def defines(path, name):
-    """Tell whether a file with ``path``, or a path that ends with it, has the function or class."""
+    """Tell whether a file has the function or class; the file's path ends with ``path``."""
     files = [ROOT / one for one in FILES if f"/{one}".endswith(f"/{path}")]
     definition = re.compile(rf"^ *(?:def|class) {name}\b", re.MULTILINE)
     return any(definition.search(one.read_text()) for one in files)

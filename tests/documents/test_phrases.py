@@ -1,4 +1,4 @@
-"""The check of phrases finds a phrase in documents, docstrings and comments, and nowhere else."""
+"""The check finds a phrase in documents, docstrings and comments, and in nothing else."""
 
 import importlib.util
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The table of methods has each method, where the method works, and whether all ranks call it."""
+"""The table of methods has every method, and says where it works, and whether all ranks call it."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The rule of `tests/rungs.py` says which tests each run has; here it is tried on made-up rows."""
+"""`tests/rungs.py` decides which tests each run has; here it decides about made-up rows."""
 
 import pathlib
 import re
@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 
 
 class Row:
-    """A row of a test, as pytest collects it."""
+    """A row of a test, with what pytest's collection says about it."""
 
     def __init__(self, nodeid, *marks, **params):
         self.nodeid = nodeid
@@ -27,7 +27,7 @@ class Row:
 
 
 def usual(rows, costs, keeps_promise=False):
-    """Return, of the rows that `make test` has, the part of the name in brackets."""
+    """Return the rows that `make test` has, each by the part of its name in brackets."""
 
     def cost(row):
         return costs.get(row.nodeid, 0.0)
@@ -46,9 +46,9 @@ def test_a_costly_test_leaves_unless_it_keeps_a_promise_or_is_quick():
     costs["a[tcp-2]"] = rungs.PROMISE_S + 0.1
     more = [*rows, Row("other[tcp-2]"), Row("third[shm-2]")]
     costs["third[shm-2]"] = rungs.PROMISE_S
-    assert usual(more, costs, keeps_promise=True) == {"tcp-2", "shm-2"}, "others keep it for less"
+    assert usual(more, costs, keeps_promise=True) == {"tcp-2", "shm-2"}, "cheaper rows suffice"
     assert usual([Row("b[x]", "quick")], {"b[x]": 9.0}) == {"x"}
-    assert usual([Row("c[x]")], {}) == {"x"}, "nobody knows yet what it costs"
+    assert usual([Row("c[x]")], {}) == {"x"}, "a test without a recorded cost"
 
 
 def test_combinations_of_values_leave_unless_they_cost_next_to_nothing():

@@ -1,4 +1,4 @@
-"""The programs of the documents pass the strictest checks of types, as their readers run them."""
+"""The programs of the documents pass the strictest checks of types that their readers may run."""
 
 import importlib.util
 import json
@@ -34,7 +34,7 @@ PROGRAMS = (
     "docs/tutorials/*",
     "examples",
 )
-OF_OTHERS = ("numba_mpi",)  # not installed: programs that name it are left out
+OF_OTHERS = ("numba_mpi",)  # modules that are not installed: a program that imports one is left out
 DEADLINE_S = 200
 METHODS = {
     "abort", "allgather", "allgatherv", "allreduce", "backend", "barrier", "block", "broadcast",
@@ -63,7 +63,7 @@ half: str = launch(work, 2, args=(0.5,)).value  # wrong
 
 @pytest.mark.parametrize("kind", [LocalBackend, ShmBackend, TcpBackend, MpiBackend])
 def test_a_communicator_shows_what_users_may_call(kind):
-    """A class also has names of mpi4py, which tell ours; ``dir`` of an object leaves these out."""
+    """A class also has names of mpi4py, which answer with ours; ``dir`` of an object omits them."""
     for each in (kind, cobre_comm.Communicator):
         assert {name for name in dir(each) if name[0] != "_"} - set(SAID) == METHODS
 
@@ -86,7 +86,7 @@ def test_a_work_shows_nothing_more():
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory):
-    """Return a folder with the programs in folders as a reader has them, and a wrong program."""
+    """Return a folder with the programs, laid out as readers have them, and a wrong program."""
     folder = tmp_path_factory.mktemp("programs")
     for pattern in PROGRAMS:
         for path in ROOT.glob(f"{pattern}/*.py"):
@@ -102,9 +102,9 @@ def programs(tmp_path_factory):
             target.write_text(block)
     (folder / "wrong").mkdir()
     (folder / "wrong" / "wrong.py").write_text(WRONG)
-    # An older numba has no annotations of types.
+    # An older numba does not annotate types.
     (folder / "mypy.ini").write_text("[mypy]\n[mypy-numba.*]\nignore_missing_imports = True\n")
-    # Each folder is a root of imports: its programs import their neighbours by name.
+    # Each folder is a root of imports, because its programs import their neighbours by name.
     folders = sorted({path.parent for path in folder.rglob("*.py")})
     roots = [{"root": str(each.relative_to(folder))} for each in folders]
     (folder / "pyrightconfig.json").write_text(json.dumps({"executionEnvironments": roots}))
@@ -112,7 +112,7 @@ def programs(tmp_path_factory):
 
 
 def lines_found(said):
-    """Return the numbers of the wrong program's lines in which a checker finds an error."""
+    """Return the numbers of the lines of the wrong program in which a checker finds an error."""
     return {int(line) for line in re.findall(r"wrong\.py:(\d+).*error", said)}
 
 

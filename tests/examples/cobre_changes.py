@@ -1,4 +1,4 @@
-"""Changes of a folder of Cobre's, and a mutant, which is one change and what comes of it."""
+"""Changes of a folder of Cobre's, and mutants: a mutant is one change, and what results from it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from tests.examples.cobre_variants import edit, put, rows
 
 REFUSED = None
 PLAIN = 59591.406217394
-"""The bound of the folder that is not changed."""
+"""The bound of the folder without any change."""
 INFLOW = "scenarios/inflow_seasonal_stats"
 LOAD = "scenarios/load_seasonal_stats"
 NOISE = "scenarios/noise_openings"
@@ -24,9 +24,9 @@ NAN = float("nan")
 
 @dataclass(frozen=True)
 class Mutant:
-    """A change of a folder; Cobre's bound after it, or `REFUSED`; and what our sentence says.
+    """A change of a folder; Cobre's bound after the change, or `REFUSED`; and what our error says.
 
-    If `ours` is None, we refuse nothing, and our bound is Cobre's.
+    If `ours` is None, we do not refuse the mutant, and our bound is Cobre's.
     """
 
     change: Callable
@@ -40,7 +40,7 @@ def part(file, *path, **fields):
 
 
 def out(file, *path):
-    """Return a change that takes the last step of a path out of a JSON file."""
+    """Return a change that removes what a path in a JSON file leads to."""
 
     def change(content):
         for step in path[:-1]:
@@ -51,7 +51,7 @@ def out(file, *path):
 
 
 def again(file, *path, **fields):
-    """Return a change that appends an entry of a list once more, with other fields."""
+    """Return a change that appends a copy of a list's entry, with some other fields."""
 
     def change(content):
         for step in path[:-1]:
@@ -62,7 +62,7 @@ def again(file, *path, **fields):
 
 
 def column(file, name, change, kind=None):
-    """Return a change of the values of a column of a table, and of the type of the column."""
+    """Return a change of the values of a table's column, and perhaps of the column's type."""
 
     def work(folder):
         path = folder / f"{file}.parquet"
@@ -81,7 +81,7 @@ def cell(file, name, row, value):
 
 
 def table(file, change):
-    """Return a change of the rows of a table, which are objects."""
+    """Return a change of the rows of a table, each of which is a dict."""
 
     def work(folder):
         path = folder / f"{file}.parquet"
@@ -108,14 +108,14 @@ def new(file, **columns):
 
 
 def bounds(file, entity, **columns):
-    """Return a change that writes bounds of one entity in stage 1, or in other stages."""
+    """Return a change that writes bounds of one entity in some stages, by default in stage 1."""
     stages = columns.pop("stage_id", [1])
     entities = columns.pop(f"{entity}_id", [0] * len(stages))
     return new(file, **{f"{entity}_id": entities}, stage_id=stages, **columns)
 
 
 def group_bounds(stages, **columns):
-    """Return a change that writes bounds of the unit group of the first hydro in some stages."""
+    """Return a change that bounds the unit group of the first hydro in some stages."""
     count = len(stages)
     ids = {"hydro_id": [0] * count, "hydro_unit_group_id": [0] * count, "stage_id": stages}
     return new(GROUP_BOUNDS, **ids, **{name: [value] * count for name, value in columns.items()})
@@ -139,7 +139,7 @@ def text(file, before, after):
 
 
 def transitions(**fields):
-    """Return a change that gives the chain of stages as transitions."""
+    """Return a change that writes the chain of stages as a list of transitions."""
     chain = [{"source_id": t, "target_id": t + 1, "probability": 1.0} | fields for t in range(4)]
     return part("stages", "policy_graph", transitions=chain)
 
@@ -152,7 +152,7 @@ def factors(bus=0, stage=0, block=0, factor=1.5, times=1):
 
 
 def several(*changes):
-    """Return all of some changes as one."""
+    """Return one change that makes all these changes."""
     return lambda folder: [change(folder) for change in changes]
 
 

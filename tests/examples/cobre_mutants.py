@@ -1,4 +1,4 @@
-"""A folder of Cobre's changed in one place at a time, and what Cobre 0.18 makes of each change.
+"""A folder of Cobre's with one change at a time, and what Cobre 0.18 makes of each change.
 
 `python -m tests.wild --cobre PYTHON` asks the installed Cobre again.
 """
@@ -21,7 +21,7 @@ MUTANTS = {
 
 
 def write_base(folder):
-    """Write the folder that is changed."""
+    """Write the folder to which mutants make their changes."""
     write_case(parse_case(CASE.read_bytes(), CASE.name), folder, 8, 100)
 
 

@@ -1,4 +1,4 @@
-"""Mutants of tables: statistics, openings, bounds by stage; and of factors of demand."""
+"""Mutants of the tables of statistics, openings and bounds by stage, and of factors of demand."""
 
 import math
 

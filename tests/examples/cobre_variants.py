@@ -1,4 +1,4 @@
-"""Cases with more of Cobre's features at once, made from its cases; `bounds.json` has the bounds.
+"""Cases made from Cobre's, with more of its features at once; `bounds.json` has their bounds.
 
 `python cobre_variants.py` (with cobre-python 0.5.1 and pyarrow) prints these bounds.
 """
@@ -19,7 +19,7 @@ NEGATIVE = "config", "modeling", "inflow_non_negativity"
 
 
 def edit(folder, file, change):
-    """Change the content of a JSON file, which may be new."""
+    """Change the content of a JSON file, which need not exist yet."""
     path = folder / f"{file}.json"
     content = json.loads(path.read_text()) if path.exists() else {}
     change(content)
@@ -27,7 +27,7 @@ def edit(folder, file, change):
 
 
 def put(folder, file, *path, **fields):
-    """Change fields of the object at a path in a JSON file, which may be new."""
+    """Change fields of the object at a path in a JSON file, which need not exist yet."""
 
     def change(content):
         for step in path:
@@ -38,7 +38,7 @@ def put(folder, file, *path, **fields):
 
 
 def rows(folder, file, **columns):
-    """Write a Parquet file of these columns."""
+    """Write a Parquet file with these columns."""
     path = folder / f"{file}.parquet"
     path.parent.mkdir(exist_ok=True)
     kinds = {"value": pa.float64(), "opening_index": pa.uint32(), "entity_index": pa.uint32()}
@@ -52,7 +52,7 @@ def rows(folder, file, **columns):
 
 
 def statistics(folder, hydros, buses, stages, mean, std):
-    """Write means and deviations, `mean(kind, entity, t)` and `std(kind, entity, t)`."""
+    """Write means and deviations as `mean(kind, entity, t)` and `std(kind, entity, t)` say."""
     kinds = ("inflow", "hydro_id", "m3s", hydros), ("load", "bus_id", "mw", buses)
     for kind, key, unit, count in kinds:
         pairs = [(e, t) for e in range(count) for t in range(stages)]
@@ -69,7 +69,7 @@ def statistics(folder, hydros, buses, stages, mean, std):
 
 
 def grid(folder):
-    """Two buses in three blocks, and what differs by stage and block."""
+    """Two buses in three blocks, with data that differ by stage and by block."""
 
     def stages(content):
         content["policy_graph"]["annual_discount_rate"] = 0.2
@@ -169,7 +169,7 @@ def river(folder):
 
 
 def noise(folder):
-    """Openings whose inflows and demand vary, and are cut off at zero."""
+    """Openings in which inflows and demand vary, and are cut off at zero."""
     count, stages, width = 4, 2, 2
 
     def more(content):

@@ -1,4 +1,4 @@
-"""The example's modules are imported by path, as its scripts import them."""
+"""Tests import the example's modules by path, as the scripts of the example do."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Cases of any size, drawn by number, and the results of training them."""
+"""Cases of any size, each drawn from its number, and the results of training them."""
 
 import json
 from unittest import mock
@@ -16,7 +16,7 @@ def case_of(shape, seed):
 
 
 def drawn_case(number):
-    """Return case `number`, of 4 to 40 hydros; all its other numbers are drawn too."""
+    """Return case `number`: it has 4 to 40 hydros, and all its other numbers are drawn too."""
     rng = np.random.default_rng([17, number])
     optional = (bool(drawn) for drawn in rng.random(5) < 0.3)
     hydros, thermals = int(rng.integers(4, 41)), int(rng.integers(0, 13))
@@ -26,7 +26,7 @@ def drawn_case(number):
 
 
 def train_drawn(comm, numbers):
-    """Return bounds and digest of the cuts of each of these cases after twenty iterations."""
+    """Return the bounds and the digest of the cuts of each case after twenty iterations."""
     results = []
     for number in numbers:
         options = Options(iterations=20, trajectories=4)
@@ -47,5 +47,5 @@ def train_selected(comm, ring, iterations=12, checkpoint=None, select=True):
 
 
 def train_each(comm, rings):
-    """Return the results of a training for each number of points, all of them in one process."""
+    """Train once for each number of points in `rings`, in one process; return the results."""
     return [train_selected(comm, ring) for ring in rings]

@@ -1,4 +1,4 @@
-"""The reference: the same programs solved by HiGHS."""
+"""The reference: HiGHS solves the same programs as the example."""
 
 import highspy
 import numpy as np
@@ -11,7 +11,7 @@ def solve_highs(cost, a, row_bounds, bounds):
 
 
 def solve_entries(cost, entries, row_bounds, bounds):
-    """Do what `solve_highs` does, with the rows, columns and values of the entries, row by row."""
+    """Do what `solve_highs` does, for a matrix given by its entries, which are sorted by row."""
     highs = highspy.Highs()
     highs.silent()
     lp = highspy.HighsLp()
@@ -32,7 +32,7 @@ def solve_entries(cost, entries, row_bounds, bounds):
 
 
 def scenario_tree(case):
-    """Return parent, stage, opening and probability of every node, parents first."""
+    """Return the parent, stage, opening and probability of every node; parents come first."""
     nodes = [(-1, 0, k, p) for k, p in enumerate(case.probabilities[0])]
     begin = 0
     for t in range(1, case.stages):
@@ -45,7 +45,7 @@ def scenario_tree(case):
 
 
 class Program:
-    """A linear program that grows by columns and rows."""
+    """A linear program to which columns and rows are added."""
 
     def __init__(self):
         self.cost, self.lower, self.upper = [], [], []
@@ -59,7 +59,7 @@ class Program:
         return len(self.cost) - 1
 
     def row(self, terms, lower, upper):
-        """Add a row of terms (variable, coefficient), some of them perhaps of the same variable."""
+        """Add a row of terms (variable, coefficient); a variable may be in several terms."""
         for column in sorted({c for c, _ in terms}):
             value = sum(v for c, v in terms if c == column)
             row = len(self.row_lower), column, value
@@ -78,7 +78,8 @@ class Program:
 def add_stage(program, case, stage, before):
     """Add the stage problem of a node of the scenario tree; return its end volumes.
 
-    `stage` is its number, opening and probability; `before` are the terms of incoming volumes.
+    `stage` is the number, opening and probability of the stage; `before` has the terms of the
+    incoming volumes.
     """
     t, k, p = stage
     factor = p * case.discount[t]
@@ -127,7 +128,7 @@ def add_stage(program, case, stage, before):
 
 
 def extensive_form(case):
-    """Return the optimum of `case` from the program of its whole scenario tree."""
+    """Return the optimum of `case`: that of one program for its whole scenario tree."""
     program, volumes = Program(), []
     for parent, *stage in scenario_tree(case):
         before = volumes[parent] if parent >= 0 else None

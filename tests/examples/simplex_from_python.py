@@ -1,6 +1,6 @@
-"""The simplex for Python; the example calls it from compiled code alone.
+"""The simplex, callable from Python; the example calls it from compiled code alone.
 
-Nothing is cached, because numba would not see that a source of the example has changed.
+Nothing is cached, because numba would not notice that a source of the example has changed.
 """
 
 import numpy as np

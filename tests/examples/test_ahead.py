@@ -1,4 +1,4 @@
-"""What `ahead.py` compiles is what a training calls."""
+"""`ahead.py` compiles exactly what a training calls."""
 
 import json
 
@@ -25,7 +25,7 @@ def test_a_training_has_the_types_that_were_compiled_ahead(comm):
 @pytest.mark.parametrize("stages", [1, 2])
 @pytest.mark.parametrize("without", [{}, {"hydros": [], "inflows": [[[]], [[]]]}])
 def test_the_smallest_cases_have_the_same_types(stages, without):
-    """numba has a type of its own for arrays of one entry: with it, all would be compiled anew."""
+    """For an array of one entry, numba has another type, for which it would compile all again."""
     data = generate(Shape(1, 1, stages, 1), 0)
     data |= {name: value[:stages] for name, value in without.items()}
     alone = ahead.AloneOnLocal()

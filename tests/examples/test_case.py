@@ -1,4 +1,4 @@
-"""Reading cases: a valid case is read right, and a mistake is named."""
+"""A valid case is read right, and a mistake in a case is named."""
 
 import copy
 import json
@@ -159,8 +159,8 @@ def test_any_value_of_a_field_is_read_or_named(path, value):
         parse(replace(valid(), path, value))
     except CaseError as error:
         named = error.path
-    # A wrong number of stages or hydros may be valid in itself: then the error names another field,
-    # which does not fit the number.
+    # A wrong number of stages or hydros may be valid in itself. Then the error names another field,
+    # which does not fit that number.
     known = (str(path[0]), "inflows", "demand", "probabilities", "thermals", "hydros")
     assert named == "" or named.startswith(known)
 

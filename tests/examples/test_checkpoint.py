@@ -1,4 +1,4 @@
-"""A training goes on from its checkpoint with the same bits; other files are refused."""
+"""A training continues from its checkpoint with the same bits, and refuses other files."""
 
 import os
 import random
@@ -24,7 +24,7 @@ LONGEST_S = 100.0
 
 
 def resumed_alike(cases, comm, path, name, stop, **options):
-    """Train in two parts, and compare with a training that is not interrupted."""
+    """Train in two parts, and compare the result with that of an uninterrupted training."""
     whole = run_training(cases / f"{name}.json", comm, **options)
     run_training(cases / f"{name}.json", comm, **{**options, "iterations": stop}, checkpoint=path)
     resumed = run_training(cases / f"{name}.json", comm, **options, checkpoint=path)
@@ -150,7 +150,7 @@ def await_checkpoint(process, path):
 
 
 def kill_in_the_middle(process, path, draw):
-    """Kill a rank or the launcher after the first checkpoint; return which of the two it was."""
+    """Kill a rank or the launcher after the first checkpoint; return which process it was."""
     await_checkpoint(process, path)
     family = ranks_of(process.pid) if process.poll() is None else []
     time.sleep(draw.uniform(0.0, 1.0))
@@ -167,7 +167,7 @@ def kill_in_the_middle(process, path, draw):
 
 @pytest.fixture(scope="module")
 def uninterrupted():
-    # Compiles, so that no later training is killed while it compiles.
+    # This training compiles, so that no later training is killed while it compiles.
     sddp.train("shm", 1, LARGE, ("--iterations", "0"))
     return sddp.train("local", 1, LARGE, ("--iterations", ITERATIONS))
 

@@ -1,4 +1,4 @@
-"""Our cases are written as folders of Cobre's, and are read back from there."""
+"""Our cases can be written as folders of Cobre's, and read from these folders again."""
 
 import json
 
@@ -35,7 +35,7 @@ def test_openings_and_costs_are_those_of_the_case(tmp_path):
 
 
 def full_case():
-    """Return a case of buses and lines that has every feature which is written to a folder."""
+    """Return a case of buses and lines with every feature that can be written to a folder."""
     shape = Shape(
         hydros=3, thermals=3, stages=4, openings=3, random_demand=True, stage_cost=True,
         limits=True, buses=3,
@@ -69,7 +69,8 @@ def test_a_written_case_is_read_back(tmp_path, comm):
         run_case(c, comm, Options(60, 4, 0, None, None, 10)).lower_bound[-1] for c in (back, case)
     )
     assert bound == pytest.approx(ours, rel=1e-9)
-    assert bound == pytest.approx(BOUNDS["written"], rel=1e-9)  # Cobre 0.18 on the same folder
+    # Cobre 0.18 gives this bound for the same folder
+    assert bound == pytest.approx(BOUNDS["written"], rel=1e-9)
 
 
 def change(**fields):

@@ -1,4 +1,4 @@
-"""What Cobre refuses we refuse, by file, row and column; of other changes our bound is Cobre's."""
+"""We refuse what Cobre refuses, and name file, row and column; else our bound is Cobre's."""
 
 import pytest
 import train

@@ -1,4 +1,4 @@
-"""Folders of Cobre's are trained to Cobre's bound, or refused in one sentence."""
+"""From a folder of Cobre's, training reaches Cobre's bound, or one sentence says why it cannot."""
 
 import builtins
 import json
@@ -32,7 +32,7 @@ SHIPPED = EXAMPLE / "cases" / "cobre"
 
 @pytest.fixture
 def base(tmp_path):
-    """Return a function that copies a case of Cobre's to where it can be changed."""
+    """Return a function that copies a case of Cobre's to a folder in which it can be changed."""
 
     def copy(number):
         [path] = CASES.glob(f"{number}-*")
@@ -66,7 +66,7 @@ def test_the_first_stages_of_4ree_reach_the_bound_of_cobre(tmp_path, comm):
 
 @pytest.mark.slow
 def test_4ree_comes_as_near_its_optimum_as_cobre(comm):
-    # Neither bound has settled by then, and each program samples its own trajectories.
+    # After so many iterations neither bound is final, and each program samples other trajectories.
     training = run_training(SHIPPED / "4ree", comm, iterations=1000, trajectories=4)
     assert training.lower_bound[-1] == pytest.approx(BOUNDS["4ree"]["bound"], rel=3e-6)
 

@@ -1,4 +1,4 @@
-"""Compiled code of other sources is forgotten; one rank compiles for all."""
+"""Compiled code is removed when the sources change; one rank compiles for all ranks."""
 
 import errno
 import fcntl

@@ -1,4 +1,4 @@
-"""What `make demo` shows of the larger case, and where its times stand in the result."""
+"""What `make demo` prints about the larger case, and where the result has its times."""
 
 import json
 
@@ -10,7 +10,7 @@ CORES = 3
 
 @pytest.fixture
 def planted(monkeypatch):
-    """Return a function that lets trainings end at once, with cuts given by number of ranks."""
+    """Return a function after whose call trainings end at once; `cuts` says what each returns."""
 
     def plant(cuts):
         def train(ranks, case, out, *words):

@@ -1,4 +1,4 @@
-"""Cases whose numbers span many orders of magnitude: volumes, and costs of spill."""
+"""Cases in which volumes, or costs of spill, span many orders of magnitude."""
 
 import json
 import re
@@ -22,7 +22,7 @@ HERE = Path(__file__).resolve().parent / "far_apart"
 
 
 def rivers(downstream, seed=3):
-    """Return a case with a hydro for each entry of ``downstream``, which names the next hydro.
+    """Return a case with a hydro for each entry of ``downstream``, which names its next hydro.
 
     The case has limits and prices of water, and its units are near one.
     """
@@ -33,7 +33,7 @@ def rivers(downstream, seed=3):
 
 
 def train(case, comm):
-    """Return the bound of a training until the case is settled, and why it stopped."""
+    """Train until the case is settled; return the bound, and why the training stopped."""
     training = run_case(case, comm)
     return training.lower_bound[-1], training.stopped
 
@@ -66,7 +66,7 @@ def test_the_bound_does_not_depend_on_how_far_cascades_are_apart(comm, orders):
 
 
 def test_two_rivers(comm):
-    """With one unit for all water, training stopped 7e-5 below the optimum, all paths settled."""
+    """With one unit for all water, a training once stopped 7e-5 below the optimum of this case."""
     case = parse(json.loads((HERE / "two_rivers.json").read_text()))
     assert train(case, comm)[0] == pytest.approx(315150.923, rel=1e-8)
 
@@ -80,25 +80,25 @@ def test_within_a_cascade_a_case_is_right_or_refused(comm, orders):
     if orders > 11:
         with pytest.raises(UsageError, match=r"H0 and H1, which are in one cascade, differ by"):
             run_case(case, comm)
-    else:  # from eight orders on the optimum hardly changes, and HiGHS fails at nine
+    else:  # beyond eight orders the optimum hardly changes, and at nine orders HiGHS fails
         assert train(case, comm)[0] == pytest.approx(extensive_form(near), rel=1e-6)
 
 
 def test_spill_that_costs_millions_of_deficits_makes_no_stage_infeasible(comm):
-    """The third iteration once stopped with the error that a feasible stage has no dispatch."""
+    """The third iteration once failed with the error that a feasible stage has no dispatch."""
     case = parse(json.loads((HERE / "dear_spill.json").read_text()))
     bounds = run_case(case, comm, Options(iterations=12)).lower_bound
     assert bounds[-1] == pytest.approx(3649227513259.8, rel=1e-9)
 
 
 def test_spill_that_never_comes_may_cost_anything(comm):
-    """The bound once stopped 4 % below the optimum: theta was a millionth of the rows of cuts."""
+    """The bound once stayed 4 % below the optimum: theta was a millionth of the rows of cuts."""
     case = parse(json.loads((HERE / "dear_spill_that_never_comes.json").read_text()))
     assert train(case, comm)[0] == pytest.approx(extensive_form(case), rel=1e-6)
 
 
 def column_of_small_numbers(entry=1e-10):
-    """Return a program that only the second variable, with this entry, makes feasible."""
+    """Return a program that is feasible only by its second variable, which has a small entry."""
     cost, a = np.array([0.0, 1.0]), np.array([[1.0, entry]])
     rows = np.array([5.0]), np.array([np.inf])
     return cost, a, rows, (np.zeros(2), np.array([1.0, np.inf]))
@@ -139,7 +139,7 @@ def test_the_numbers_of_wild_cases_are_far_apart():
         ([1e-9, 1.0, 1e9, 1.0], "stage 1 count 1e[+]09 times as much as those of stage 0"),
         ([1.0, 1e-5, 1e-2, 2e3], "stage 3 count 2e[+]08 times as much as those of stage 1"),
         ([0.0, 1e-4, 1e4, 1.0], "^$"),
-        ([1.0, 1e-10, 1e-20, 0.0], "^$"),  # discounts that fall may be far apart
+        ([1.0, 1e-10, 1e-20, 0.0], "^$"),  # discounts may be far apart if they fall
     ],
 )
 def test_discounts_that_rise_too_far_are_refused(discount, said):

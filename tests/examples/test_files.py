@@ -1,4 +1,4 @@
-"""A file is replaced as a whole or not at all, through links, with its mode; errors are told."""
+"""A file is replaced as a whole or not at all, also through links, and keeps its mode."""
 
 import json
 import os
@@ -20,7 +20,7 @@ SMALL = "gen_h4_t5_k3"
 
 @pytest.fixture
 def full(tmp_path):
-    """Return a function that makes a file, and lets the next write of it meet a full disk."""
+    """Return a function that makes a file on a full disk: the next write to the file fails."""
 
     def file(name, text):
         path = tmp_path / name
@@ -36,7 +36,7 @@ def names_in(folder):
 
 
 def fail_within(path, error):
-    """Raise an error where half of a file has been written."""
+    """Raise an error when half of a file has been written."""
     with replacing(path) as file:
         file.write(b"half")
         raise error
@@ -106,7 +106,8 @@ def test_where_a_file_cannot_be_written_is_known_before(tmp_path, monkeypatch):
     for path in (tmp_path, tmp_path / "gone" / "a.json", tmp_path / "dangling"):
         assert "cannot write --out" in unwritable("p", {"--out": path})[0]
     assert unwritable("p", {"--out": None, "--plot": tmp_path / "a.png"}) == []
-    monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)  # root may do anything
+    # root may write anywhere
+    monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)
     assert "can be written to" in unwritable("p", {"--out": tmp_path / "a.json"})[0]
 
 

@@ -1,4 +1,4 @@
-"""The trainer in one file finds the optima of reference cases; all numbers of ranks print alike."""
+"""The trainer in one file finds the optima of reference cases, and prints the same on any ranks."""
 
 import importlib.util
 import json
@@ -13,12 +13,12 @@ from drawn_cases import drawn_case
 
 from tests.launch.command import cobre
 
-# These tests are slow because numba compiles the trainer for each kind of communicator.
+# numba compiles the trainer for each kind of communicator, so these tests are slow.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 PROGRAM = Path(__file__).parents[2] / "examples" / "first_sddp.py"
 CASES = PROGRAM.parent / "sddp" / "cases"
-OPTIMA = {  # published, or of the extensive form by HiGHS
+OPTIMA = {  # published optima, or those of the extensive form, solved by HiGHS
     "sddpjl_first_steps": 8333.333333,
     "fast_hydro_thermal_2": 10.0,
     "fast_hydro_thermal_5": 23.75,
@@ -33,7 +33,7 @@ OPTIMA = {  # published, or of the extensive form by HiGHS
 def program():
     spec = importlib.util.spec_from_file_location("first_sddp", PROGRAM)
     module = importlib.util.module_from_spec(spec)
-    sys.modules["first_sddp"] = module  # numba's cache asks for it by name
+    sys.modules["first_sddp"] = module  # numba's cache asks for the module by its name
     spec.loader.exec_module(module)
     yield module
     del sys.modules["first_sddp"]
@@ -41,7 +41,7 @@ def program():
 
 @pytest.fixture
 def printed(program, monkeypatch, capsys):
-    """Return a function that runs the program on one rank; it returns what is printed."""
+    """Return a function that runs the program on one rank, and returns what the program prints."""
 
     def run(*words):
         monkeypatch.setattr(sys, "argv", ["first_sddp.py", *map(str, words)])
@@ -63,7 +63,7 @@ def test_the_bound_comes_to_the_optimum(printed, case):
 
 
 def test_the_bound_of_a_longer_case_comes_near(printed):
-    """Its optimum is not known: a simulated policy costs 183,595 with a half-width of 2,535."""
+    """The optimum is not known; a simulated policy costs 183,595 with a half-width of 2,535."""
     bounds = lower_bounds(printed(CASES / "gen_h8_t12_k10.json", "--iterations", 30))
     assert bounds == sorted(bounds)
     assert 181_500 < bounds[-1] < 183_595 + 2_535
@@ -78,7 +78,7 @@ def test_ranks_of_two_nodes_print_the_same_digits(printed):
 
 def test_a_case_without_a_solution_is_told(printed, tmp_path):
     case = json.loads((CASES / "fast_hydro_thermal_2.json").read_text())
-    case["hydros"][0]["vmin"] = case["hydros"][0]["vmax"] = 1e6  # more than there is water
+    case["hydros"][0]["vmin"] = case["hydros"][0]["vmax"] = 1e6  # more water than there is
     path = tmp_path / "dry.json"
     path.write_text(json.dumps(case))
     with pytest.raises(RuntimeError, match="a stage problem has no solution"):
@@ -86,8 +86,9 @@ def test_a_case_without_a_solution_is_told(printed, tmp_path):
 
 
 def test_what_rounding_leaves_of_a_zero_is_no_pivot(program):
-    """Column 0 has to rise; column 1 can lift it, and the entry of column 2 is rounding."""
-    # A part of a larger array, as in `solve`, so that numba compiles nothing for another layout.
+    """Column 0 has to rise: column 1 can lift it, but the entry of column 2 is a rounding error."""
+    # The rows are a part of a larger array, as in `solve`. So numba has this layout already, and
+    # compiles nothing.
     rows = np.zeros((2, 5))[:, :4]
     rows[:] = [1.0, -100.0, -2e-9, 0.0], [0.0, 0.0, 0.0, 1.0]
     x, low, high = np.array([-50.0, 0.0, 0.0, 0.0]), np.zeros(4), np.full(4, np.inf)
@@ -98,7 +99,7 @@ def test_what_rounding_leaves_of_a_zero_is_no_pivot(program):
 
 
 def test_a_large_feasible_case_is_solved(printed, tmp_path):
-    """Rounding was once taken for pivots: stage problems of this case seemed to be infeasible."""
+    """A rounding error once became a pivot, and stage problems of this case seemed infeasible."""
     with mock.patch("drawn_cases.parse_case", lambda data, _: json.loads(data)):
         case = drawn_case(4)
     path = tmp_path / "large.json"
@@ -154,7 +155,7 @@ def test_a_refusal_is_a_wrong_argument(printed, changed, capsys):
 
 
 @pytest.mark.parametrize(
-    ("change", "optimum"),  # the optima are those of train.py
+    ("change", "optimum"),  # `train.py` gives these optima
     [
         ({"discount": 0.9}, 48519.194639),
         ({"thermals": {"least": 20.0}}, 60811.351581),

@@ -1,4 +1,4 @@
-"""The simplex against HiGHS, on programs that have nothing to do with water."""
+"""The simplex beside HiGHS, on programs that are no stage problems."""
 
 import numpy as np
 import pytest
@@ -66,9 +66,10 @@ MANY = [pytest.param(seed, 2000, 0, marks=pytest.mark.slow) for seed in range(10
     ("seed", "programs", "fewest"), [*((seed, 200, 2) for seed in range(10)), *MANY]
 )
 def test_random_programs_agree_with_highs(seed, programs, fewest):
-    """Programs of fewer entries than ``fewest`` are left out.
+    """Programs with fewer entries than ``fewest`` are left out.
 
-    numba has another type for an array of one entry or none, and would compile all anew for it.
+    numba has another type for an array of at most one entry, and would compile everything again for
+    that type.
     """
     rng = np.random.default_rng(seed)
     drawn = [random_program(rng) for _ in range(programs)]
@@ -138,8 +139,9 @@ def test_a_basis_of_rows_that_are_nearly_alike_is_rebuilt(apart, is_regular):
     a = np.array([[1.0, 1.0], [1.0, 1.0 + apart]])
     lp = allocate(a, 0, 0)
     assert cold_start(lp)
-    lp.place[:] = 0, 1, -1, -1  # both variables are basic, and neither row
+    lp.place[:] = 0, 1, -1, -1  # both variables are basic, and neither row is
     assert rebuild(lp) == is_regular
     if is_regular:
-        at = lp.inverse[:, lp.place[:2]]  # line by row, place by variable
+        # the rows are lines, the columns are the places of the variables
+        at = lp.inverse[:, lp.place[:2]]
         np.testing.assert_allclose(at @ a, -np.eye(2), atol=1e-4)

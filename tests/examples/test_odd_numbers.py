@@ -1,4 +1,4 @@
-"""Numbers, names and disks that are no use end in one sentence, and leave nothing half done."""
+"""Useless numbers, names and disks give an error of one sentence, and no half-written result."""
 
 import json
 import os
@@ -32,7 +32,7 @@ def case_file(tmp_path, **fields):
 
 
 def cost(value):
-    """Return thermal plants of a cost."""
+    """Return thermal plants that have this cost."""
     return [plant | {"cost": value} for plant in generate(SHAPE, 3)["thermals"]]
 
 
@@ -93,7 +93,7 @@ def test_a_folder_that_cannot_be_written_whole_is_not_made(tmp_path, monkeypatch
 
 
 def fail(*_):
-    """Fail as a full disk does."""
+    """Fail as a write to a full disk does."""
     raise OSError(28, os.strerror(28), "noise_openings.parquet")
 
 

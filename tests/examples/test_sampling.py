@@ -1,4 +1,4 @@
-"""Draws follow their names and the probabilities; small trees are walked completely."""
+"""Draws depend on their names and on the probabilities alone; small trees are walked completely."""
 
 import math
 
@@ -8,7 +8,7 @@ from training.sampling import draw_opening, listed_path, stride_of
 
 from cobre_comm.random import stream, uniform
 
-WEIGHT = np.array([9.0, 0.0, 0.25, 0.75, 0.0])  # a stage has the openings 1 to 4
+WEIGHT = np.array([9.0, 0.0, 0.25, 0.75, 0.0])  # the stage has the openings 1 to 4
 KEYS = [stream(3, iteration, m, t) for iteration in range(5) for m in range(8) for t in range(20)]
 
 

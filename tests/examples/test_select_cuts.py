@@ -1,4 +1,4 @@
-"""Cuts that are the highest at no remembered point are deleted, alike on all ranks and nodes."""
+"""A cut that is the highest at no remembered point is deleted, alike on all ranks and nodes."""
 
 import contextlib
 import itertools
@@ -26,7 +26,7 @@ VALLEY = "gen_h8_t12_k10"
 
 
 class Memory(NamedTuple):
-    """What selection reads of `training.loop.memory.Memory`."""
+    """The fields of `training.loop.memory.Memory` that selection reads."""
 
     trial: np.ndarray
     new: np.ndarray
@@ -34,14 +34,14 @@ class Memory(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What selection reads of `training.plan.Plan`."""
+    """The fields of `training.plan.Plan` that selection reads."""
 
     ring: int
     spared: int
 
 
 class State(NamedTuple):
-    """What selection reads of `training.loop.memory.State`."""
+    """The fields of `training.loop.memory.State` that selection reads."""
 
     pool: Pool
     points: Points
@@ -51,18 +51,18 @@ class State(NamedTuple):
 
 @njit(**{**FROM_PYTHON, "cache": False})
 def select_as(state: Any) -> None:
-    """Select the share of one rank."""
+    """Do one rank's share of the selection."""
     select_cuts(state)
 
 
 @njit(**{**FROM_PYTHON, "cache": False})
 def take_counts(count: np.ndarray, kept: np.ndarray) -> None:
-    """Set the number of cuts of each stage to the number that is kept."""
+    """Set the number of cuts of each stage to the number of cuts that are kept."""
     count_kept(count, kept)
 
 
 def value_of(cut, point):
-    """Return the value of a cut, slopes first, with the additions of the compiled code."""
+    """Return the value of a cut (slopes, then constant), added up in the order of compiled code."""
     value = cut[-1]
     for slope, volume in zip(cut, point, strict=False):
         value += slope * volume
@@ -70,7 +70,7 @@ def value_of(cut, point):
 
 
 def level_one(cuts, points):
-    """Return each cut that at some point is the highest, the first one if several are equal."""
+    """Return each cut that is the highest at some point; of equal cuts the first counts."""
     if not cuts:
         return []
     values = np.array([[value_of(cut, point) for cut in cuts] for point in points])
@@ -78,7 +78,7 @@ def level_one(cuts, points):
 
 
 def drawn(rng, whole, *shape):
-    """Return normal numbers, or whole numbers: many sums of whole numbers are equal."""
+    """Return normal numbers, or whole numbers, of which many sums are equal."""
     return rng.integers(-2, 3, shape).astype(float) if whole else rng.normal(size=shape)
 
 
@@ -102,7 +102,7 @@ def test_the_cuts_that_are_left_are_those_of_the_definition(ring, spared, whole,
     for iteration in range(6):
         trial[:] = drawn(rng, whole, *trial.shape)
         for t in range(stages - 1):
-            # Stage 0 gets few cuts, and none in the first iterations.
+            # Stage 0 gets few cuts, and no cut in the first iterations.
             new = drawn(rng, whole, rows if t else iteration // 2, hydros + 1)
             coef[t, :, len(cuts[t]) : len(cuts[t]) + len(new)] = new.T
             cuts[t] += [tuple(cut) for cut in new]
@@ -152,7 +152,7 @@ def test_memory_is_bounded_by_the_number_of_points(comm):
         assert run.cuts.memory.rows.shape[2] <= (ring + trajectories) * 3 // 2
 
 
-# The smaller ring has fewer columns than a training has points, so that it fills columns again.
+# The smaller ring has fewer columns than a training has points, so columns are used again.
 TRAINED = [*itertools.product(["shm"], [1, 2, 3, 4]), ("tcp:0,0,1,1", 4), ("tcp:0,1,2", 3)]
 
 

@@ -1,4 +1,4 @@
-"""A policy is simulated as it was trained: balances, statistics, the same digits on any ranks."""
+"""Simulation follows the policy of the training: balances, statistics, same digits on any ranks."""
 
 import csv
 import itertools
@@ -21,12 +21,12 @@ from training.share import shared_setting
 from tests.command import python
 
 SMALL, LARGE = "gen_h4_t5_k3", "gen_h8_t12_k10"
-SELECTED = "selected"  # the small case, its cuts selected
+SELECTED = "selected"  # the small case, trained with selection of cuts
 
 
 @pytest.fixture(scope="module")
 def policies(cases, comm, tmp_path_factory):
-    """Return a folder with policies of two cases; the two of the small case are optimal."""
+    """Return a folder with three policies of two cases; those of the small case are optimal."""
     folder = tmp_path_factory.mktemp("policies")
     options = {"iterations": 20, "checkpoint": folder / LARGE}
     run_training(cases / f"{LARGE}.json", comm, **options)
@@ -54,7 +54,7 @@ def test_an_optimal_policy_costs_the_optimum_over_all_paths(cases, comm, policie
 
 
 def test_energy_is_balanced_at_every_bus(comm, tmp_path):
-    """Exchanges are part of the balance, and no price is above the last step of the deficit."""
+    """Exchanges are part of the balance, and no price is above the last price of a deficit."""
     data = generate(Shape(4, 5, 4, 3, random_demand=True, buses=3), 5)
     data["demand_outcomes"] = [(2.0 * np.array(rows)).tolist() for rows in data["demand_outcomes"]]
     case = parse_case(json.dumps(data).encode(), "case.json")
@@ -124,7 +124,8 @@ def test_statistics_are_those_of_the_costs(comm):
     found = cost_statistics(comm, costs, costs, 0.95)
     worst = np.sort(costs)[-50:]
     assert found.mean == pytest.approx(costs.mean(), rel=1e-14)
-    student = 1.9623415  # the 97.5 % quantile of 999 degrees of freedom
+    # the 97.5 % quantile of Student's t distribution with 999 degrees of freedom
+    student = 1.9623415
     assert found.half_width == pytest.approx(student * costs.std(ddof=1) / 1000**0.5, rel=1e-7)
     assert found.cvar == pytest.approx(worst.mean(), rel=1e-12)
     assert found.value_at_risk == np.sort(costs)[949]

@@ -1,4 +1,4 @@
-"""The stage problem that the benchmark gives to HiGHS is the one that the example solves."""
+"""The benchmark gives HiGHS the same stage problem that the example solves."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def test_the_program_for_highs_has_the_values_that_the_example_finds(comm, tmp_p
                 status, right = solve_highs(program.cost, a, (low, high), bounds)
                 assert status == "kOptimal"
                 assert value == pytest.approx(right, rel=1e-9)
-            # The cuts as rows are those of the pool, to the last bit.
+            # The rows of the cuts are those of the pool, to the last bit.
             scale = program.rows[:, -1]
             assert np.array_equal(program.coef[:-1].T, -program.rows[:, :-1] / scale[:, None])
             assert np.array_equal(program.coef[-1], program.low / scale)

@@ -18,15 +18,16 @@ from training.share import shared_setting
 ALL = 200
 """Cases that `make test-all` draws."""
 BATCH = 10
-# In case 255 rounding turns signs of reduced costs, which can leave a stage problem unsolved. The
-# other cases are of all sizes.
+# In case 255, rounding turns the signs of reduced costs, which can leave a stage problem unsolved.
+# The other cases have various sizes.
 EVERY_DAY = [(255, 6, 17, 29, 108, 185)]
 SLOW = [
     pytest.param(tuple(range(first, first + BATCH)), marks=pytest.mark.slow)
     for first in range(0, ALL, BATCH)
 ]
 HARD = {
-    "valley": case_of(Shape(8, 5, 24, 20), 3),  # sign errors of 1e-9 in costs led back and forth
+    # sign errors of 1e-9 in costs once made the simplex go back and forth
+    "valley": case_of(Shape(8, 5, 24, 20), 3),
     "rivers": case_of(Shape(20, 10, 5, 4), 2),  # thousands of nearly parallel cuts
     "grid": case_of(Shape(12, 8, 6, 5, random_demand=True, limits=True, buses=4), 1),
     **{str(number): drawn_case(number) for number in (255, 6, 29, 108)},
@@ -80,7 +81,7 @@ def test_training_ends_with_a_policy(trained, name, options):
 
 
 def program_of(problem, pool, t, point, noise):
-    """Return the program of one stage with all its cuts, as `solve_highs` takes it."""
+    """Return the program of one stage with all its cuts, in the form that `solve_highs` takes."""
     count, hydros, n = pool.count[t], point.size, problem.a.shape[1]
     cuts = np.zeros((count, n))
     cuts[:, :hydros] = -pool.coef[t, :hydros, :count].T
@@ -95,7 +96,7 @@ def program_of(problem, pool, t, point, noise):
 def in_units_of(program, money, hydros, m):
     """Return `program`, of `m` base rows, with costs and cost to go in units of `money`.
 
-    The tolerances of HiGHS are absolute, so HiGHS is given objectives near one.
+    The tolerances of HiGHS are absolute, so HiGHS gets objectives near one.
     """
     cost, a, (low, high), bounds = program
     cost, a = cost / money, a.copy()

@@ -1,4 +1,4 @@
-"""Training stops where a rule is right to stop it, alike on all ranks and in two parts."""
+"""Training stops where a stopping rule holds, alike on all ranks and in two parts."""
 
 import json
 import math
@@ -39,7 +39,7 @@ def problem_of(case):
     return build_problem(case, units, np.array([opening_row(case, units, k) for k in range(count)]))
 
 
-# Abramowitz and Stegun, table 26.10, and the first two degrees in closed form.
+# Abramowitz and Stegun, table 26.10; the first two degrees of freedom have a closed form.
 TABLE = [
     (0.025, 1, 12.7062047), (0.025, 2, 4.3026527), (0.025, 3, 3.1824463), (0.025, 4, 2.7764451),
     (0.025, 10, 2.2281389), (0.025, 29, 2.0452296), (0.025, 60, 2.0002978),
@@ -80,11 +80,11 @@ def test_samples_come_at_growing_intervals_and_share_one_doubt():
     assert [paths_of(problem, plan, k) for k in (8, 1000)] == [
         128,
         1270,
-    ]  # 122 stage problems an iteration
+    ]  # an iteration solves 122 stage problems
 
 
 def judged(bound, mean, half_width, gap, paths=128):
-    """Return why training stops after an iteration with such a sample."""
+    """Return why training stops after an iteration that has drawn such a sample."""
     case = large()
     problem = problem_of(case)
     options = Options(gap=gap)
@@ -101,9 +101,9 @@ def judged(bound, mean, half_width, gap, paths=128):
     [
         (100.5, 0.4, "gap reached"),
         (100.0, 0.0, "gap reached"),
-        (100.5, 0.6, ""),  # the upper end is too far
-        (99.0, 1.9, ""),  # it is near by chance: the sample is wide
-        (90.0, 5.0, ""),  # an interval below the bound says nothing
+        (100.5, 0.6, ""),  # the upper end of the interval is too far from the bound
+        (99.0, 1.9, ""),  # the mean is near the bound by chance: the interval is wide
+        (90.0, 5.0, ""),  # an interval below the bound proves nothing
         (99.9, 0.05, ""),
         (99.7, 0.5, "gap reached"),
     ],
@@ -125,13 +125,13 @@ def test_an_interval_below_the_bound_is_known_from_rounding():
 
 
 SKEW = Shape(8, 6, 5, 4)
-"""A tree of 1,024 paths is small enough for their extensive form."""
+"""The scenario tree has 1,024 paths, few enough for its extensive form."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("passes", [1, 2, 4, 16])
 def test_training_does_not_stop_far_below_the_optimum(comm, passes):
-    """Deficits are seldom and expensive: costs are skew, and a few passes rarely meet a deficit."""
+    """Deficits are rare and expensive, so costs are skew, and few passes meet a deficit."""
     case = case_of(SKEW, 4711)
     optimum, gap = extensive_form(case), 0.05
     for seed in range(3):
@@ -146,7 +146,8 @@ def test_training_does_not_stop_far_below_the_optimum(comm, passes):
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("passes", [1, 2, 4, 16])
 def test_a_longer_case_does_not_stop_far_below_its_bound(comm, passes, seed):
-    bound = 5366.18  # after 150 iterations of 16 trajectories with all cuts; the optimum is higher
+    # the bound after 150 iterations of 16 trajectories with all cuts; the optimum is higher
+    bound = 5366.18
     options = Options(trajectories=passes, seed=seed, gap=0.01)
     assert run_case(case_of(Shape(8, 6, 12, 10), 4711), comm, options).lower_bound[-1] >= (
         0.99 * bound
@@ -161,7 +162,7 @@ def test_a_case_without_chance_stops_where_it_is_optimal(comm):
 
 
 def stopped_at(comm, **options):
-    """Return all that a training with a gap has found."""
+    """Return the results of a training with a gap."""
     training = run_case(large(), comm, Options(trajectories=5, gap=GAP, **options))
     fresh = [training.trace[name].tolist() for name in ("fresh_paths", "fresh_mean")]
     fresh.append(training.trace["fresh_half_width"].tolist())
@@ -191,7 +192,7 @@ def test_a_training_in_two_parts_stops_as_one(alone, comm, tmp_path, stop):
     path = tmp_path / "half.ckpt"
     stopped_at(comm, iterations=stop, checkpoint=path)
     assert stopped_at(comm, checkpoint=path) == alone
-    assert stopped_at(comm, checkpoint=path) == alone, "it is finished, and stays so"
+    assert stopped_at(comm, checkpoint=path) == alone, "a finished training stays finished"
 
 
 def test_a_bound_that_stands_still_stops_the_training(comm):
@@ -214,7 +215,7 @@ def test_a_time_limit_stops_after_the_iteration_and_the_next_training_goes_on(co
 
 
 def clocks(comm):
-    """Train with a limit of half an hour; by the last rank's clock an hour has passed already."""
+    """Train with a limit of half an hour; the last rank's clock says that an hour has passed."""
     finished = Finished()
     finished.seconds()
     finished._begun -= 3600.0 * (comm.rank == comm.size - 1)

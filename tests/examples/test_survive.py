@@ -1,4 +1,4 @@
-"""What a training takes over from a communicator that has lost a rank."""
+"""What a training keeps when its communicator has lost a rank."""
 
 import pytest
 import train
@@ -30,7 +30,7 @@ def whole(case, comm):
 
 @pytest.mark.parametrize("number", [0, 1, 6, 7])
 def test_half_an_iteration_is_written_again(case, comm, whole, number, monkeypatch):
-    """Behind the cuts that count are numbers of an iteration that was interrupted."""
+    """Behind the cuts that count there are numbers from an iteration that was interrupted."""
     finished = Finished()
     trained(case, comm, max(1, number + number % 2), finished)
     monkeypatch.setattr(Finished, "agree", lambda self, comm: number)

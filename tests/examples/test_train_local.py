@@ -1,4 +1,4 @@
-"""Training on one rank: optima, validity of the bound, and everything the script promises."""
+"""Training on one rank: optima, valid bounds, and everything that the script promises."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A few wild cases every day; `make wild` has hundreds."""
+"""A few wild cases are tried every day; `make wild` tries hundreds."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ from tests.wild.judge import judge
 from tests.wild.oddities import give
 from tests.wild.summary import Tally
 
-EVERY_DAY = (0, 11, 15, 19, 31)  # each takes less than a second
+EVERY_DAY = (0, 11, 15, 19, 31)  # each case takes less than a second
 
 
 def test_a_number_is_always_the_same_case():
@@ -30,7 +30,7 @@ def test_a_wild_case_trains_to_the_optimum(comm, number):
 
 
 def flat_cuts():
-    """A case of cuts with slopes near 1e-8: their rows are scaled up to many millions."""
+    """A case of cuts with slopes near 1e-8: the rows of the cuts are scaled up to many millions."""
     data = generate(Shape(19, 6, 11, 5, random_demand=True), 863217)
     give((data["hydros"][h] for h in (0, 4, 6, 11, 13, 14, 16, 17)), spill_cost=0.0)
     give((data["hydros"][h] for h in (0, 1, 7)), vmin=0.0, vmax=0.0, v0=0.0)
@@ -39,7 +39,7 @@ def flat_cuts():
 
 
 def parallel_cuts():
-    """A case of cuts with slopes that differ by 1e-4: the inverse of a basis has entries of 2e9."""
+    """A case of cuts with slopes that differ by 1e-4: an inverse basis has entries of 2e9."""
     shape = Shape(40, 3, 10, 7, random_demand=True, uneven=True, buses=5)
     data = generate(shape, 43932)
     data["inflows"] = np.zeros_like(data["inflows"]).tolist()
@@ -48,7 +48,7 @@ def parallel_cuts():
 
 @pytest.mark.parametrize(("make", "passes"), [(flat_cuts, 4), (parallel_cuts, 8)])
 def test_cuts_make_no_stage_infeasible(comm, make, passes):
-    """Both cases once stopped with the error that a feasible stage has no dispatch."""
+    """The training of each case once raised that a feasible stage has no dispatch."""
     training = run_case(parse(make()), comm, Options(iterations=20, trajectories=passes))
     assert np.all(np.diff(training.lower_bound) >= 0.0)
 

@@ -1,4 +1,4 @@
-"""A process that lacks descriptors, addresses or bytes, or holds a pipe; a job with such a rank."""
+"""A process that lacks descriptors, addresses or bytes, or holds a pipe open; a job with it."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ from cobre_comm.testing.cases.waiting import await_all, wait_until
 
 @contextlib.contextmanager
 def limited(what, most):
-    """Let this process have at most so much of a resource of the module ``resource``."""
+    """Limit this process to ``most`` of a resource of the module ``resource``."""
     soft, hard = resource.getrlimit(what)
     resource.setrlimit(what, (most, hard))
     try:
@@ -36,7 +36,7 @@ def no_descriptor_left():
 
 
 def bytes_of_addresses(more):
-    """Return how many bytes of addresses this process has, plus ``more``."""
+    """Return the bytes of address space that this process uses, plus ``more``."""
     pages = int(pathlib.Path("/proc/self/statm").read_text().split()[0])
     return pages * os.sysconf("SC_PAGESIZE") + int(more)
 
@@ -45,14 +45,14 @@ def descriptors():
     """Return the descriptors that this process has open, by number and name."""
     found = set()
     for path in pathlib.Path("/dev/fd").iterdir():
-        with contextlib.suppress(OSError):  # the descriptor of this very loop
+        with contextlib.suppress(OSError):  # this loop itself has had that descriptor
             found.add(f"{path.name} {path.readlink()}")
     return found
 
 
 @contextlib.contextmanager
 def open_pipe():
-    """Hold a pipe open that lies in /dev/shm and has no writer; give its descriptor."""
+    """Hold open a pipe in /dev/shm that has no writer; give its descriptor."""
     path = pathlib.Path(f"/dev/shm/solver-{secrets.token_hex(8)}")
     os.mkfifo(path)
     try:
@@ -66,10 +66,10 @@ def open_pipe():
 
 
 def wait_for_one(comm, how, at_fault, odd, oddity, folder):
-    """A rank dies, is late or calls something else, and one is odd; return what a rank is told."""
+    """One rank dies, is late or errs, and one is odd; return the error of each other rank."""
     done = pathlib.Path(folder, "done")
     comm.barrier()
-    # A rank could return from this barrier and die while another rank is still in the barrier.
+    # Without this, a rank could return from the barrier and die while another rank is still in it.
     await_all(pathlib.Path(folder), comm.rank, comm.size)
     with oddity() if comm.rank == odd else contextlib.nullcontext():
         if comm.rank == at_fault and how == "killed":

@@ -1,4 +1,4 @@
-"""A rank that holds an item of shared-out work is killed, stopped or late."""
+"""A rank that has claimed an item of a work is killed, stopped or late."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ both_callers = pytest.mark.parametrize("caller", ["njit", slow("python")])
 
 
 def begin(comm, caller):
-    """Share items out; the victim claims one. Return how to claim, work, region and that item."""
+    """Make a work; the victim claims an item. Return how to claim, work, region and that item."""
     claim, work, done = CLAIM[caller], comm.create_work(COUNT), comm.create_shared_region(COUNT)
     item = claim(work) if comm.rank == VICTIM else None
     comm.barrier()
@@ -32,22 +32,22 @@ def begin(comm, caller):
 
 
 def compile_claim(caller):
-    """Compile the claim in this process, before ranks are forked: no limit runs meanwhile."""
+    """Compile the claim in this process before ranks are forked, because no limit runs yet."""
     if caller == "njit":
         CLAIM[caller].compile((WorkType(),))
 
 
 def claim_rest(comm, claim, work, done):
-    """Claim until nothing is left; no rank of this node has had the same item."""
+    """Claim items until none is left; check that no rank of this node has had the same item."""
     while (item := claim(work)) >= 0:
         mine = done.block(item, item + 1)
         mine += 1
         assert mine == [1], f"item {item} comes twice"
-        time.sleep(0.001)  # so that every rank gets some
+        time.sleep(0.001)  # so that every rank gets some items
 
 
 def stop_for(seconds):
-    """Stop this process; another one lets it go on."""
+    """Stop this process; another process continues it."""
     command = f"sleep {seconds}; kill -CONT {os.getpid()}"
     with subprocess.Popen(["sh", "-c", command]):
         os.kill(os.getpid(), signal.SIGSTOP)
@@ -57,7 +57,7 @@ PAUSES = {"late": time.sleep, "stopped": stop_for}
 
 
 def dies(comm, caller):
-    """The victim dies with its item; all others continue to claim, and name the victim."""
+    """The victim dies with its item; all others continue to claim, and then name the victim."""
     claim, work, done, _ = begin(comm, caller)
     if comm.rank == VICTIM:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -68,11 +68,11 @@ def dies(comm, caller):
 
 
 def keeps(comm, caller, how):
-    """The victim keeps its item beyond the limit; all others continue, and name the victim."""
+    """The victim keeps its item beyond the limit; all others continue, and then name the victim."""
     claim, work, done, _ = begin(comm, caller)
     if comm.rank == VICTIM:
         PAUSES[how](PAUSE_S)
-        met(work.reset)  # may succeed, because all other ranks had entered this reset
+        met(work.reset)  # this reset may succeed, because all other ranks had entered it
         raises((CollectiveFailed, InvalidCommunicator), comm.barrier)
         return
     claim_rest(comm, claim, work, done)
@@ -80,7 +80,7 @@ def keeps(comm, caller, how):
 
 
 def pauses(comm, caller, how):
-    """The victim is late with its item, but within the limit."""
+    """The victim is late with its item, but by less than the limit."""
     claim, work, done, item = begin(comm, caller)
     if comm.rank == VICTIM:
         PAUSES[how](0.3)
@@ -95,7 +95,7 @@ def pauses(comm, caller, how):
 @pytest.mark.parametrize("backend", BACKENDS)
 @both_callers
 def test_a_rank_that_dies_with_an_item_is_named(backend, caller):
-    """The item of this rank is lost, and in the next collective all others name the rank."""
+    """The item of the rank that dies is lost; in the next collective all others name this rank."""
     compile_claim(caller)
     outcomes = forked.ranks(backend, 4, dies, caller)
     assert outcomes.pop(VICTIM).exit_code == -signal.SIGKILL
@@ -106,7 +106,7 @@ def test_a_rank_that_dies_with_an_item_is_named(backend, caller):
 @both_callers
 @pytest.mark.parametrize("how", PAUSES)
 def test_a_rank_that_keeps_an_item_for_too_long_is_named(backend, caller, how):
-    """The others continue to claim, and name this rank in the next collective."""
+    """The others continue to claim items, and name the rank in the next collective."""
     compile_claim(caller)
     values_of(forked.ranks(backend, 4, keeps, caller, how, env=timeout_of(LIMIT_S)))
 
@@ -115,6 +115,6 @@ def test_a_rank_that_keeps_an_item_for_too_long_is_named(backend, caller, how):
 @both_callers
 @pytest.mark.parametrize("how", PAUSES)
 def test_a_rank_that_pauses_with_an_item_finishes_it(backend, caller, how):
-    """No other rank gets that item meanwhile, and each item is done once."""
+    """No other rank gets the item of the rank that pauses, and each item is done once."""
     compile_claim(caller)
     values_of(forked.ranks(backend, 4, pauses, caller, how))

@@ -1,4 +1,4 @@
-"""If a fault's signal is late, as on a busy machine, the rank works until it has been struck."""
+"""If a fault's signal is late, as on a busy machine, the rank works until the signal arrives."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from cobre_comm.testing.cases.faults import struck
 from cobre_comm.testing.cases.faults.fault import Fault
 from tests import forked
 
-LATE_S = 0.3  # longer than four steps take
+LATE_S = 0.3  # longer than the rank needs for four steps
 
 
 @pytest.mark.parametrize("kind", ["signals", "fork_in_handler", "fork_of_libc_in_handler"])

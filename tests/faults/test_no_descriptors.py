@@ -1,4 +1,4 @@
-"""A rank without a free descriptor gets the usual errors: to raise them opens and loads nothing."""
+"""A rank with no free descriptor gets the usual errors: raising them opens and loads nothing."""
 
 import contextlib
 
@@ -10,13 +10,13 @@ from tests import forked
 from tests.faults.odd import no_descriptor_left, wait_for_one
 from tests.grid import slow, timeout_of
 
-SHORT, ASTRAY = 1, 0  # the rank that has no descriptor left, and the one at fault
-# Whether a rank shares memory with the one that is short of descriptors.
+SHORT, ASTRAY = 1, 0  # the rank that has no descriptor left, and the rank at fault
+# Whether the ranks share memory with the rank that has no descriptor left.
 BACKENDS = {"shm": True, "tcp": True, "tcp:0,0,1": True, "tcp-flat": False}
 
 
 def make_region(comm, is_shared):
-    """Make a first region, which needs a descriptor if ranks share it; then the ranks continue."""
+    """Make a first region, which needs a descriptor if ranks share it; then all ranks continue."""
     comm.barrier()
     with no_descriptor_left() if comm.rank == SHORT else contextlib.nullcontext():
         expected = pytest.raises(AllocationFailed) if is_shared else contextlib.nullcontext()

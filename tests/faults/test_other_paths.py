@@ -1,4 +1,4 @@
-"""Seldom paths: no futex, a long spin, a communicator for each thread, no compilation."""
+"""Rare paths: no futex, a long spin, a communicator for each thread, no compilation."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -37,7 +37,7 @@ def test_portable_essentials(caller, size):
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["shm", slow("tcp-flat"), slow("mpi-mpich:0,1")])
 def test_long_spin(pools, backend):
-    """A wait reads the clock millions of times; each reading once took a little of the stack."""
+    """A wait reads the clock millions of times, and each reading once took more of the stack."""
     env = {"COBRE_COMM_SPIN_US": "10000000"}
     times = pools.get(backend, 2).run(barrier.late_rank_delays_all, "njit", 0, 4.0, env=env)
     assert min(left for _, left in times) >= max(entered for entered, _ in times)
@@ -45,7 +45,7 @@ def test_long_spin(pools, backend):
 
 @pytest.mark.ranks(2)
 def test_each_thread_its_own_communicator(comm, caller):
-    """Communicators of different threads do not disturb one another."""
+    """Three threads use three communicators, which do not disturb one another."""
     comms = [comm.split_local() for _ in range(3)]
 
     def work(own, seed):
@@ -101,7 +101,7 @@ def small_frames(comm, frame_bytes):
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 3, 4])
 def test_many_small_frames(size):
-    """Compiled code sends a gigabyte in a frame; without compilation a frame may have few bytes."""
+    """Compiled code can send a gigabyte in a frame; without compilation, frames of few bytes do."""
     env = {"COBRE_TCP_EAGER_BYTES": "0"}
     with RankPool("tcp-flat", size, env=INTERPRETED) as pool:
         for frame_bytes in (1, 40, 64):

@@ -1,4 +1,4 @@
-"""Ranks that are lost, late or wrong on a node of several ranks, while other nodes wait."""
+"""A rank is lost, late or wrong on a node of several ranks, while other nodes wait for it."""
 
 import ctypes
 import mmap
@@ -23,10 +23,10 @@ from tests.campaign.__main__ import warm
 from tests.campaign.work import work
 from tests.grid import skip_unless_here, slow, some, timeout_of
 
-COUNT = 2**15  # elements: with small buffers many chunks on every transport
+COUNT = 2**15  # elements: many chunks on every transport, because buffers are small
 FOLLOWER = 1
 LIMIT_S = 3.0
-LONG = 2**17  # numbers: to copy them takes a rank longer than to wake another rank
+LONG = 2**17  # numbers: to copy them takes a rank longer than it takes to wake another rank
 
 
 @pytest.fixture(params=["tcp:0,0,1", *map(slow, ("mpi-mpich:0,0,1", "mpi-openmpi:0,0,1"))])
@@ -35,7 +35,7 @@ def nodes(request):
 
 
 def assert_named(caught, lost):
-    """The error names the lost rank, and may name ranks that have ended after their own error."""
+    """The error names the lost rank, and perhaps ranks that have ended by their own error."""
     assert isinstance(caught, CollectiveFailed), repr(caught)
     assert lost in caught.ranks, str(caught)
 
@@ -49,7 +49,7 @@ def test_follower(nodes, kind, tmp_path):
 
 
 def lost_before(comm, operation):
-    """A follower ends before the others enter the call; return the error of this rank."""
+    """A follower ends before the others enter the call; return the error that this rank gets."""
     region = comm.create_shared_region(40)
     comm.barrier()
     if comm.rank == FOLLOWER:
@@ -78,7 +78,7 @@ def stopped_before_it_fetches(comm):
     else:
         time.sleep(LIMIT_S / 3)
     if comm.rank == comm.size - 1:
-        comm.barrier()  # all ranks have entered this barrier, so it returns on this rank
+        comm.barrier()  # all ranks have entered this barrier, so this rank returns
     caught = met(comm.barrier)
     if comm.rank == 0:
         os.kill(pids[FOLLOWER], signal.SIGCONT)
@@ -86,7 +86,7 @@ def stopped_before_it_fetches(comm):
 
 
 def test_follower_that_does_not_fetch_the_outcome(nodes):
-    """The follower is late to its leader; when the follower continues, its leader has gone."""
+    """The follower is late for its leader; when the follower continues, its leader has gone."""
     body, env = stopped_before_it_fetches, timeout_of(LIMIT_S)
     first, follower, other = values_of(forked.ranks(nodes, 3, body, env=env))
     assert_named(first, FOLLOWER)
@@ -97,7 +97,7 @@ def test_follower_that_does_not_fetch_the_outcome(nodes):
 
 
 def half_readable(count):
-    """Return an array of zeros; a process that reads its second half ends by a signal."""
+    """Return zeros; a process that reads the second half of this array is ended by a signal."""
     half_bytes, memory = 4 * count, mmap.mmap(-1, 8 * count)
     begin = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     libc = ctypes.CDLL(None, use_errno=True)
@@ -107,7 +107,7 @@ def half_readable(count):
 
 
 def crash_amid(comm, operation, victim):
-    """One rank crashes when half of a long call is done; return the error of this rank."""
+    """One rank crashes when half of a long call is done; return the error that this rank gets."""
     root, into_region = victim, operation == "allreduce into a region"
     recv = np.zeros(comm.size * COUNT)
     tables = np.full(comm.size, COUNT), COUNT * np.arange(comm.size)
@@ -134,8 +134,8 @@ ONE_NODE = ("allreduce", "allreduce into a region", "gatherv", "allgatherv", "br
 CRASHED_DAILY = [
     ("shm", 3, "allreduce into a region", 2),
     ("shm", 3, "allgatherv", 2),
-    ("tcp:0,0,1", 3, "allreduce", FOLLOWER),  # along a chain
-    ("tcp:0,1", 4, "allreduce", 3),  # in stripes, through the staging buffer
+    ("tcp:0,0,1", 3, "allreduce", FOLLOWER),  # data moves along a chain of leaders
+    ("tcp:0,1", 4, "allreduce", 3),  # data moves in stripes, through the staging buffer
     ("tcp:0,0,1,1x2", 4, "gatherv", 3),  # the victim leads its node in a lane
 ]
 CRASHED = [
@@ -157,5 +157,5 @@ def test_crashed_amid_a_call(backend, size, operation, victim):
 
 
 def test_long_outputs_of_a_node(nodes):
-    """One rank of a node writes a long output while the other rank of the node sleeps."""
+    """One rank of a node writes a long output while the other rank of this node sleeps."""
     values_of(forked.ranks(nodes, 3, into_regions.reduce, "mixed", "all", "f8", LONG))

@@ -19,7 +19,7 @@ EACH = [(backend, count) for backend in shrink.BACKENDS for count in (5, 200)]
 
 
 def losses(seed, backend, count):
-    """Perform drawn losses in a process of their own, where they cannot disturb other tests."""
+    """Perform drawn losses in a new process, in which they cannot disturb other tests."""
     for number in range(count):
         loss = shrink.draw(seed, number, (backend,))
         problems, _ = shrink.perform(loss)
@@ -34,7 +34,7 @@ def test_losses(backend, count):
 
 
 def at_each_moment(backend, size, step):
-    """After rank 0 has died, kill each other rank at every n-th call of its shrink."""
+    """When rank 0 has died, kill each other rank at many moments of its shrink."""
     first = shrink.Death(shrink.COLLECTIVE, 0.0)
     for victim in range(1, size):
         for moment in range(1, LAST_MOMENT, step):
@@ -56,12 +56,12 @@ def test_each_moment(backend, step):
 
 
 def calls_without_one(comm, folder):
-    """One rank dies, and another rank does not call shrink; return what the others are told.
+    """One rank dies, and another rank does not call shrink; return the errors of the others.
 
-    No rank ends before all have been told.
+    No rank ends before all others have their errors.
     """
     folder = pathlib.Path(folder)
-    await_all(folder, comm.rank, comm.size)  # else a rank may die while another still connects
+    await_all(folder, comm.rank, comm.size)  # otherwise a rank may die while another still connects
     if comm.rank == DEAD:
         signal.raise_signal(signal.SIGKILL)
     told = None
@@ -83,7 +83,7 @@ def calls_without_one(comm, folder):
 
 @pytest.mark.parametrize("backend", ["shm", "tcp", "tcp-flat", slow("tcp:0,0,1,1")])
 def test_all_survivors_name_the_rank_that_does_not_call(backend, tmp_path):
-    """They name neither the dead rank nor each other; a second call gives the same error."""
+    """The errors name neither the dead rank nor each other; a second call raises the same error."""
     outcomes = forked.ranks(
         backend, SIZE, calls_without_one, str(tmp_path), env=timeout_of(2), timeout_s=120
     )

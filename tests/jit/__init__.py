@@ -1,1 +1,1 @@
-"""Users' functions, as numba compiles them, with communicators and regions as arguments."""
+"""Users' functions, compiled by numba, to which communicators and regions are passed."""

@@ -23,7 +23,7 @@ DRAWS = ("uniform(key, {})", "normal(key, {})", "integers(key, {}, 9)", "integer
 
 
 class Names(event.Listener):
-    """Notes what each compiled function does, by its name and the types of its arguments."""
+    """Notes, for each compiled function, what it does, under its name and its argument types."""
 
     def __init__(self):
         self.meanings = collections.defaultdict(set)
@@ -31,7 +31,8 @@ class Names(event.Listener):
     def on_start(self, event):
         function = event.data["dispatcher"].py_func
         name = function.__module__, function.__qualname__, str(event.data["args"])
-        function.__qualname__, kept = "", function.__qualname__  # what it does, without its name
+        # what the function does is described without its name
+        function.__qualname__, kept = "", function.__qualname__
         if name[0].startswith("cobre_") or name[0] == __name__:
             self.meanings[name].add(_told(function))
         function.__qualname__ = kept
@@ -49,7 +50,7 @@ def made(power):
 
 
 def call(text, **names):
-    """Compile a call, and make it; its errors are ignored here, because other tests try them."""
+    """Compile a call, and make it; errors are ignored, because other tests try them."""
     function = eval(f"lambda {', '.join(names)}: {text}", {"random": random, "np": np})
     with contextlib.suppress(Exception):
         njit(function)(*names.values())

@@ -1,4 +1,4 @@
-"""Uses of a communicator or a region in compiled code, and the errors of uses that are refused.
+"""Uses of a communicator or a region in compiled code; some are refused, with an error.
 
 ``ways.py`` tries how long compiled code holds an object in each way.
 """
@@ -11,7 +11,7 @@ from numba import njit, objmode, types
 
 from cobre_comm.testing.cases.raised import raises
 
-shared = None  # a communicator, in every rank
+shared = None  # a communicator on every rank
 Pair = collections.namedtuple("Pair", "comm number")
 
 

@@ -1,11 +1,11 @@
-"""Cached functions that call ours, each compiled in a process of its own, loaded together.
+"""Cached functions that call ours are compiled in several processes, and loaded in one.
 
-python -m tests.jit.pairs_from_caches FOLDER
+    python -m tests.jit.pairs_from_caches FOLDER
 
-Each function is compiled by ranks that are forks of this process, so that numba, which numbers the
-functions of a process, begins with the same number in all of them. Then other forks load all
-functions, in both orders: each of two functions has once been loaded before the other. A loaded
-function has to return what it returns as a function of Python.
+Each function is compiled by ranks that are forks of this process. numba numbers the functions of a
+process, and so begins with the same number in all forks. Then other forks load all functions, in
+both orders: each of two functions has once been loaded before the other. A loaded function has to
+return what it returns as a function of Python.
 """
 
 import importlib
@@ -64,7 +64,7 @@ SQUARE, CUBE = made(2), made(3)
 
 
 def judge(comm, modules):
-    """Call the functions of modules; return what is wrong, and the modules that were compiled."""
+    """Call the functions of modules; return what is wrong, and which modules were compiled."""
     wrong, compiled = [], []
     with comm.create_shared_region(4) as region, comm.create_work(4) as work:
         for name in modules:
@@ -79,13 +79,13 @@ def judge(comm, modules):
 
 
 def plain(caller):
-    """Return a function of Python with the sources of a compiled one."""
+    """Return a function of Python with the same source as a compiled function."""
     names = dict(caller.py_func.__globals__, SQUARE=SQUARE.py_func, CUBE=CUBE.py_func)
     return type(caller.py_func)(caller.py_func.__code__, names)
 
 
 def given(comm):
-    """Return arguments that tell ranks and functions apart."""
+    """Return arguments whose results differ by rank and by function."""
     x = np.array([2.5, -1.0, 4.0]) + comm.rank
     words = np.array([6, 3, 12]) + comm.rank
     tables = np.full(comm.size, 3), 3 * np.arange(comm.size)
@@ -101,7 +101,7 @@ def same(found, right):
 
 
 def told(outcomes):
-    """Return what is wrong on any rank, and the modules that any rank has compiled."""
+    """Return what is wrong on any rank, and which modules any rank has compiled."""
     wrong, compiled = zip(*(each.value for each in outcomes), strict=True)
     return list(itertools.chain(*wrong)), set(itertools.chain(*compiled))
 

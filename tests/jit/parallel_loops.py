@@ -1,4 +1,4 @@
-"""Collectives in a ``prange``: refused where numba sees them; where not, no error is lost."""
+"""Collectives in a ``prange``: numba refuses those that it sees; no error of others is lost."""
 
 import numpy as np
 from numba import TypingError, njit, prange
@@ -9,13 +9,13 @@ from cobre_comm.testing.cases.raised import met, raises
 
 @njit(cache=True)
 def hide(comm, send, recv):
-    """Call a collective where numba does not see that a parallel loop calls it."""
+    """Call a collective in a function, so that numba does not see it in a parallel loop."""
     comm.allreduce(send, recv)
 
 
 @njit(parallel=True, cache=True)
 def last_is_wrong(comm, rows):
-    """Call a collective with a wrong length in one of numba's threads, which cannot raise."""
+    """Call a collective with a wrong length in a thread of numba's; this thread cannot raise."""
     for i in prange(len(rows)):
         if i == len(rows) - 1:
             hide(comm, rows[i], rows[i, :2])
@@ -42,13 +42,13 @@ def hidden(comm, rows, results):
 
 
 def refused(comm):
-    """Return numba's error for a collective in the body of the parallel loop itself."""
+    """Return numba's error for a collective that stands in a parallel loop itself."""
     assert ranks_of(comm, 8) == 8 * (comm.rank + comm.size)
     return str(raises(TypingError, plainly, comm, np.ones((8, 3))))
 
 
 def wrong_on_rank_0(comm):
-    """Let a thread of rank 0 pass a wrong length; return the error of this rank's next call."""
+    """Let a thread of rank 0 pass a wrong length; return the error of each rank's next call."""
     own = comm.split_local()
     if own.rank == 0:
         last_is_wrong(own, np.ones((8, 3)))

@@ -1,4 +1,4 @@
-"""``check_signals`` in code that numba compiles and caches; its cases are in the table."""
+"""``check_signals`` in code that numba compiles and caches; the table has its other cases."""
 
 import pytest
 from numba import TypingError, config, njit, prange
@@ -8,7 +8,8 @@ from tests.command import python
 
 pytestmark = pytest.mark.skipif(config.DISABLE_JIT, reason="Python itself runs handlers")
 
-# `check_signals` is first used in the compiled function: numba loads it as it types the function.
+# `check_signals` is used in the compiled function alone: numba loads it when it types that
+# function.
 PROGRAM = """
 import sys
 import cobre_comm

@@ -1,4 +1,4 @@
-"""A user's compiled function: its cache, the code for calls that do nothing, and its errors."""
+"""A user's compiled function: how it is cached, how little code cheap calls need, its errors."""
 
 import functools
 import importlib
@@ -28,7 +28,7 @@ USER_SOURCE = pathlib.Path(__file__).with_name("cached_user_module.txt")
 
 
 def call_user_function(comm, folder):
-    """Return (cache hits, cache misses, value) of a first call in a rank's process."""
+    """Return cache hits, cache misses and value of the first call in the process of a rank."""
     sys.path.insert(0, folder)
     user = importlib.import_module("cached_user_module")
     assert pathlib.Path(user.__file__).parent == pathlib.Path(folder)
@@ -83,7 +83,7 @@ print(*(m.__file__ for n, m in sys.modules.items() if n.startswith("cobre_")))
 def test_a_change_of_any_source_that_reaches_a_user_s_code_is_another_version(monkeypatch):
     """The version covers modules that compiled methods import, and kernels of every backend."""
     sources = {pathlib.Path(name) for name in python("-c", IMPORTED).stdout.split()}
-    # Also modules that are imported only within functions of these.
+    # The sources include modules that are imported only within functions of these modules.
     sources |= {files()[name] for name in reached("cobre_comm.jit")}
     kernels = set(pathlib.Path(cobre_kernels.__file__).parent.rglob("*.py"))
     assert {"checks.py", "slow_path.py", "reduce_op.py"} <= {path.name for path in sources}
@@ -174,7 +174,7 @@ def test_an_implementation_is_made_once_whatever_a_call_leaves_out(monkeypatch):
     with LocalBackend() as comm:
         broadcast_of_five_dimensions(comm, np.ones((1,) * 5, np.int16))
     names = [one.__qualname__.partition(".")[0] for one in made]
-    # One implementation for calls without a root, one for calls with a root.
+    # One implementation is for calls without a root, and one for calls with a root.
     assert names.count("_broadcast") == 2, names
 
 
@@ -198,7 +198,7 @@ def test_every_form_works_or_is_refused_in_one_sentence():
 
 @pytest.mark.ranks(2, timeout=120)
 def test_a_failed_collective_of_several_elements_raises_its_own_error(comm):
-    """The collective fails in ``@vectorize`` and ``@guvectorize``, whose loops go on afterwards."""
+    """The collective fails in ``@vectorize`` and ``@guvectorize``; their loops still continue."""
 
     @vectorize([NUMBER(NUMBER)])
     def each(x):
@@ -231,7 +231,7 @@ def test_a_block_outside_a_region_is_told_for_every_length():
         return region.block(0, region.count + 1)
 
     with LocalBackend() as comm:
-        for count in range(1, 50):  # among these lengths are the numbers of all statuses
+        for count in range(1, 50):  # some of these lengths equal the number of a status
             region = comm.create_shared_region(count)
             text = str(raises(ValueError, behind_the_end, region))
             assert f"is not inside a region of length {count}" in text

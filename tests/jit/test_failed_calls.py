@@ -1,4 +1,4 @@
-"""Calls that fail in ``@njit`` code lose no interrupt, and give back the arrays they have made."""
+"""A failing call in ``@njit`` code loses no interrupt, and frees the arrays that it has made."""
 
 import ctypes
 import signal
@@ -10,7 +10,8 @@ from numba import njit
 from cobre_comm import InvalidBufferSize, LocalBackend, ReduceOp
 from cobre_comm.testing.cases.memory.lifetimes import stays_flat
 
-LONG = np.zeros(50_000, np.int32)  # too long a table for one rank; a call copies it for the kernel
+# a table too long for one rank; a call copies the table for the kernel
+LONG = np.zeros(50_000, np.int32)
 
 
 @njit
@@ -41,7 +42,7 @@ def test_copied_tables_go(collective):
 
 
 def test_the_digits_of_a_sum_go():
-    values = np.ones(5, np.uint8)[1:].view(np.float32)  # not aligned
+    values = np.ones(5, np.uint8)[1:].view(np.float32)  # its address is not aligned
 
     def act(number):
         for _ in range(500):
@@ -58,7 +59,8 @@ send_signal.argtypes, send_signal.restype = [ctypes.c_int], ctypes.c_int
 
 @njit
 def fail_after_a_signal(comm, send, recv, op):
-    send_signal(signal.SIGUSR1)  # Python does not run between this signal and the error of the call
+    # Python does not run between this signal and the error of the call that follows
+    send_signal(signal.SIGUSR1)
     comm.allreduce(send, recv, op)
 
 

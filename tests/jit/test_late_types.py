@@ -1,4 +1,4 @@
-"""numba asks our objects for their types; an interrupt while it first asks is not lost."""
+"""numba asks our objects for their types; an interrupt during the first question is not lost."""
 
 import pytest
 from numba import config

@@ -1,4 +1,4 @@
-"""Functions from caches are not taken for one another: each closure of ours has its own name."""
+"""Functions from caches are never confused: each closure of ours has a name of its own."""
 
 import json
 import os
@@ -41,10 +41,10 @@ def test_a_function_that_closes_over_nothing_keeps_its_name():
 
 
 def test_no_two_functions_of_ours_share_a_name():
-    """A function's symbol has only its name and a number, and two processes may have one number."""
+    """A symbol consists of a function's name and a number; two processes may use one number."""
     found = json.loads(python("-m", "tests.jit.compiled_names", within_s=300).stdout)
     assert found["shared"] == {}
-    assert found["names"] > 200, "a listener that hears nothing would find nothing"
+    assert found["names"] > 200, "the listener has missed functions"
 
 
 def test_two_functions_from_caches_of_two_processes_draw_their_own_numbers(tmp_path):
@@ -62,10 +62,10 @@ def test_two_functions_from_caches_of_two_processes_draw_their_own_numbers(tmp_p
 @pytest.mark.slow
 @pytest.mark.parametrize("level", ["0", "3"])
 def test_every_two_functions_from_caches_keep_apart(tmp_path, level):
-    """At level 0 LLVM inlines nothing, so that each function keeps its symbol."""
+    """At level 0, LLVM inlines nothing, so each function keeps its symbol."""
     environment = {**os.environ, "NUMBA_OPT": level, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     program = "-m", "tests.jit.pairs_from_caches", str(tmp_path)
     found = json.loads(python(*program, env=environment).stdout)
     assert found["wrong"] == []
-    # With NUMBA_OPT=0 numba caches no function that calls a function with a name of its own.
+    # With NUMBA_OPT=0, numba caches no function that calls another function with its own name.
     assert found["pairs from caches"] > (1900 if level == "3" else 600), found["compiled anew"]

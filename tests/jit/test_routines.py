@@ -159,7 +159,7 @@ print(sum(sum(each.stats.cache_hits.values()) for each in cached))
 """
 
 
-# What the program prints if its routines are functions of `@njit`, in a process that compiles them.
+# What the program prints in a process that compiles its routines as functions of `@njit`.
 PRINTED = """\
 say 3 of 9
 (35.5, (5, 6.0), 55, [4.5], 10, 18)
@@ -305,7 +305,8 @@ def test_python_is_told_how_to_call_the_function_of_a_routine():
 
 def test_a_constant_is_an_argument_like_any_other():
     assert _ratios(1.0) == np.inf
-    assert len(_ratio.dispatcher.signatures) == 2  # an integer, and a float
+    # one signature is for an integer, one for a float
+    assert len(_ratio.dispatcher.signatures) == 2
 
 
 MADE = """

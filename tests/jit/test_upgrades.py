@@ -1,4 +1,4 @@
-"""A cache that another version has left is never used, and stops no program.
+"""A cache that another version has left is never used, and makes no program fail.
 
 The same holds for a cache in which files are mixed up, because ranks saved at the same time.
 """
@@ -33,7 +33,7 @@ def test_the_types_of_all_objects_are_tried_here():
 
 
 def of_another_version(cls, *arguments):
-    """Return a type that this process has not made: numba may look functions up by made types."""
+    """Return a type that this process has not made; numba may look functions up by made types."""
     other = object.__new__(cls)
     vars(other).update(vars(cls(*arguments)))
     other.name = f"{cls.__name__}(0123456789abcdef)"
@@ -44,7 +44,7 @@ def of_another_version(cls, *arguments):
 @each_type
 def test_types_of_another_version_equal_none_of_this_one(cls, arguments, times):
     restored = of_another_version(cls, *arguments)
-    for _ in range(times):  # numba may write again what it has read from a cache
+    for _ in range(times):  # numba may write to a cache what it has read from a cache
         restored = pickle.loads(pickle.dumps(restored))
     assert restored.name == f"{cls.__name__}(0123456789abcdef)"
     assert restored != cls(*arguments)
@@ -83,8 +83,8 @@ def test_code_of_another_signature_is_not_run(tmp_path):
         swapped = other.read_bytes()
         other.write_bytes(one.read_bytes())
         one.write_bytes(swapped)
-    assert run_program() == "6 0.5 0 6 0.5 0", "what lies in the wrong file is compiled again"
-    assert run_program() == "6 0.5 2 6 0.5 2", "and is in the right one now"
+    assert run_program() == "6 0.5 0 6 0.5 0", "code in the wrong file is compiled again"
+    assert run_program() == "6 0.5 2 6 0.5 2", "compiled code is in the right file now"
 
 
 def test_a_class_that_has_gone():

@@ -1,4 +1,4 @@
-"""A call holds its object, in whatever way it got it; no code of another version is loaded."""
+"""A call holds its object, however it got the object; code of another version is not loaded."""
 
 import pytest
 from numba import njit
@@ -19,7 +19,7 @@ def test_every_kind_of_object_walks_the_ways():
 
 @pytest.mark.parametrize(("way", "kind"), some(QUICK, EACH))
 def test_a_call_holds_what_it_is_made_on_until_it_has_ended(pools, way, kind):
-    """Rank 0 looks whether the object is alive while a call waits; a crash fails the test, too."""
+    """Rank 0 checks that the object is alive while a call waits; a crash fails the test, too."""
     assert pools.get("shm", 2).run(ways.walk_all, way, kind, timeout_s=200) == [{}, {}]
 
 
@@ -184,7 +184,7 @@ for function, *arguments in user.calls:
     print(function.__name__, function.stats.cache_hits.total())
 """
 
-# A jitclass and a jitted function have other types in each process: numba never finds cached code
+# A jitclass and a jitted function are other types in each process: numba never finds cached code
 # that has such a type.
 NEVER_FOUND = {"of_jitclass", "with_jitted"}
 

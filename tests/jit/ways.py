@@ -1,10 +1,10 @@
-"""Every way in which compiled code gets an object of ours, and lets go of it.
+"""Every way in which compiled code gets an object of ours, and stops holding it.
 
-A row of ``WAYS`` says how the object is held and how compiled code reads it from there; a row of
-``KINDS`` what the object is, and what is called. Rank 0 calls in a thread. If ranks meet in the
-call, rank 0 looks while the call waits for rank 1: the object must be alive then. The object must
-be gone when the call has ended. Rank 1 meets rank 0 from Python: that both ranks run compiled code
-would prove nothing more.
+A row of ``WAYS`` says how the object is held, and how compiled code reads the object from there. A
+row of ``KINDS`` says what the object is, and what is called. Rank 0 calls in a thread. If ranks
+meet in the call, rank 0 looks while the call waits for rank 1: the object must be alive then. The
+object must be gone when the call has ended. Rank 1 meets rank 0 from Python: if both ranks ran
+compiled code, this would prove nothing more.
 """
 
 import collections
@@ -26,7 +26,7 @@ from cobre_comm.testing.cases.raised import met, raises
 
 Named = collections.namedtuple("Named", "held number")
 REFUSAL = "a shared region cannot be a global or closure variable of @njit code; pass it"
-slot: list[Any] = []  # what an objmode block takes from Python's memory
+slot: list[Any] = []  # an objmode block takes its object from this list
 constant: Any = None
 
 
@@ -57,15 +57,16 @@ KINDS = {
 class Way(NamedTuple):
     """A way in which compiled code gets an object."""
 
-    hold: Callable  # returns what is passed to compiled code as `holder`, given the object
-    get: str  # reads the object from there
+    hold: Callable  # is given the object, and returns what is passed to compiled code as `holder`
+    get: str  # reads the object from `holder`
     pop: str = ""  # takes the object out of the holder
     replace: str = ""  # puts `other` in the place of the object
-    drop: Callable | None = None  # does one of these two from Python, in another thread
-    # Returns the names that `get` needs beside `holder`, given the object's type.
+    # does what `pop` or `replace` does, but from Python, in another thread
+    drop: Callable | None = None
+    # Is given the type of the object, and returns the names that `get` needs beside `holder`.
     names: Callable = lambda _kind: {}
-    lives_on: bool = False  # whether numba never gives the object back
-    refuses: tuple[str, ...] = ()  # kinds that this way cannot hold: numba says `REFUSAL` of them
+    lives_on: bool = False  # whether numba never frees the object
+    refuses: tuple[str, ...] = ()  # kinds that this way cannot hold: numba answers with `REFUSAL`
 
 
 def in_list(own):
@@ -94,7 +95,7 @@ def in_jitclass(own):
 
 @structref.register
 class StructType(types.StructRef):
-    """A structref that holds a communicator or a region."""
+    """A structref with a communicator or a region in it."""
 
 
 class Struct(structref.StructRefProxy):
@@ -134,7 +135,7 @@ def returned(_kind):
 
 
 def by_first_class_function(kind):
-    """Which of two functions gets the object is known only when the code runs."""
+    """Only when the code runs, it is known which of two functions gets the object."""
     signature = kind(types.ListType(kind))
     functions = tuple(njit(signature)(body) for body in (lambda h: h.pop(), lambda h: h.pop(0)))
 
@@ -207,7 +208,7 @@ WAYS = {
     "objmode": Way(in_slot, "get(holder)", names=from_objmode),
     "return value": Way(in_list, "get(holder)", names=returned),
     "first-class function": Way(in_list, "get(holder)", names=by_first_class_function),
-    # numba never gives back an object that a generator holds, nor an object that is a constant.
+    # numba never frees an object that a generator holds, nor an object that is a constant.
     "generator": Way(lambda own: own, "get(holder)", names=exhausted, lives_on=True),
     "abandoned generator": Way(lambda own: own, "get(holder)", names=abandoned, lives_on=True),
     "global": Way(as_constant, "constant", names=from_global, lives_on=True, refuses=("region",)),
@@ -215,7 +216,7 @@ WAYS = {
         as_constant, "get(holder)", names=from_closure, lives_on=True, refuses=("region",)
     ),
 }  # fmt: skip
-# What happens to the object while compiled code holds it, and the compiled code for it.
+# What happens to the object while compiled code holds it, and the code that is compiled for this.
 EVENTS = {
     "last use": "entered[0] = 1; {get}.{meet}()",
     "reassignment": "held = {get}; taken = held; held = other; entered[0] = 1; taken.{meet}()",
@@ -236,14 +237,14 @@ def can_happen(way, kind, event):
 
 
 def compiled(way, kind, event, numba_type):
-    """Return the compiled call, ``(holder, other, entered)``."""
+    """Return the compiled function ``call(holder, other, entered)``."""
     code = EVENTS[event].format(**{**way._asdict(), **kind._asdict()})
     names = way.names(numba_type)
     return compiled_code(code, **names) if names else one_of_each(code)
 
 
 def compiled_code(code, **names):
-    exec(f"def call(holder, other, entered): {code}", names)  # as a user would have written it
+    exec(f"def call(holder, other, entered): {code}", names)  # a user would have written this code
     return njit(nogil=True)(names["call"])
 
 
@@ -251,14 +252,14 @@ one_of_each = functools.cache(compiled_code)
 
 
 def walk(comm, way_name, kind_name, event):
-    """Return the problems of rank 0 after an event that can happen."""
+    """Return the problems that rank 0 finds with one event."""
     way, kind = WAYS[way_name], KINDS[kind_name]
     is_refused = kind_name in way.refuses
     waits = kind.waits and event != "exception" and not is_refused
     own, other = kind.make(comm), kind.make(comm)
     if comm.rank == 1:
         if waits:
-            comm.barrier()  # returns when rank 0 has looked whether the object is alive
+            comm.barrier()  # returns when rank 0 has checked whether the object is alive
             getattr(own, kind.meet)()
         return ""
     seen, numba_type, arguments = weakref.ref(own), numba.typeof(own), [way.hold(own)]
@@ -280,7 +281,7 @@ def walk(comm, way_name, kind_name, event):
         thread.start()
         while thread.is_alive() and not entered[0]:
             time.sleep(0.001)
-        time.sleep(0.02)  # the call most likely waits now
+        time.sleep(0.02)  # after this time the call most likely waits
         if drop is not None:
             drop()
         churn()
@@ -301,10 +302,10 @@ def walk(comm, way_name, kind_name, event):
 
 
 def walk_all(comm, way, kind):
-    """Return the problems of a way and a kind, by event."""
+    """Return the problems that a way has with a kind, by event."""
     events = [event for event in EVENTS if can_happen(WAYS[way], KINDS[kind], event)]
     gc.collect()
-    gc.freeze()  # so that `churn` looks at new objects only, and not at all of numba
+    gc.freeze()  # `churn` then examines new objects only, and not all of numba
     try:
         found = {event: walk(comm, way, kind, event) for event in events}
     finally:
@@ -319,7 +320,7 @@ def churn():
 
 
 def half_made(comm, kind):
-    """Return the errors for an object that ``__new__`` alone has made, and for None.
+    """Return the errors for an object on which only ``__new__`` was called, and for None.
 
     numba checks the class of an argument, but not the class of a value from an objmode block.
     """

@@ -1,4 +1,4 @@
-"""Run the programs of this folder that need a process of their own."""
+"""Runs those programs of this folder that need a process of their own."""
 
 import os
 import pathlib
@@ -10,6 +10,6 @@ LIMIT_S = 200
 
 
 def output_of(name, *arguments, **environ):
-    """Return the output of ``python -m tests.kernels.<name>``, with more variables: ``environ``."""
+    """Return the output of ``python -m tests.kernels.<name>``, run with more variables."""
     words = "-m", f"tests.kernels.{name}", *map(str, arguments)
     return python(*words, within_s=LIMIT_S, cwd=ROOT, env={**os.environ, **environ}).stdout

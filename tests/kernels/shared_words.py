@@ -1,14 +1,14 @@
 """The shared words: the operations that are allowed on each, and the word at an address.
 
-The records say which words are shared, and docs/design/memory-orderings.md why each word has its
-operations. Orderings have LLVM's names: 'monotonic' is C's relaxed.
+The records say which words are shared, and docs/design/memory-orderings.md says why each word has
+its operations. Orderings have LLVM's names: 'monotonic' is C's relaxed.
 """
 
 from cobre_kernels.machine.record import RECORDS
 
 STEP = {("store", "monotonic"), ("load", "monotonic")}
 LISTED = {("load", "acquire"), ("store", "release")}
-# Words of a journal: one process writes them, any process reads them.
+# Words of a journal, which one process writes and any process reads.
 TOLD = {("store", "release"), ("load", "acquire")}
 ADDED = TOLD | {("load", "monotonic")}
 JOURNAL = {
@@ -31,7 +31,7 @@ WORDS = {
         ("store", "seq_cst"),
         ("load", "acquire"),
         ("load", "seq_cst"),
-        ("call", "syscall"),  # futex
+        ("call", "syscall"),  # the system call of a futex
     },
     "Cell.signature": STEP,
     "Cell.compared": STEP,
@@ -64,13 +64,13 @@ WORDS = {
     "Raised.rank": ADDED,
     **dict.fromkeys(("Report.number", "Report.noted_ns", "Quantity.bits"), LISTED),
     **{f"Progress.{name}": LISTED for name in ("magic", "pid", "begun", "named")},
-    # Words of Control, and RankBlock.pid: kernels get only the address of such a word.
+    # Words of Control, and RankBlock.pid, of which kernels get only the address.
     "Word.value": LISTED | {("cmpxchg", "acq_rel acquire")},
 }
 
 
 def name_at(name, offset):
-    """Return the name of the shared word at an offset of a record of shared memory, or "data"."""
+    """Return the name of the shared word at an offset of a shared record, or "data"."""
     record = RECORDS[name]
     for field_name, field in record.fields.items():
         inside = offset - record.offsets[field_name]

@@ -22,14 +22,14 @@ class Operation(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A call of an atomic operation, with the comment above it and its function's docstring."""
+    """A call of an atomic operation, the comment above the call, and its function's docstring."""
 
     operation: Operation
     comment: str
 
 
 class Row(NamedTuple):
-    """A row of the table: its words, and the operations that write and read them."""
+    """A row of the table: the words, and the operations that write or read these words."""
 
     words: set[str]
     writes: set[Operation]
@@ -43,7 +43,7 @@ def functions(path):
 
 
 def name_of(path):
-    """Return the name of a file of the kernels, as ``shm/step``."""
+    """Return the name by which the table calls a file of the kernels, such as ``shm/step``."""
     return str(path.relative_to(KERNELS).with_suffix(""))
 
 
@@ -53,14 +53,14 @@ def sources():
 
 
 def calls_in(function, names):
-    """Return the calls of functions of some names, by name or as an attribute."""
+    """Return the calls of functions that have one of these names, also as an attribute."""
     return [
         node for node in ast.walk(function) if isinstance(node, ast.Call) and called(node) in names
     ]
 
 
 def called(call):
-    """Return the name of the function that is called."""
+    """Return the name of the function that a call calls."""
     return getattr(call.func, "id", getattr(call.func, "attr", None))
 
 
@@ -108,7 +108,7 @@ def _operations(cell):
 
 
 def partners(rows, operation):
-    """Return the names of the functions on the other side of an operation."""
+    """Return the names of the functions that may be the partner of an operation."""
     others = set()
     for row in rows:
         if operation in row.writes:

@@ -21,7 +21,7 @@ ORDERING = r"ld(?:ar|apr|axr|xr)|st(?:lr|lxr|xr)|(?:ldadd|swp|cas)(?:a|l|al)?|dm
 
 
 class Operation(NamedTuple):
-    """An operation: its number of arguments, its instruction of LLVM, and those of aarch64."""
+    """An operation: how many arguments it has, its instruction in LLVM, and those on aarch64."""
 
     arguments: int
     instruction: str
@@ -59,7 +59,7 @@ def has_aarch64():
 
 
 def body_of(function, arguments):
-    """Return the name of a compiled function, and its optimised IR without the wrappers."""
+    """Return a compiled function's name, and its optimised IR without the wrappers."""
     compiled = njit(error_model="numpy")(function)
     signature = (types.int64,) * arguments
     compiled.compile(signature)
@@ -70,7 +70,7 @@ def body_of(function, arguments):
 
 
 def alone(name):
-    """Return a function of numbers that does one operation."""
+    """Return a function of integers that performs one operation."""
     words = ", ".join("abc"[: OPERATIONS[name].arguments])
     return eval(f"lambda {words}: {name}({words})", {name: getattr(atomics, name)})
 
@@ -86,7 +86,7 @@ def test_every_operation_is_here():
 def test_instruction_of_llvm(name):
     _, body, _ = body_of(alone(name), OPERATIONS[name].arguments)
     touching = r"^ +(?:%\S+ = )?((?:tail )?(?:load|store|atomicrmw|cmpxchg|fence)\b.*)$"
-    # The first is the operation; the last stores the result for the caller.
+    # The first instruction is the operation; the last one stores the result for the caller.
     first, *_ = re.findall(touching, body, flags=re.M)
     assert re.fullmatch(OPERATIONS[name].instruction, first), body
 
@@ -110,7 +110,7 @@ def test_instructions_of_aarch64(name, generation):
 
 
 def test_waits_take_no_stack_in_their_loops():
-    """A wait reads the clock at every poll, perhaps for hours: the stack must not grow with it."""
+    """A wait may read the clock at its polls for hours: the stack must not grow meanwhile."""
     clock = libc.monotonic_ns
 
     def wait(until):

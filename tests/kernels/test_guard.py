@@ -1,4 +1,4 @@
-"""A rank that gives up breaks no communicator that is in use, has failed, or is closed."""
+"""A rank that gives up changes no communicator that is in use, has failed, or is closed."""
 
 import pytest
 from cobre_kernels.collective.calls import BodyStatus
@@ -12,7 +12,7 @@ FAILURE = 7
 
 @pytest.mark.parametrize("state", [BROKEN, CLOSED, BUSY])
 def test_a_rank_that_gives_up_leaves_what_has_failed_or_is_in_use(state):
-    """A collective that was interrupted inside a method has told the other ranks itself."""
+    """A collective that was interrupted inside a method has already told the other ranks."""
     words = COMM.array(2)
     comm = COMM.of(words)
     comm.failure = FAILURE

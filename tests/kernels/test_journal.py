@@ -1,4 +1,4 @@
-"""A journal is read while it is written: a call is shown as it was noted, or not at all."""
+"""A journal is read while it is written: a call is shown as it was noted, or not shown."""
 
 import time
 from types import SimpleNamespace
@@ -22,7 +22,7 @@ LAST = 3 * CALLS // 2
 
 
 class Rank:
-    """A rank that keeps its stores until the test carries them out."""
+    """A rank that keeps its stores back until the test carries them out."""
 
     def __init__(self):
         self.words, self.pending = JOURNAL.array(), []
@@ -66,7 +66,7 @@ def rank(monkeypatch):
 
 
 def shown(rank):
-    """Return the calls in a copy, by number, as the values of WORDS."""
+    """Copy the journal; return the values of WORDS of each call in the copy, by its number."""
     words, now = JOURNAL.array(), np.zeros(2, dtype=np.int64)
     copy = Copy(words.ctypes.data, now.ctypes.data)
     journal.copy_journal_kernel.function(rank.journal, copy)
@@ -84,7 +84,7 @@ def test_the_last_calls_are_shown(rank):
 
 
 def test_a_call_that_begins_is_shown_whole_or_not_at_all(rank, monkeypatch):
-    """Some stores come before the copy, the others between two of its loads, in every way."""
+    """Some stores come before the copy, the others between two of its loads: all ways are tried."""
     rank.enter(LAST + 1)
     stores, before = list(rank.pending), rank.words.copy()
     older = range(LAST - CALLS + 2, LAST + 1)
@@ -98,7 +98,7 @@ def test_a_call_that_begins_is_shown_whole_or_not_at_all(rank, monkeypatch):
 
             def load_acquire(address, at=load, loads=loads):
                 if row <= address < row + 64 and next(loads) == at:
-                    rank.carry_out(len(rank.pending))  # between two loads of the row
+                    rank.carry_out(len(rank.pending))  # between the loads of two words
                 return peek_now(address)
 
             monkeypatch.setattr(journal, "load_acquire", load_acquire)

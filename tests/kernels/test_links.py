@@ -1,4 +1,4 @@
-"""How a leader over sockets takes odd bytes, late bytes, or none; its only peer is the test.
+"""How a leader over sockets handles wrong, late or missing bytes; the test is its only peer.
 
 Run as a program, this file runs its own tests: ``test_without_compilation`` starts it.
 """
@@ -49,17 +49,18 @@ from cobre_comm.backends.tcp.memory import VERBS, link_record
 from tests.kernels import programs
 
 EAGER_BYTES = 64
-VERB = 3  # number of the next verb that the leader begins
+VERB = 3  # the number of the next verb that the leader begins
 SIGNATURE = 77
 PATIENCE_MS = 60_000
 
 
 class Peer:
-    """The leader of the other node: the test holds its ends of the links to the leader under test.
+    """The leader of the other node: the test has its ends of the links to the leader under test.
 
     ``comm`` is the communicator of the leader under test. This leader waits without a limit, so a
     test sends the bytes that end the wait before it calls a verb. ``data`` is the test's end of the
-    data link to the first of the other nodes, ``next`` to the last: with two nodes, the same one.
+    data link to the first of the other nodes, ``next`` the end of that to the last of these nodes.
+    With two nodes, ``data`` and ``next`` are the same.
     """
 
     def __init__(self, own=0, size=2):
@@ -126,13 +127,13 @@ def address(array):
     return array.ctypes.data
 
 
-# Control messages.
+# Tests of control messages.
 
 
 def test_a_control_message_that_comes_in_two_parts(peer):
     goodbye = control_frame(GOODBYE, VERB)
     peer.control.sendall(goodbye[:5])
-    peer.comm.links.swept = -1000  # a verb begins with reading all control messages
+    peer.comm.links.swept = -1000  # makes a verb begin by reading all control messages
     peer.send_header()
     assert peer.exchange() == OK
     peer.control.sendall(goodbye[5:])
@@ -147,7 +148,7 @@ def test_a_control_message_that_comes_in_two_parts(peer):
         control_frame(-1, VERB),
         control_frame(GOODBYE, VERB, length=10),
         control_frame(QUERY, 0, b"more"),
-        control_frame(RAISED, 2, bytes(RAISED_BYTES)),  # of a rank that does not exist
+        control_frame(RAISED, 2, bytes(RAISED_BYTES)),  # names a rank that does not exist
         control_frame(RAISED, -1, bytes(RAISED_BYTES)),
         control_frame(RAISED, 1, bytes(RAISED_BYTES))[:-1],
         control_frame(REPORT, VERB, bytes(16))[:-1],
@@ -200,7 +201,7 @@ def test_who_has_reported_says_no_goodbye(peer):
 
 @pytest.mark.parametrize("told", [None, GOODBYE])
 def test_a_process_that_has_ended_while_its_links_stand(peer, told):
-    """A child may hold its links. What the process has sent before its end is read first."""
+    """A child may keep the links open. What the process sent before it ended is read first."""
     reader, writer = socket.socketpair()
     peer.sockets += [reader, writer]
     writer.sendall(b"ended")
@@ -213,7 +214,7 @@ def test_a_process_that_has_ended_while_its_links_stand(peer, told):
 
 @pytest.mark.parametrize("what", ["nothing", "room", "bytes", "a message", "an end"])
 def test_what_wakes_a_leader_that_blocks(peer, what):
-    """The leader polls next, unless data can move."""
+    """The leader polls again after it wakes, unless it wakes because data can move."""
     comm, peer.record.payload_left = peer.comm, int(what == "room")
     peer.record.wanted = 1
     if what == "bytes":
@@ -237,7 +238,7 @@ def test_links_that_this_process_has_closed(peer):
     assert peer.reasons() == [GAVE_UP, PRESENT]
 
 
-# Bulk data.
+# Tests of bulk data.
 
 
 @pytest.mark.parametrize("payload_bytes", [-1, EAGER_BYTES + 1])
@@ -341,7 +342,7 @@ def test_a_frame_that_comes_later_than_its_prefix(peer, tag, move):
 
 
 def test_a_leader_between_two_others_folds_and_sends_on():
-    """The leader sends on what it folds, and receives the result of all later."""
+    """The leader sends what it has folded to the next leader, which sends back the result."""
     theirs, ours, everybody_s = np.array([1.0, 4.0]), np.array([2.0, 3.0]), np.array([2.0, 5.0])
     with Peer(1, size=3) as peer:
         for tag, values in (tags.PARTIAL, theirs), (tags.RESULT, everybody_s):
@@ -366,7 +367,7 @@ def test_two_leaders_fold_in_the_order_of_nodes(own):
 
 
 def test_a_leader_that_sends_before_it_reads(peer, tmp_path):
-    """More chunks come than can be staged, and none is overwritten before it is folded."""
+    """More chunks arrive than the stage can hold; none is overwritten before it is folded."""
     count, chunk = 8 * CHUNK_BYTES // 8, CHUNK_BYTES // 8
     theirs, ours = (np.random.default_rng(seed).random(count) for seed in (1, 2))
 
@@ -385,7 +386,7 @@ def test_a_leader_that_sends_before_it_reads(peer, tmp_path):
     assert came.read_bytes() == frames(ours)
 
 
-# Transfers of more bytes than a socket takes, or has, at a time.
+# Tests of transfers: more bytes than a socket takes, or has, at a time.
 
 
 class Bytes(NamedTuple):
@@ -434,7 +435,7 @@ def test_what_nobody_reads_is_given_up(peer):
 
 @pytest.mark.parametrize(("count", "came"), [(2, True), (3, False)])
 def test_what_comes_piece_by_piece(peer, count, came):
-    """The stream ends after two pieces, of 8 bytes each: a third number never arrives."""
+    """The stream ends after two pieces of 8 bytes each, so a third number never arrives."""
     command = "printf 12345678; sleep 0.1; printf 12345678"
     array = np.zeros(count, np.int64)
     with subprocess.Popen(["sh", "-c", command], stdout=peer.control):

@@ -1,4 +1,4 @@
-"""The file of machine code: what it holds, what it refers to, and which files are not taken."""
+"""The file of machine code: what it holds, what it refers to, and which files are refused."""
 
 import ctypes
 import errno
@@ -30,9 +30,10 @@ needs_library = pytest.mark.skipif(
     reason="this machine has no linker, so kernels are object files",
 )
 elf = pytest.mark.skipif(sys.platform != "linux", reason="object files of ELF")
-SYMBOL = struct.Struct("<IBBHQQ")  # of ELF: name, kind and binding, -, section, value, size
-# Maps a wall of 8 GiB, and leaves one hole above it, which is too small for the code of an object.
-# If the loader put each part of an object where there is room, parts would lie on both sides.
+# a symbol of ELF: name, kind and binding, unused, section, value, size
+SYMBOL = struct.Struct("<IBBHQQ")
+# Maps a wall of 8 GiB, and leaves one hole above the wall, too small for the code of one object. If
+# the loader put each part of an object where there is room, parts would lie on both sides.
 FAR = """
 import ctypes, mmap
 from cobre_kernels.machine import code
@@ -52,15 +53,15 @@ while (block := mapped(64 << 10)) > wall:
 c.munmap(filled[0], 32 << 10)
 print(0 < code.library().address_of("cobre_kernels.local.barrier_body") < wall)
 """
-TABLE_OF_OFFSETS = "_GLOBAL_OFFSET_TABLE_"  # the loader makes it
+TABLE_OF_OFFSETS = "_GLOBAL_OFFSET_TABLE_"  # the loader makes this symbol
 
 
 def symbols_of(object_file):
-    """Return the names that an object file shows to others, and those that it asks for."""
+    """Return the names that an object file defines for others, and those that it needs."""
     sections = {each.name(): each.data() for each in object_file.sections()}
     shown, asked = set(), set()
     for name, kind, _, section, *_ in SYMBOL.iter_unpack(sections[b".symtab"]):
-        if kind >> 4:  # local names have the binding 0
+        if kind >> 4:  # the binding is 0 for local names
             text = sections[b".strtab"][name:].partition(b"\0")[0].decode()
             (shown if section else asked).add(text)
     return shown, asked - {TABLE_OF_OFFSETS}
@@ -74,7 +75,7 @@ def test_a_program_of_the_build_imports_as_here_though_a_path_is_no_text(monkeyp
 
 
 def file_of_objects():
-    """Return the file with object files, which lies beside the library where there is a linker."""
+    """Return the file with object files; it lies beside the library if there is a linker."""
     return made.file_of_this_machine().with_suffix(target.OBJECTS)
 
 
@@ -115,13 +116,13 @@ def test_each_kernel_is_there_for_compiled_code_and_for_python(objects):
 
 
 def test_of_threads_that_need_kernels_at_once_one_loads_them(monkeypatch):
-    """If each loaded them, all but one would free theirs, where a caller may have an address."""
+    """If each thread loaded kernels, all but one would free theirs, which a caller may use."""
     loaded, both = [], threading.Barrier(2)
 
     class Engine:
         def __init__(self, *file):
             loaded.append(self)
-            time.sleep(0.05)  # meanwhile the other thread asks for kernels too
+            time.sleep(0.05)  # in this time the other thread asks for kernels too
 
     def load():
         both.wait()
@@ -194,7 +195,7 @@ def test_a_flipped_bit_is_noticed(tmp_path, table_and_codes):
 
 
 def test_the_level_is_what_the_processor_tells_this_process(monkeypatch):
-    """Under an emulator the processor reports less than /proc/cpuinfo lists of the real machine."""
+    """An emulated processor has fewer instructions than /proc/cpuinfo lists of the real machine."""
     known = target.LEVELS[target.machine()]
     monkeypatch.setattr(
         target, "_flags", lambda: {flag for needed in known.values() for flag in needed}
@@ -324,14 +325,15 @@ def test_where_no_file_can_be_locked_each_process_makes_its_own(tmp_path, monkey
     monkeypatch.setattr(made, "builder", lambda: Builder)
     monkeypatch.setattr(made.fcntl, "flock", refuse)
     if refused == "the file":
-        (tmp_path / "lock").mkdir()  # nothing can be written there
+        (tmp_path / "lock").mkdir()  # so that this lock cannot be written
     assert made._made_in(tmp_path) == tmp_path / made.file_of_this_machine().name
     assert made_there == [tmp_path]
 
 
 def test_without_proc_the_same_levels_are_found(monkeypatch):
-    """Otherwise a job without /proc would compile the kernels for the plainest processor."""
-    monkeypatch.delitem(sys.modules, "llvmlite.binding")  # if it is loaded, it is asked
+    """If fewer levels were found, a job without /proc would compile for the plainest processor."""
+    # `levels` asks this module if it is loaded
+    monkeypatch.delitem(sys.modules, "llvmlite.binding")
     known = target.levels()
 
     def refuse(path, *words, **named):

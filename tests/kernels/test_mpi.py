@@ -1,4 +1,4 @@
-"""A leader over an MPI that the test stands in for, with compiled kernels and without."""
+"""A leader over an MPI that the test imitates, with compiled kernels and without compilation."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""numba's private interfaces: their table is true, and another numba is refused with advice."""
+"""numba's private interfaces: our table of them is true; another numba is refused with advice."""
 
 import re
 import tomllib
@@ -13,7 +13,7 @@ from tests.command import python
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("kernels", "cobre_comm", "examples")
 FILE = Path(numba_internals.__file__)
-# Changes of a program to numba, and the problem that the error then names.
+# Changes that a program makes to numba, and the problem that the error then names.
 REFUSED = {
     "older": ("version('0.60.0', (0, 60))", "numba 0.60.0 does not fit"),
     "newer": ("version('0.69.0', (0, 69))", "numba 0.69.0 does not fit"),

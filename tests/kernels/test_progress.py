@@ -1,4 +1,4 @@
-"""Reports are read while they are written: a report is shown as it was noted, or not at all."""
+"""Reports are read while they are written: a report is shown as it was noted, or not shown."""
 
 import itertools
 import math
@@ -20,7 +20,7 @@ NAMES = ("lower bound", "upper bound")
 
 
 def numbers(report):
-    """Return the numbers that are in the report with this number."""
+    """Return the numbers of the report that has this number."""
     return 1000.0 + report, -2000.5 - report
 
 
@@ -42,7 +42,7 @@ def test_the_last_reports_are_read(count):
 
 
 def test_a_report_that_begins_is_shown_whole_or_not_at_all(monkeypatch):
-    """Some stores come before the copy, the others between two of its loads, in every way."""
+    """Some stores come before the copy, the others between two of its loads: all ways are tried."""
     notes, pending = Notes(), []
     for report in range(1, REPORTS + 1):
         add(notes, report)
@@ -65,7 +65,7 @@ def test_a_report_that_begins_is_shown_whole_or_not_at_all(monkeypatch):
 
         def load(address, at=at, loads=loads):
             if row <= address < row + 80 and next(loads) == at:
-                carry_out(len(pending))  # between two loads of the row
+                carry_out(len(pending))  # between the loads of two words
             return peek_now(address)
 
         monkeypatch.setattr(progress, "load", load)
@@ -137,7 +137,7 @@ def test_a_process_that_is_forked_off_has_reports_of_its_own():
 
 
 def test_a_process_that_is_forked_off_during_a_report_can_report():
-    """The thread that reports holds the lock, and does not run in the child."""
+    """Another thread holds the lock because it reports; this thread does not run in the child."""
     progress.note({"parent": 1.0})
     held, ends = threading.Event(), threading.Event()
 

@@ -1,4 +1,4 @@
-"""The records: contended words lie apart, every field has a meaning, codes are distinct."""
+"""Records: contended words are apart, every field has a meaning, and codes are distinct."""
 
 import importlib
 import pkgutil
@@ -118,7 +118,7 @@ def test_a_new_layout_of_journals_has_a_new_mark():
 
 
 def numbered(module, first, last="", before=""):
-    """Return the codes of a module from one name to another, in the order of the source."""
+    """Return the codes of a module from one name to another, in the order of its source."""
     names = [n for n, v in vars(module).items() if n.isupper() and isinstance(v, int)]
     end = names.index(last) + 1 if last else names.index(before)
     return {n: getattr(module, n) for n in names[names.index(first) : end]}

@@ -1,4 +1,4 @@
-"""The kernels give the same bits compiled for this processor, for a plain one, and not at all.
+"""Kernels give the same bits compiled for this processor, compiled for a plain one, and in Python.
 
 Run as a program, this file prints the bytes of every result: those of collectives of one rank, of
 folds, and of a hash.
@@ -53,7 +53,7 @@ def collectives():
 def folds():
     for dtype in [*INTEGERS, *FLOATS]:
         for op in ops_of(dtype):
-            special = op not in ARITHMETIC  # which NaN arithmetic gives is not promised
+            special = op not in ARITHMETIC  # if arithmetic gives a NaN, no promise says which NaN
             acc, x = (numbers(dtype, rank, COUNT, special=special) for rank in (1, 2))
             code = dtypes.CODES[acc.dtype]
             fold_kernel.call(0, *Fold(code, op, acc.ctypes.data, x.ctypes.data, acc.nbytes))
@@ -70,7 +70,7 @@ def hashes():
 
 def results():
     """Return the bytes of every result, by its name."""
-    with warnings.catch_warnings(action="ignore"):  # NumPy's scalars warn where they wrap
+    with warnings.catch_warnings(action="ignore"):  # NumPy's scalars warn when an integer overflows
         found = [*collectives(), *folds(), *hashes()]
     return {name: array.tobytes().hex() for name, array in found}
 

@@ -1,4 +1,4 @@
-"""The sources name each atomic operation and its partner; nothing else touches shared memory."""
+"""A comment at each atomic operation names its partner; nothing else touches shared memory."""
 
 import ast
 import collections
@@ -23,7 +23,7 @@ def test_table_names_every_word_and_operation():
     assert {word for row in rows for word in row.words} == set(shared_words.WORDS)
 
 
-# Operations on any word: their caller knows the word, and names the partner.
+# Operations on any word: only their caller knows the word, so only the caller names the partner.
 SILENT = {
     Operation("machine/access.store_word_kernel", "store_release"),
     Operation("machine/access.exchange_word_kernel", "compare_exchange"),
@@ -43,7 +43,7 @@ def test_releases_name_their_partner_where_they_stand():
 def test_kernels_touch_memory_only_through_the_files_that_are_for_it():
     allowed = {
         "from_address": {"machine/elements", "machine/record"},
-        "element_access": {  # of these files, the fold alone gets memory that other ranks write
+        "element_access": {  # of these files, only the fold gets memory to which other ranks write
             "collective/reduction/fold",
             "collective/reduction/exact_sum",
             "machine/libc",
@@ -72,8 +72,8 @@ def test_other_kernels_have_no_shared_memory():
         assert not source.names_in(path) & shared, path
 
 
-# A rank that arrives and a rank that falls asleep both store before they load, so that one of them
-# sees the store of the other.
+# A rank that arrives stores before it loads, and so does a rank that falls asleep. So at least one
+# of these two ranks sees the store of the other.
 ORDERS = {
     "publish": ["store_relaxed"] * 3 + ["store_seq_cst", "load_seq_cst", "futex_wake_all"],
     "_sleep": ["fetch_add", "load_seq_cst"],
@@ -107,7 +107,7 @@ def test_python_touches_the_words_of_a_segment_only_through_kernels():
                 "__array_interface__",
             ):
                 views[path.name].add(name)
-    # segment.py takes the address and, on macOS, leaves the mark; a region's memory is data.
+    # segment.py takes the address and, on macOS, leaves the mark. The memory of a region is data.
     assert views == {
         "segment.py": {"memory"}, "region.py": {"memory"},
     }  # fmt: skip
@@ -126,5 +126,5 @@ def test_start_up_names_the_partner_of_what_it_publishes():
                 silent.append(ast.unparse(call.args[0]).rpartition(".")[2])
             else:
                 assert named.group(1) in {other.name for _, other in functions}
-    # Words of the header: the later store of ``published`` publishes these words.
+    # These are words of the header, which the later store of ``published`` publishes.
     assert silent == ["sources", "size", "buffer_bytes", "cast_bytes", "owner_pid"]

@@ -1,4 +1,4 @@
-"""The counter of ticks: each kind of processor has an instruction for it, and it keeps time."""
+"""The counter of ticks: every kind of processor has an instruction for it, and it keeps time."""
 
 import time
 
@@ -19,7 +19,7 @@ def three():
 
 
 def both():
-    """Return one moment of the two clocks: the reading that took least time, of many."""
+    """Return one moment of the two clocks: of many readings, the one that took least time."""
     return min((three() for _ in range(50)), key=lambda read: read[2] - read[0])
 
 

@@ -1,4 +1,4 @@
-"""A rank polls at the very moment at which another rank claims a line, arrives or ends."""
+"""A rank polls at the same moment as another rank claims a late line, arrives, or ends."""
 
 from typing import NamedTuple
 
@@ -35,7 +35,7 @@ def why_missing_kernel(comm, call):
 
 
 class Rank:
-    """Rank 0, whose only peer is the test."""
+    """Rank 0; its only peer is the test."""
 
     def __init__(self):
         self.words, self.control = COMM.array(SIZE), CONTROL.array(SIZE)

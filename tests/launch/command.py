@@ -16,14 +16,16 @@ from tests.command import run
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 DEADLINE_S = 100
-SOON_S = 50  # for the end of ranks, a moment on a quiet machine; by themselves they stay a minute
-# Options of jobs that a test looks at from outside, because that takes long on a busy machine.
+# for ranks to end, which takes a moment on a quiet machine; if nothing ends them, they stay a
+# minute
+SOON_S = 50
+# Options of jobs at which a test looks from outside: that takes long on a busy machine.
 PATIENT = ("--timeout", 2 * DEADLINE_S)
 COMMAND = [sys.executable, "-m", "cobre_comm"]
 
 
 def environment(**extra):
-    """The tests' environment without variables about ranks and threads."""
+    """Return the environment of the tests, without variables about ranks and threads."""
     ours = ("COBRE_", "PMI_", "OMPI_", "SLURM_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     return {k: v for k, v in kept.items() if not k.endswith("_NUM_THREADS")} | extra
@@ -36,7 +38,7 @@ def cobre(*words, stdin="", before=COMMAND, within_s=DEADLINE_S, cwd=None, **ext
 
 
 def at_once(command, environments, **told):
-    """Run a command in a process of each environment; return the completed ones in order."""
+    """Run a command once in each environment, all at once; return the completed processes."""
     with ThreadPoolExecutor(len(environments)) as pool:
         return list(pool.map(lambda each: cobre(before=command, **told, **each), environments))
 
@@ -49,7 +51,7 @@ def lines_of(text, rank):
 
 
 def _runs(process):
-    """Whether a process runs; an orphan that process 1 has yet to reap does not."""
+    """Whether a process runs; an orphan that process 1 has not reaped yet does not run."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -57,9 +59,9 @@ def _runs(process):
 
 
 class Running:
-    """A launcher in the background; all processes that it started are gone when the test is over.
+    """A launcher in the background; when the test is over, all processes of the launcher are gone.
 
-    ``elsewhere``: the pids that its ranks print are of another namespace, and name others here.
+    ``elsewhere``: the ranks print pids of another namespace, which name other processes here.
     """
 
     def __init__(self, *words, before=COMMAND, extra=None, elsewhere=False):
@@ -91,13 +93,13 @@ class Running:
                 pids[int(found[1])] = [int(word) for word in found[2].split()]
         told = [] if self._elsewhere else [pid for known in pids.values() for pid in known]
         for pid in told:
-            with contextlib.suppress(psutil.NoSuchProcess):  # it may have ended since
+            with contextlib.suppress(psutil.NoSuchProcess):  # the process may have ended meanwhile
                 self.started.append(psutil.Process(pid))
         self.started += psutil.Process(self.process.pid).children(recursive=True)
         return pids
 
     def wait_for(self, word, times):
-        """Wait until ``times`` lines have contained a word."""
+        """Wait until ``times`` lines with ``word`` have been read."""
         while times:
             line = self.process.stdout.readline()
             assert line, self.process.stderr.read()
@@ -110,6 +112,6 @@ class Running:
         return self.process.returncode, self.output + output, errors
 
     def survivors(self):
-        """Return the processes that have been seen and do not end."""
+        """Return the processes that have been seen, and that do not end."""
         wait_until(lambda: not any(map(_runs, self.started)))
         return [process for process in self.started if _runs(process)]

@@ -15,7 +15,7 @@ def names():
 
 @pytest.fixture
 def refusal(capsys, monkeypatch):
-    """Return a function that runs a wrong command line and returns its one line of error."""
+    """Return a function that runs a wrong command line, and returns the one line of its error."""
     monkeypatch.setattr("cobre_comm.run.one_machine.run_job", lambda *_: pytest.fail("it started"))
 
     def refuse(words):
@@ -33,11 +33,12 @@ def refusal(capsys, monkeypatch):
 
 @pytest.fixture(autouse=True)
 def nothing_left_behind():
-    """A test leaves no name in shared memory and no child; names of other jobs come and go."""
+    """A test leaves no name in shared memory and no child; names of other jobs soon disappear."""
     before = names()
     children = set(psutil.Process().children(recursive=True))
     yield
-    # The last look of the wait decides: by a further look, another worker may have begun a job.
+    # What the last poll of this wait has seen decides: later, another worker of pytest may begin a
+    # job.
     assert wait_until(lambda: names() <= before), names() - before
     new = set(psutil.Process().children(recursive=True)) - children
     assert [p for p in new if "resource_tracker" not in " ".join(p.cmdline())] == []

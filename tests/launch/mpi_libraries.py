@@ -1,4 +1,4 @@
-"""MPI jobs in tests, with both libraries that may be installed beside each other."""
+"""MPI jobs in tests, with each of two libraries, which may be installed beside each other."""
 
 import sys
 
@@ -12,7 +12,7 @@ RUN = ("run", "--backend", "mpi", "-n")
 
 
 def needs(name):
-    """Skip if a library is not installed; else return variables that choose it."""
+    """Skip if a library is not installed; else return variables that choose the library."""
     if sys.platform != "linux":
         pytest.skip("the launcher starts MPI ranks on Linux only")
     if why := why_not(name):
@@ -21,7 +21,7 @@ def needs(name):
 
 
 def on(name):
-    """Return the option and the variables by which a launcher takes a backend of tests."""
+    """Return the option and the variables with which a launcher runs a backend of the tests."""
     chosen = BackendName.parse(name)
     variables = needs(chosen.library) if chosen.library else {}
     return ("--backend", chosen.kind), variables | chosen.environment()

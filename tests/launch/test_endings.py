@@ -1,4 +1,4 @@
-"""How a job ends, by each launcher: the exit code, the rank that is named, and the sentence.
+"""How a job ends under each launcher: the exit code, the rank that is named, and the sentence.
 
 The launchers are ``run`` and ``launch``, ``run`` over each MPI, and two launchers of ``run`` that
 stand for two machines.
@@ -25,29 +25,31 @@ GIVEN_UP = "the job is not started again: it has been, once"
 WHERE = "still runs; where in its Python code, or in compiled code that the first line calls:"
 
 # Key: how rank 1 ends; what the others do then; the options of the launcher. Value: the exit code;
-# the ranks of which the last line names one; the sentence on that rank; and that of `launch`, if it
-# is another: `launch` says the exception, whereas `run` prints a traceback before its sentence.
+# the ranks of which the last line names one; the sentence on that rank; and the sentence of
+# `launch` if it is another, because `launch` names the exception, whereas `run` prints a traceback
+# before its sentence.
 ENDINGS = {
-    # Rank 1 ends by a cause of its own.
+    # Rank 1 ends for a cause of its own.
     ("raise", "raises", ""): (1, "1", "exited with code 1", RAISED),
     ("sys.exit", "raises", ""): (3, "1", "exited with code 3", "raised SystemExit: 3"),
     ("os._exit", "raises", ""): (5, "1", "exited with code 5"),
     ("abort", "raises", ""): (7, "1", "exited with code 7"),
     ("SIGKILL", "raises", ""): (137, "1", KILLED + MEMORY),
     ("SIGSEGV", "raises", ""): (139, "1", "was ended by signal 11 (SIGSEGV)"),
-    # The failures of the others follow from that of rank 1, whenever they come, with any codes.
+    # The failures of the other ranks follow from that of rank 1, whenever they occur, with any
+    # codes.
     ("os._exit", "slow", ""): (5, "1", "exited with code 5"),
     ("os._exit", "slow exit", ""): (5, "1", "exited with code 5"),
     ("SIGKILL", "exit", ""): (137, "1", KILLED + MEMORY),
     ("SIGKILL", "caught", ""): (137, "1", KILLED + MEMORY),
     ("os._exit", "deaf", ""): (5, "1", "exited with code 5"),
     ("SIGKILL", "early", ""): (137, "1", KILLED + MEMORY),
-    # All ranks end so, or rank 1 does after all others have finished.
+    # All ranks end in this way, or rank 1 ends after all other ranks have finished.
     ("os._exit", "all", ""): (5, "012", "exited with code 5"),
     ("SIGKILL", "last", ""): (137, "1", KILLED + MEMORY),
-    # A rank that does not come, and runs on.
+    # Rank 1 does not arrive at a call, and continues to run.
     ("raise", "late", "timeout"): (1, "02", "exited with code 1", "raised CollectiveFailed: ba"),
-    # Survivors: no last line if they continue; else the last line is on the failure of one of them.
+    # Survivors: if they continue, there is no last line; else it names one of them that has failed.
     ("SIGKILL", "caught", "survive"): (0, "", ""),
     ("raise", "caught", "survive"): (0, "", ""),
     ("os._exit", "caught", "survive"): (0, "", ""),
@@ -62,8 +64,8 @@ ENDINGS = {
     # The job is started again, and rank 1 ends in the same way again.
     ("os._exit", "raises", "again"): (5, "1", "exited with code 5"),
 }  # fmt: skip
-# The lines before the last one, or all lines if there is no last line. A busy launcher may learn of
-# the loss after the others have ended too, and then says that they had ended.
+# The lines before the last line, or all lines if no line is the last. A busy launcher may learn of
+# the loss only after the others have ended; then it says that they had ended.
 GO_ON = "the other ranks (go on|had ended)"
 BEFORE = {
     ("raise", "late", "timeout"): [re.escape(f"rank 1 {WHERE}")],
@@ -73,7 +75,8 @@ BEFORE = {
     ("SIGKILL", "last", "survive"): [f"rank 1 {re.escape(KILLED)}; the other ranks had ended"],
     ("os._exit", "raises", "again"): [re.escape(PLAN), GIVEN_UP],
 }  # fmt: skip
-# There is a line on the loss, unless a busy launcher learns of it after a survivor has failed.
+# There is a line on the loss, unless a busy launcher learns of the loss only after a survivor has
+# failed.
 MAY_TELL = [("SIGKILL", way, "survive") for way in ("all", "raises", "exit")]
 OPTIONS = {
     "": ([], {}),
@@ -84,7 +87,7 @@ OPTIONS = {
 
 
 def ended(launcher, size, how, way, option):
-    """Let a job end so; return the completed process and the lines of its launcher."""
+    """Let a job end in this way; return the completed process and the lines of its launcher."""
     words, keywords = OPTIONS[option]
     if launcher == "launch":
         words = "launch", way, how, size, json.dumps(keywords)
@@ -104,9 +107,9 @@ def said_by(done, size):
 
 
 BY_EITHER = [(row, launcher, 3) for row in ENDINGS for launcher in ("run", "launch")]
-# mpiexec ends all ranks once one is lost, so nobody survives.
+# mpiexec ends all ranks when one rank is lost, so no rank survives.
 OVER_MPI = [(row, library, 3) for row in ENDINGS if "survive" not in row for library in LIBRARIES]
-# One other rank is enough to fail after rank 1, or to continue without it.
+# One other rank is enough: it fails after rank 1, or continues without rank 1.
 DAILY = [(row, ("run", "launch")[number % 2], 2) for number, row in enumerate(ENDINGS)]
 DAILY_OVER_MPI = [
     (row, "mpich", 2)
@@ -127,7 +130,8 @@ def test_both_launchers_tell_of_an_ending_alike(row, launcher, size):
         told = [line for line in said if line not in (PLAN, GIVEN_UP)][-1]
         ranks = "".join(rank for rank in ranks if int(rank) < size)
         last = size - 1
-        named = f"ranks? [{ranks}](-{last}| and {last})?"  # also all that made the same mistake
+        # the line also names all ranks that made the same mistake
+        named = f"ranks? [{ranks}](-{last}| and {last})?"
         assert re.fullmatch(f"{named} {re.escape(sentence)}.*", told), done.stderr
     for line in BEFORE.get(row, []):
         assert sum(bool(re.search(line, each)) for each in said) == 1, done.stderr
@@ -137,7 +141,8 @@ def test_both_launchers_tell_of_an_ending_alike(row, launcher, size):
 
 
 # Two launchers, each of one rank: rank 1 ends as the row says, and rank 0 with the code here. Rows
-# in which a rank waits for minutes are left out: a launcher does not end the rank of the other.
+# in which a rank waits for minutes are left out, because no launcher ends the other launcher's
+# rank.
 BY_TWO = {
     ("raise", "raises", ""): 1,
     ("sys.exit", "raises", ""): 1,

@@ -2,10 +2,10 @@
 
     python -m tests.losses --way survive --trainings 100 --seed 1
 
-Prints a table of one row for each way: how many trainings ended with the cuts of the undisturbed
-one, and how many seconds after a kill the ranks that are left, or that were started again, printed
-the line that follows their first collective. A training that ends without these cuts is shown with
-all of its output.
+Prints a table with a row for each way: how many trainings ended with the cuts of the undisturbed
+training, and how long after a kill the ranks that are left, or that were started again, printed the
+line that follows their first collective. If a training ends without these cuts, all of its output
+is shown.
 """
 
 import argparse

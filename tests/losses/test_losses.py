@@ -1,11 +1,12 @@
-"""A training whose ranks are killed ends with the cuts of a training that lost none."""
+"""A training that loses ranks ends with the cuts of a training that loses no rank."""
 
 import pytest
 
 from tests.grid import some
 from tests.losses.training import WAYS, Training, undisturbed
 
-pytestmark = pytest.mark.timeout(600)  # the first training compiles, on a busy machine for minutes
+# the first training compiles, which takes minutes on a busy machine
+pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture(scope="module")

@@ -23,9 +23,9 @@ CASE = EXAMPLE / "cases/gen_h8_t12_k10.json"
 ITERATIONS = 30
 RANKS = 4
 LONGEST_S = 600.0
-WITHIN_S = 0.1  # a strike comes at most this long after a line of output
+WITHIN_S = 0.1  # after a line of output, a strike comes within this time
 
-# For each way: options of the launcher, options of the program, number of launchers.
+# For each way: the launcher's options, the program's options, and the number of launchers.
 WAYS = {
     "survive": (["--survive"], ["--survive"], 1),
     "survive-tcp": (["--survive"], ["--survive"], 2),
@@ -37,18 +37,19 @@ WAYS = {
 class Outcome:
     """The outcome of a training."""
 
-    struck: int = 0  # how many ranks
+    struck: int = 0  # how many ranks were struck
     code: int = -1
     cuts_sha256: str = ""
-    delays_s: list[float] = field(default_factory=list)  # from a loss to the next collective
+    # the seconds from each loss to the next collective
+    delays_s: list[float] = field(default_factory=list)
     said: str = ""
 
 
 class Training:
     """A training of ``RANKS`` ranks, whose launchers stand for machines.
 
-    Its rank 0 announces each communicator after the first collectives on it. So the time from a
-    strike to the next announcement has the whole recovery in it.
+    Rank 0 prints a line for each communicator, after the first collectives on it. So the time from
+    a strike to the next such line has the whole recovery in it.
     """
 
     def __init__(self, way, folder, seed):
@@ -85,7 +86,7 @@ class Training:
                     self._last_strike = 0.0
 
     def run(self, times):
-        """Train, and strike ``times`` ranks; return the outcome."""
+        """Train, and strike a rank ``times`` times; return the outcome."""
         with ReservedPort() as reserved:
             self._port = reserved.port
             for node in range(self._nodes):
@@ -103,7 +104,7 @@ class Training:
         return self.outcome
 
     def _strike_after(self, iterations):
-        """Strike a rank, a moment after rank 0 has shown ``iterations`` lines of iterations."""
+        """Strike a rank, a moment after rank 0 has printed the lines of so many iterations."""
         until = time.monotonic() + LONGEST_S
         while time.monotonic() < until and self._runs():
             if sum(bool(re.match(r"\[\d\] +\d+ ", line)) for line in [*self._lines]) >= iterations:
@@ -121,7 +122,7 @@ class Training:
         return self._launchers[0][0].poll() is None
 
     def _ranks(self):
-        """Return the ranks that live."""
+        """Return the live ranks."""
         launchers = [launcher for launcher, _ in self._launchers if launcher.poll() is None]
         return [rank for launcher in launchers for rank in ranks_of(launcher.pid)]
 
@@ -140,10 +141,10 @@ class Training:
 
 
 def ranks_of(launcher):
-    """Return the ranks of a launcher that live."""
+    """Return the live ranks of a launcher."""
     found = []
     for process in psutil.Process(launcher).children():
-        with contextlib.suppress(psutil.NoSuchProcess):  # a zombie has no command
+        with contextlib.suppress(psutil.NoSuchProcess):  # a zombie has no command line
             found += [process] * any(word.endswith("train.py") for word in process.cmdline())
     return found
 

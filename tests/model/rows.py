@@ -1,4 +1,4 @@
-"""The rows of the protocol among leaders, in the language of its model: ``model/rows.pml``.
+"""The rows of the protocol of leaders, in the language of the model: ``model/rows.pml``.
 
 python -m tests.model.rows writes the file.
 """
@@ -16,7 +16,7 @@ HEAD = """\
 
 
 def _names(first, count):
-    """Return ``count`` names of the protocol, in the order of their numbers."""
+    """Return the names of ``count`` numbers of the protocol, in the order of the numbers."""
     names = list(vars(protocol))
     return names[names.index(first) :][:count]
 

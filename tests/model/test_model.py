@@ -1,4 +1,4 @@
-"""The protocols hold in the models, and the models are not blind: planted faults are found."""
+"""The protocols hold in the models, and each model finds the faults that are planted in it."""
 
 import os
 import pathlib
@@ -57,12 +57,12 @@ def test_everything():
             "ERROR: assertion violated (sleeps_on[its]==255)",
         ),
         ("step --kind clean --depth 100", "NOT EXHAUSTIVE: the search was not deep enough"),
-        # One step alone wraps no parity, so there is nothing to overwrite.
+        # With one step alone the parity never returns, so nothing can be overwritten.
         ("step --case ONE_SLOT --define STEPS=1", "NOT FOUND: no error in all states"),
     ],
 )
 def test_what_is_a_failure(words, said):
-    """The checker fails: on an error without a fault, a search cut short, a fault not found."""
+    """The checker fails on an error without a fault, an incomplete search, or a fault not found."""
     status, told = check("--ranks", "2", "--model", *words.split())
     assert status == 1
     assert said in told

@@ -1,4 +1,4 @@
-"""The bridge gives what mpi4py gives: one program with all calls runs over both."""
+"""The bridge gives what mpi4py gives: one program with all calls runs over each of the two."""
 
 import functools
 import json
@@ -10,12 +10,12 @@ from tests.grid import slow
 from tests.launch.command import cobre
 from tests.launch.mpi_libraries import RUN, needs
 
-QUIET = {"OMPI_MCA_osc": "^ucx"}  # else Open MPI writes meaningless lines about windows
+QUIET = {"OMPI_MCA_osc": "^ucx"}  # otherwise Open MPI writes meaningless lines about windows
 EVERYTHING = pathlib.Path(__file__).parent / "programs" / "everything.py"
 
 
 def told(size, *words, **variables):
-    """Return what each rank of a job has been given by each call."""
+    """Return what each rank of a job got from each call."""
     done = cobre("run", "-n", size, *words, EVERYTHING, **variables)
     assert (done.returncode, done.stderr) == (0, "")
     return [json.loads(line.partition("told ")[2]) for line in sorted(done.stdout.splitlines())]

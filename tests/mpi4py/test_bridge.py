@@ -1,4 +1,4 @@
-"""What the bridge takes, what it lacks, and which programs find it in place of mpi4py."""
+"""Which calls the bridge has or lacks, and which programs import the bridge in place of mpi4py."""
 
 import contextlib
 import copy
@@ -145,7 +145,7 @@ def test_blocks_outside_a_buffer_are_refused(spec):
         MPI.COMM_SELF.Allgatherv(np.zeros(1), [np.zeros(3), *spec, MPI.DOUBLE])
 
 
-XOR, SELF = MPI.LXOR, MPI.COMM_SELF  # LXOR is folded by the bridge
+XOR, SELF = MPI.LXOR, MPI.COMM_SELF  # the bridge folds LXOR by itself
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ XOR, SELF = MPI.LXOR, MPI.COMM_SELF  # LXOR is folded by the bridge
     ],
 )
 def test_values_that_do_not_fill_a_buffer_are_refused(call, send, recv):
-    """NumPy would repeat one value, or convert values to another type."""
+    """NumPy would repeat a single value, or convert values to another type."""
     before = recv.copy()
     with pytest.raises(ValueError, match=r"do not fill|are not those of 1 blocks"):
         call(send, recv)
@@ -256,7 +256,7 @@ def test_a_function_of_the_program_is_told_the_type_of_the_elements(comm):
 
 
 ONES, WORDS, RECV, ROOM = np.ones(4), np.ones(4, dtype=np.int64), np.zeros(4), np.zeros(8)
-# What rank 0 calls, and what rank 1 calls.
+# What rank 0 calls, and what rank 1 calls at the same time.
 DIFFERENT = {
     "MAX and SUM of objects": [lambda w: w.allreduce(1, MPI.MAX), lambda w: w.allreduce(1)],
     "LXOR and BXOR": [
@@ -335,7 +335,7 @@ def test_what_the_bridge_folds_has_the_usual_floating_point_mode(comm):
 @on_forks(4, "shm")
 def test_large_blocks_need_little_memory(comm):
     world, own = MPI.Intracomm(comm), MPI.Op.Create(decimal)
-    send, recv = np.full(2**20, 1.0 + comm.rank), np.zeros(2**20)  # 8 MiB of a rank
+    send, recv = np.full(2**20, 1.0 + comm.rank), np.zeros(2**20)  # each rank sends 8 MiB
     tracemalloc.start()
     for call, most_mib, expected in (
         (lambda: world.Allreduce(send, recv, own), 13, 1234),
@@ -353,7 +353,7 @@ def test_large_blocks_need_little_memory(comm):
 
 
 def decimal(x, y, datatype):
-    """Append the digit ``y`` to ``x``, so that the result shows order and grouping of ranks."""
+    """Append the digit ``y`` to ``x``: the result shows the order and grouping of the ranks."""
     if datatype is None:
         return 10 * x + y
     into = np.frombuffer(y)

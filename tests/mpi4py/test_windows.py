@@ -58,7 +58,7 @@ def test_a_lock_waits_for_the_one_before_it(backend):
 def test_time_in_which_the_whole_job_is_suspended_is_no_wait_for_a_lock():
     with Running("run", "-n", 2, "--timeout", 5, HOLDS, "late8", "LOCK_EXCLUSIVE") as job:
         pids = [pid for known in job.wait_ready(2).values() for pid in known]
-        time.sleep(1)  # rank 0 waits
+        time.sleep(1)  # rank 0 waits for the lock now
         for number, suspended_s in ((signal.SIGSTOP, 6), (signal.SIGCONT, 0)):
             for pid in pids:
                 os.kill(pid, number)
@@ -69,7 +69,7 @@ def test_time_in_which_the_whole_job_is_suspended_is_no_wait_for_a_lock():
 
 
 def test_changes_under_an_exclusive_lock_are_seen_whole_and_none_is_lost():
-    """Readers without a pause do not keep writers out."""
+    """Ranks that read all the time do not keep ranks that write from the lock."""
     done = cobre("run", "-n", 4, COUNTS)
     assert (done.returncode, done.stderr) == (0, "")
     for rank in range(4):
@@ -129,7 +129,7 @@ def test_locks_that_are_out_of_turn_change_nothing(comm):
     if comm.rank == 0:
         window.Lock(0)
     comm.barrier()
-    if comm.rank == 1:  # rank 1 takes away neither the mark of rank 0 nor its lock
+    if comm.rank == 1:  # rank 1 must remove neither the mark of rank 0 nor rank 0's lock
         told(window.Unlock, 0)
         window._timeout_s = 0.01
         assert "rank 0 has held the lock of rank 0" in str(raises(CollectiveFailed, window.Lock, 0))
@@ -162,13 +162,13 @@ def told(call, *arguments):
 
 @pytest.mark.ranks(2, backends=["shm", "tcp"])
 def test_where_the_number_of_a_process_means_another_one_there_is_no_window(comm):
-    """Rank 0 is as in a PID namespace of its own, in which its pid is that of rank 1 elsewhere."""
+    """Rank 0 seems to be in another PID namespace, where its pid is that which rank 1 has here."""
     world = MPI.Intracomm(comm)
     pids = world.allgather(os.getpid())
     with contextlib.ExitStack() as stack:
         if comm.rank == 0:
             stack.enter_context(mock.patch("os.getpid", return_value=pids[1]))
-        else:  # a descriptor with the number of rank 0's is open here too
+        else:  # so that rank 1, too, has open descriptors with the numbers that rank 0 uses
             for _ in range(64):
                 stack.enter_context(tempfile.TemporaryFile())
         error = raises(NotHere, MPI.Win.Allocate, 8, 8, None, world)

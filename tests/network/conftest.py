@@ -6,7 +6,7 @@ from tests.network.hosts import CannotMakeHosts, Network
 from tests.network.pool import HostedPool, MpiHostedPool
 
 HOSTS = 3
-# Which host each rank is on.
+# The host of each rank.
 LAYOUTS = {
     "one host": (0, 0, 0, 0),
     "one each": (0, 1, 2),
@@ -41,7 +41,7 @@ def pools(whole_network):
 @pytest.fixture
 def hosts(whole_network, pools):
     yield whole_network.hosts
-    # A long cut ends the links of idle communicators too, so pools keep none for the next test.
+    # A long cut also ends the links of idle communicators, so the next test gets new pools.
     if whole_network.restore():
         for pool in pools.values():
             pool.close()
@@ -49,7 +49,7 @@ def hosts(whole_network, pools):
 
 @pytest.fixture
 def hosted_pools(whole_network, pools):
-    """Return a function that gives the pool of a placement and a backend."""
+    """Return a function that gives the pool of ranks for a placement and a backend."""
 
     def get(placement, backend="tcp"):
         key = placement, backend

@@ -3,8 +3,8 @@
 A host is a room of its own (``rooms.py``), a loopback and one end of a veth pair, ``eth0``. The
 other end is a port of the switch, which is a bridge in a namespace of its own. No interface is ever
 made in the namespace that the machine itself uses. The names of namespaces have the pid and the
-start time of the process that made them. So the next process finds and removes the namespaces that
-a killed process has left behind.
+start time of the process that made the namespaces. So the next process finds and removes what a
+killed process has left behind.
 """
 
 import contextlib
@@ -21,24 +21,27 @@ NAMESPACES = pathlib.Path("/run/netns")
 PREFIX = "cobre-net"
 COMMAND_TIMEOUT_S = 20
 CABLE = "eth0"
-# By these variables MPIs use the cable. prterun listens there too, for ranks on other hosts.
+# With these variables an MPI uses the cable. prterun listens at the cable too, because ranks are on
+# other hosts.
 MPI_ON_CABLE = {
     "OMPI_MCA_btl_tcp_if_include": CABLE,
     "PMIX_MCA_ptl_base_if_include": CABLE,
     "PMIX_MCA_ptl_base_remote_connections": "1",
     "UCX_NET_DEVICES": CABLE,
 }
-# A segment of 64 KiB passes a bucket of twice its size in one piece. A switch queues about 10 ms.
+# A bucket of twice the size of a segment, which is 64 KiB, lets a segment pass in one piece. A
+# switch queues data of about 10 ms.
 BURST_BYTES = 128 * 1024
 QUEUE = "10ms"
 _TOOL_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
-# Local ports for the links of a host. Ports of jobs, which are reserved outside, lie above these.
+# Local ports for the links of a host. The ports of jobs are reserved outside of the hosts, above
+# these.
 LINK_PORTS = "10000 32767"
 _serial = itertools.count()
 
 
 class CannotMakeHosts(Exception):
-    """This system or this user cannot have network namespaces; the message says why."""
+    """This user cannot have network namespaces, or this system has none; the message says why."""
 
 
 def _tool(name, *words):
@@ -56,7 +59,7 @@ def _tool(name, *words):
 
 
 def _started_at(pid):
-    """Return the time when a process began, in clock ticks, or None if there is no such process."""
+    """Return the time when a process began, in clock ticks; None if there is no such process."""
     try:
         stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -76,14 +79,15 @@ def leftovers():
 
 
 def sweep():
-    """Remove namespaces of dead processes; a namespace ends with the last process inside."""
+    """Remove the namespaces of dead processes; a namespace ends with the last process inside it."""
     for name in leftovers():
-        with contextlib.suppress(CannotMakeHosts):  # another process may be faster
+        # another process may have removed the namespace meanwhile
+        with contextlib.suppress(CannotMakeHosts):
             _tool("ip", "netns", "del", name)
 
 
 def inside(namespace):
-    """Return a context in which this thread and its children have only that network."""
+    """Return a context in which this thread and its children have the network of that namespace."""
     return entered({"net": NAMESPACES / namespace})
 
 
@@ -91,7 +95,7 @@ _for_good = contextlib.ExitStack()
 
 
 def move_to(_, host):
-    """Move this rank, which an mpiexec has started, to the network of a host for good."""
+    """Move this rank, which mpiexec has started, to the network of a host, where it stays."""
     _for_good.enter_context(inside(host))
 
 
@@ -101,13 +105,13 @@ def _remove(namespace):
 
 
 class Host:
-    """One host: an address, a cable that can be shaped, pulled and put back."""
+    """One host: an address, and a cable that can be shaped, pulled out and plugged in again."""
 
     def __init__(self, prefix, number):
-        self.name = f"{prefix}-h{number}"  # of its namespace, as ``ip netns`` lists it
+        self.name = f"{prefix}-h{number}"  # the name of its namespace in the list of ``ip netns``
         self.address = f"10.77.0.{number + 1}"
         self.address6 = f"fd77::{number + 1}"
-        self.room = None  # its memory and processes, when it is connected
+        self.room = None  # a room with its memory and processes, when it is connected
         self._switch = f"{prefix}-switch"
         self._port = f"port{number}"
         self.is_plugged = True
@@ -141,7 +145,7 @@ class Host:
         _remove(self.name)
 
     def shape(self, rate):
-        """Limit the cable in both directions, for example to ``"1gbit"``; None: no limit."""
+        """Limit the cable in both directions, for example to ``"1gbit"``; None ends the limit."""
         for namespace, link in ((self.name, CABLE), (self._switch, self._port)):
             limited = "tbf" in _tool("tc", "-n", namespace, "qdisc", "show", "dev", link)
             if limited:
@@ -156,7 +160,7 @@ class Host:
         self.is_plugged = False
 
     def plug(self):
-        """Put the cable back."""
+        """Plug the cable into the switch again."""
         _tool("ip", "-n", self._switch, "link", "set", self._port, "up")
         self.is_plugged = True
 
@@ -167,7 +171,7 @@ class Host:
         )
 
     def traffic(self):
-        """Return the bytes from the host and to the host that have passed its cable."""
+        """Return the bytes that have left the host over its cable, and those that have arrived."""
         shown = _tool("ip", "-j", "-s", "-n", self._switch, "link", "show", self._port)
         counters = json.loads(shown)[0]["stats64"]
         return counters["rx"]["bytes"], counters["tx"]["bytes"]
@@ -195,7 +199,7 @@ class Network:
             host.connect()
 
     def restore(self):
-        """Plug in all cables, and remove their limits; return whether a cable was out."""
+        """Plug in all cables, and remove their limits; return whether any cable was pulled out."""
         was_out = not all(host.is_plugged for host in self.hosts)
         for host in self.hosts:
             host.shape(None)

@@ -1,4 +1,4 @@
-"""``python -m tests.network.moved HOST...``: an MPI's rank moves to its host, and meets others."""
+"""``python -m tests.network.moved HOST...``: a rank of MPI moves to its host, and meets others."""
 
 import os
 import runpy

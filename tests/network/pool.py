@@ -1,4 +1,4 @@
-"""Ranks that stay on hosts, to run many bodies."""
+"""Ranks that stay on their hosts, and run many bodies."""
 
 from cobre_comm.testing import RankPool
 from cobre_comm.testing.ranks.members import RankJob, pack_order
@@ -54,7 +54,7 @@ class MpiHostedPool(RankPool):
         return job
 
     def end(self):
-        """Kill the ranks, which would wait for each other at the end of MPI."""
+        """Kill the ranks, which would otherwise wait for each other at the end of MPI."""
         if self._job is not None:
             self._job.kill()
         self.close()

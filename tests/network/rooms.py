@@ -1,9 +1,9 @@
 """Namespaces that make processes of this machine look like processes of another machine.
 
-A *room* is a host's own /dev/shm, process numbers with their /proc, host name and System V memory.
-A process in the room keeps the room: `cat`, which ends as soon as the process that made the room
-ends, in whatever way. Then the kernel kills everything in the room, and unmounts what was mounted
-in it.
+A *room* has its own /dev/shm, process numbers with their /proc, host name and System V memory. One
+process in the room, `cat`, keeps the room: it ends as soon as the process that made the room has
+ended, in whatever way. Then the kernel kills everything in the room, and unmounts what was mounted
+there.
 """
 
 import contextlib
@@ -14,7 +14,8 @@ import subprocess
 
 CLONE_FS = 0x00000200
 CLONE_NEWNET = 0x40000000
-# In the order in which a thread enters them. A PID namespace is for its children alone.
+# The order is that in which a thread enters namespaces. A PID namespace is entered by the thread's
+# children alone.
 KINDS = {
     "net": CLONE_NEWNET,
     "uts": 0x04000000,
@@ -22,14 +23,15 @@ KINDS = {
     "pid_for_children": 0x20000000,
     "mnt": 0x00020000,
 }
-OWN = {"pid_for_children": "pid"}  # what a thread goes back to may be empty of children
+# for a thread without children, the other file may name no namespace to which it can return
+OWN = {"pid_for_children": "pid"}
 KEEP = """mount -t tmpfs -o mode=1777 shm /dev/shm &&
 echo "$0" > /proc/sys/kernel/hostname && echo kept && exec cat"""
-# One process tells its number and becomes the keeper, so the number comes before "kept".
+# The process that prints its number becomes the keeper, so the number comes before "kept".
 BECOME = """echo $$ &&
 exec unshare --mount --pid --fork --mount-proc --uts --ipc sh -c "$1" "$0"
 """
-# The shell ends at once: nobody waits for the keeper, which ends last.
+# The shell ends immediately: nobody waits for the keeper, which ends last.
 MAKE = """exec 3<&0
 sh -c "$2" "$0" "$1" <&3 3<&- &"""
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -42,7 +44,7 @@ def _check(result, doing):
 
 @contextlib.contextmanager
 def entered(paths):
-    """Put this thread, and the processes it starts, into namespaces for a while.
+    """Put this thread, and the processes that it starts, into namespaces for a while.
 
     ``paths`` has the path of each of these namespaces, by its kind, which is one of ``KINDS``.
     """
@@ -64,11 +66,11 @@ def _enter(files, folder):
     for kind in KINDS:
         if kind in files:
             _check(_libc.setns(files[kind].fileno(), KINDS[kind]), f"enter {files[kind].name}")
-    os.chdir(folder)  # a thread that enters other mounts is in their root
+    os.chdir(folder)  # a thread that enters other mounts is in the root folder of these mounts
 
 
 class Room:
-    """All namespaces of a host but that of its network; they last as long as the room is open.
+    """All namespaces of a host except its network; they last until the room is closed.
 
     The constructor raises ``OSError`` if this user may not have namespaces.
     """
@@ -92,7 +94,7 @@ class Room:
 
     @property
     def command(self):
-        """The words that run a command in the room when they are put before it."""
+        """The words that, before a command, run the command in the room."""
         options = {
             "net": "net",
             "uts": "uts",

@@ -1,4 +1,4 @@
-"""Ranks on several hosts get the right values, and nothing but the switch connects them."""
+"""Ranks on several hosts get the right values, and only the switch connects these hosts."""
 
 import itertools
 
@@ -15,9 +15,10 @@ from tests.network.conftest import LAYOUTS
 
 DEADLINE_S = 60
 LENGTHS = [1, 13, 5_000, 100_003]
-# Values of COBRE_TCP_EAGER_BYTES, the largest payload that travels behind its header. In this
-# order: our default; all payloads travel behind headers; all go around the ring; those of the two
-# shorter LENGTHS travel behind headers, and those of the two longer ones go around the ring.
+# Values of COBRE_TCP_EAGER_BYTES, which is the largest payload that travels behind its header: our
+# default; so large that all payloads travel behind headers; so small that all go around the ring;
+# so that those of the two shorter LENGTHS travel behind headers, and those of the two longer
+# LENGTHS go around the ring.
 THRESHOLDS = [None, 2**31, 0, 4096]
 
 
@@ -35,7 +36,7 @@ DAILY = [(None, "one each", "python"), (0, "1+2+1", "mixed"), (4096, "1+2+1", "p
 
 
 def all_collectives(comm, caller):
-    """Make each collective, verified; return the bytes of the longest reduction."""
+    """Make each collective, and verify it; return how many bytes the longest reduction gives."""
     caller = chosen(caller, comm.rank)
     for length in LENGTHS:
         allgatherv.gather_equal(comm, caller, "f8", length)
@@ -57,14 +58,14 @@ def test_values(hosted_pools, hosts, threshold, layout, caller):
 
 
 def gather_large(comm, caller, count):
-    """Meet first, so that the one collective that follows is under way on all ranks."""
+    """Meet first, so that the collective that follows is under way on all ranks together."""
     prepare(comm, caller)
     allgatherv.gather_equal(comm, caller, "f8", count)
 
 
 @pytest.mark.parametrize("threshold", [2**31, 0], ids=["mesh", "ring"])
 def test_everything_passes_the_switch(hosted_pools, hosts, caller, threshold):
-    """A host's only way to the others is its cable, which has carried the bytes."""
+    """Only its cable connects a host with the other hosts, and the bytes have passed the cable."""
     before = [host.traffic() for host in hosts]
     hosted_pools((0, 1, 2)).run(
         gather_large, caller, 200_000, env=eager_bytes(threshold), timeout_s=DEADLINE_S
@@ -76,7 +77,7 @@ def test_everything_passes_the_switch(hosted_pools, hosts, caller, threshold):
 
 
 def test_slow_cable_is_no_timeout(hosted_pools, hosts, caller):
-    """The transfer takes longer than the limit; data comes all the time, so no rank is missing."""
+    """The transfer takes longer than the limit; bytes arrive all the time, so no rank is late."""
     for host in hosts:
         host.shape("20mbit")
     env = {"COBRE_TCP_TIMEOUT_SECS": "1"}

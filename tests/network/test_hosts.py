@@ -1,4 +1,4 @@
-"""The properties of the hosts; the other tests of this package rely on these properties."""
+"""The properties of hosts on which the other tests of this package rely."""
 
 import os
 import pathlib
@@ -43,7 +43,7 @@ def test_next_process_sweeps_what_a_dead_one_left(whole_network):
 
 
 def test_machine_keeps_its_interfaces(whole_network):
-    """Inside, a thread sees the host's interfaces; afterwards it sees the machine's again."""
+    """On a host, a thread sees the host's interfaces; afterwards it sees the machine's again."""
     show = "import socket; print(sorted(name for _, name in socket.if_nameindex()))"
 
     def interfaces():
@@ -76,6 +76,6 @@ def test_hosts_share_neither_memory_nor_processes():
             said = started[-1].stdout.readline().split()
             assert said == ["True", host.name.rpartition("-")[2], "False", str(ROOT)]
         assert not pathlib.Path("/dev/shm/of-this-host").exists()
-    for process in started:  # a host that is taken away ends all that runs on it
+    for process in started:  # when a host is removed, all processes on the host end
         assert process.wait(timeout=30) == -signal.SIGKILL
         process.stdout.close()

@@ -1,4 +1,4 @@
-"""One launcher on each host: together they make one job, and together they end."""
+"""One launcher on each host: all launchers together make one job, and they end together."""
 
 import contextlib
 import re
@@ -11,15 +11,15 @@ from tests.grid import skip_unless_here
 from tests.launch.command import EXAMPLES, PROGRAMS, Running
 from tests.network.hosts import MPI_ON_CABLE, inside
 
-pytestmark = pytest.mark.slow  # each makes processes and waits; `make test` has the suite's own
+pytestmark = pytest.mark.slow  # each test makes processes; `make test` has the suite's cases
 
-RANKS = 2  # on each host
+RANKS = 2  # the number of ranks on each host
 HELLO, WAIT = EXAMPLES / "hello_ranks.py", PROGRAMS / "wait.py"
 
 
 @pytest.fixture
 def start():
-    """Return a function that starts a launcher on each host, last on the first host.
+    """Return a function that starts a launcher on each host; on the first host it starts last.
 
     All launchers end with the test.
     """
@@ -67,14 +67,14 @@ def test_cut_cable_ends_the_job_on_both_sides(hosts, start):
         named.append(set(re.findall(r"rank (\d)", " ".join(re.findall("Failed: .*", errors)))))
     ahead, behind = set("0123"), set("45")
     for ranks, others in zip(named, (behind, behind, ahead), strict=True):
-        assert ranks <= others  # a rank that had come just before the cut is not missed
+        assert ranks <= others  # a rank that arrived just before the cut may not be missed
         assert ranks
     assert all(job.survivors() == [] for job in jobs)
 
 
 @pytest.mark.parametrize("library", ["openmpi", "mpich"])
 def test_cut_cable_ends_a_job_of_mpi(hosts, library):
-    """``mpiexec`` hears nothing more from ranks beyond the cut, and must end them all the same."""
+    """``mpiexec`` cannot reach the ranks beyond the cut, and must end them all the same."""
     backend, names = skip_unless_here(f"mpi-{library}-net:0,1"), [host.name for host in hosts[:2]]
     words = "run", "-n", 4, "--backend", "mpi", "--timeout", 2, "-m", "tests.network.moved"
     told = BackendName.parse(backend).environment() | MPI_ON_CABLE

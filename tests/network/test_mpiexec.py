@@ -1,4 +1,4 @@
-"""Ranks of an MPI on hosts of their own; and a launcher that cannot be the parent of its ranks."""
+"""Ranks of an MPI on hosts of their own; a launcher that cannot be the parent of its ranks."""
 
 import os
 import socket
@@ -12,7 +12,7 @@ from tests.command import python
 from tests.grid import skip_unless_here
 from tests.network.hosts import inside
 
-pytestmark = pytest.mark.slow  # each makes processes and waits; `make test` has the suite's own
+pytestmark = pytest.mark.slow  # each test makes processes; `make test` has the suite's cases
 
 
 def test_a_benchmark_starts_ranks_that_go_to_their_hosts(whole_network):
@@ -22,10 +22,10 @@ def test_a_benchmark_starts_ranks_that_go_to_their_hosts(whole_network):
 
 
 def test_a_launcher_that_no_process_number_names_is_refused(hosts):
-    """The rank would be a process of the launcher's namespace, and not of its host."""
+    """The rank would be a process of the namespace of the launcher, and not of the rank's host."""
     name = f"cobre-test-{os.getpid()}"
     words = "-I", "-S", shim.__file__, name, str(os.getpid())
-    with inside(hosts[0].name):  # the network of this host has the name
+    with inside(hosts[0].name):  # the name is that of the network of this host
         listener = socket.socket(socket.AF_UNIX)
     with listener:
         listener.bind(f"\0{name}")

@@ -1,4 +1,4 @@
-"""Several ranks on each host share its memory, and one of them speaks for all."""
+"""Several ranks on a host share memory, and one of these ranks speaks for all of them."""
 
 import numpy as np
 import pytest
@@ -6,13 +6,13 @@ import pytest
 from tests.network.conftest import LAYOUTS
 from tests.network.test_collectives import gather_large
 
-pytestmark = pytest.mark.slow  # each makes processes and waits
+pytestmark = pytest.mark.slow  # each test makes processes and waits
 
 DEADLINE_S = 60
 
 
 def fill_region(comm):
-    """Leaders fill a region and all ranks read it; return the leader and the node's size."""
+    """Leaders fill a region, which all ranks read; return this rank's leader and node size."""
     with comm.create_shared_region(1000) as region:
         if comm.is_leader:
             region.block(0, 1000)[:] = comm.rank
@@ -31,7 +31,7 @@ def test_regions_are_shared_by_the_ranks_of_a_host(hosted_pools, hosts, places):
 
 
 def test_a_byte_crosses_once_for_all_ranks_of_a_host(hosted_pools, hosts):
-    """With two ranks on each of two hosts, a cable carries the other host's half, and no more."""
+    """Each of two hosts has two ranks; a cable carries the half of the other host, and no more."""
     pool, count = hosted_pools(LAYOUTS["2+2"]), 500_000
     pool.run(gather_large, "python", 10, timeout_s=DEADLINE_S)
     before = [host.traffic() for host in hosts[:2]]

@@ -13,7 +13,7 @@ LIMIT = OUR_GRID.timeout_of(5)
 
 
 def go_on(comm, caller):
-    """Work until a rank is lost, then on with the ranks left; return these, or the error's text."""
+    """Work until a rank is lost, then with the ranks left; return these, or the error's text."""
     me, values = comm.rank, np.ones(5)
     try:
         while True:
@@ -32,15 +32,16 @@ def go_on(comm, caller):
 
 
 def cut_off(pool, hosts, caller):
-    """Pull the cables of hosts while the ranks work; return the outcome of each rank."""
+    """Pull the cables of hosts out while the ranks work; return the outcome of each rank."""
     pool.run(four_in_a_row, caller, timeout_s=DEADLINE_S)
-    # Make the communicator before bytes are counted: a cut during the rendezvous is no loss.
+    # The communicator is made before bytes are counted, because a cut during the rendezvous is no
+    # loss.
     pool.run(four_in_a_row, caller, env=LIMIT, timeout_s=DEADLINE_S)
     with once_flowing(hosts[0], 20_000, *(host.unplug for host in hosts)):
         return pool.run_outcomes(go_on, caller, env=LIMIT, timeout_s=DEADLINE_S)
 
 
-# Layout, the host whose cable is pulled, and the ranks that continue.
+# The layout, the host from which the cable is pulled, and the ranks that continue.
 CUTS = [
     ("one each", 2, [0, 1]),
     ("one each", 0, [1, 2]),
@@ -69,7 +70,7 @@ def test_one_part_goes_on(hosted_pools, hosts, caller, layout, cut, left):
 @in_long_runs
 @pytest.mark.parametrize("layout", ["one each", "1+2+1"])
 def test_no_part_is_large_enough(hosted_pools, hosts, caller, layout):
-    """Every cable is pulled: no host has more than half of the ranks, nor half and rank 0."""
+    """All cables are pulled: no host has more than half of the ranks, or half and rank 0."""
     outcomes = cut_off(hosted_pools(LAYOUTS[layout]), hosts, caller)
     for outcome in outcomes:
         assert outcome.ok, outcome.describe()

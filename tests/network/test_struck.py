@@ -1,6 +1,6 @@
-"""A rank on one of several hosts is killed or stopped, or its host's cable is pulled.
+"""A rank on one of several hosts is killed or stopped, or the cable of its host is pulled.
 
-No packet says that a cable is pulled: the timeout ends the collective on both sides of the cut.
+No packet says that a cable was pulled: the timeout ends the collective on both sides of the cut.
 """
 
 import contextlib
@@ -20,14 +20,14 @@ from tests.grid import OUR_GRID, pairs, skip_unless_here, some
 from tests.network.conftest import LAYOUTS
 from tests.network.test_collectives import gather_large
 
-in_long_runs = pytest.mark.slow  # each makes processes and waits; `make test` has the suite's own
+in_long_runs = pytest.mark.slow  # each test makes processes; `make test` has the suite's cases
 
 DEADLINE_S = 60
 LIMIT_S = 2
 LIMIT = OUR_GRID.timeout_of(LIMIT_S)
 STOPPED_S = 4 * LIMIT_S
-LARGE = 1_000_000  # float64 per rank: some seconds at 50 Mbit/s
-# By layout: a victim that leads its node, which may be that of rank 0; and a victim that follows.
+LARGE = 1_000_000  # float64 numbers of each rank: they take some seconds at 50 Mbit/s
+# For each layout: a victim that leads its node, perhaps that of rank 0; and a victim that follows.
 LEADERS = {"one each": 2, "2+2": 2, "3+1": 0, "interleaved": 1, "1+2+4": 3}
 FOLLOWERS = {"2+2": 3, "3+1": 1, "interleaved": 2, "1+2+4": 6}
 FACTORS = {
@@ -39,7 +39,8 @@ FACTORS = {
 }
 PRODUCT = [dict(zip(FACTORS, row, strict=True)) for row in itertools.product(*FACTORS.values())]
 OVER_TCP = [("tcp", *row.values()) for row in pairs(PRODUCT)]
-# Nodes of two ranks, on two hosts: a rank that leads, and one that follows, on the other host.
+# Two nodes of two ranks, each on a host: the first victim leads a node, the second follows on the
+# other host.
 BOTH = [("interleaved", 1), ("interleaved", 2)]
 OVER_MPI = [
     (f"mpi-{library}-net:0,1", kind, victim, operation, ("python", "njit")[number % 2], 5)
@@ -57,7 +58,7 @@ def _act_when_flowing(host, octets, actions):
     """Act on a host as soon as ``octets`` more bytes have passed its cable."""
     before = sum(host.traffic())
     flows = wait_until(lambda: sum(host.traffic()) - before >= octets, DEADLINE_S / 2)
-    assert flows, "nothing flows"
+    assert flows, "no bytes pass the cable"
     for action in actions:
         action()
 
@@ -71,7 +72,7 @@ def once_flowing(host, octets, *actions):
 
 
 def repeat_until_failure(comm, caller, operation, length):
-    """Return a collective's error, its time, the errors of later calls, and their seconds."""
+    """Call a collective until it fails; return its error and time, and those of later calls."""
     prepare(comm, caller)
     while True:
         met = meet_failure(comm, caller, operation, length=length)
@@ -80,7 +81,7 @@ def repeat_until_failure(comm, caller, operation, length):
 
 
 class Stroke:
-    """A fault that strikes a rank, and perhaps all ranks of its host."""
+    """A fault that strikes one rank, or all ranks of the rank's host."""
 
     def __init__(self, kind, places, victim, backend="tcp"):
         self.kind, self.places, self.victim, self.backend = kind, places, victim, backend
@@ -115,7 +116,7 @@ class Stroke:
         return outcomes
 
     def _except_aborted(self, outcomes):
-        """Count as lost each rank that Open MPI ends when a socket to a dead process closes."""
+        """Count as lost each rank that Open MPI ends because a socket to a dead process closes."""
         if self.kind == "killed" and "openmpi" in self.backend:
             self.lost |= {o.rank for o in outcomes if o.ended and "Socket closed" in o.output}
             self.others -= self.lost
@@ -152,7 +153,7 @@ def lost_are_named(stroke, outcomes):
     some(EVERYDAY, [*OVER_TCP, *OVER_MPI]),
 )
 def test_struck(hosted_pools, hosts, backend, kind, victim, operation, caller, length):
-    """Other ranks name lost ranks alone; ranks beyond a cut cable name some of the other ranks."""
+    """The error names lost ranks alone; beyond a cut cable it names some of the other ranks."""
     layout, rank = victim
     pool = hosted_pools(LAYOUTS[layout], skip_unless_here(backend))
     stroke = Stroke(kind, LAYOUTS[layout], rank, backend)
@@ -166,8 +167,9 @@ def test_struck(hosted_pools, hosts, backend, kind, victim, operation, caller, l
     lost_are_named(stroke, outcomes)
 
 
-# In a ring a rank may miss one of two lost ranks, and not know about the other. A broadcast ends
-# earlier near its root: there, it is the next broadcast in which a rank is missed.
+# In a ring, a rank may miss one of two lost ranks, and not know that the other is lost. A broadcast
+# ends earlier near its root, so that a rank near the root misses a lost rank only in the next
+# broadcast.
 @in_long_runs
 @pytest.mark.parametrize(("places", "victim"), [((0, 0, 1, 2), 3), ((0, 1, 2, 2), 2)])
 @pytest.mark.parametrize("operation", ["allgatherv", "allreduce", "broadcast"])

@@ -65,7 +65,7 @@ def site(wheel, tmp_path_factory):
 
 @pytest.fixture
 def hiding(tmp_path):
-    """Return a folder that hides numba from each Python that has it on its path."""
+    """Return a folder that hides numba from each Python that has this folder on its path."""
     folder = tmp_path / "hiding"
     folder.mkdir()
     (folder / "sitecustomize.py").write_text(HIDES_NUMBA)
@@ -74,7 +74,7 @@ def hiding(tmp_path):
 
 @pytest.fixture
 def run(site, tmp_path):
-    """Return a function that runs ranks of a user who has an empty home and may write nowhere."""
+    """Return a function that runs ranks for a user who has an empty home and may write nowhere."""
     (tmp_path / "program.py").write_text(FROM_PYTHON)
     (tmp_path / "compiled.py").write_text(COMPILED)
     home = tmp_path / "home"
@@ -130,7 +130,7 @@ def test_compiled_functions_call_the_same_code(run):
 
 @pytest.mark.timeout(900)
 def test_the_quick_check_passes_on_what_is_shipped(site, tmp_path):
-    """The table of cases, from Python and from compiled code, on the library of the wheel."""
+    """The table of cases runs, from Python and from compiled code, on the library of the wheel."""
     words = "-m", "cobre_comm", "check", "--quick", "-n", "2", "--backends", "shm"
     done = python(*words, cwd=tmp_path, within_s=600, env={**os.environ, "PYTHONPATH": str(site)})
     assert f"kernels {target.levels()[0]}" in " ".join(done.stdout.split()), done.stdout

@@ -1,4 +1,4 @@
-"""Places where users run ranks: those that are quick to try; `make places` tries the others."""
+"""The places where users run ranks that are quick to try; `make places` tries the others."""
 
 import pytest
 

@@ -1,6 +1,7 @@
 """Write down which run finds which planted fault: `python -m tests.planted`, in some minutes.
 
-Each fault is looked for by its catchers, with the trials that each run has. The table is README.md.
+For each fault, the tests that should find it run with the trials that each run has. The table is in
+README.md.
 """
 
 import pathlib
@@ -23,25 +24,25 @@ wrong-exit-code and wrong-sentence.
 
 
 def kernel_faults(faults, marks, folder):
-    """Return the names of the faults in kernels that these trials find."""
+    """Return the names of the faults in kernels that the trials with these marks find."""
     tests = [f"{faults[n].class_name}::{test}" for n, tests in CATCHERS.items() for test in tests]
     tallies = run_suite(tests, folder / "kernels.xml", LIMIT_S, marks=marks)
     return {name for name in faults if any_failed(tallies, faults[name].class_name)}
 
 
 def any_failed(tallies, begin):
-    """Whether a test of a class has failed."""
+    """Whether a test has failed in the class whose name is ``begin``."""
     return any(tally.failed for name, tally in tallies.items() if name.startswith(f"{begin}::"))
 
 
 def package_fault(name, marks, copy, folder):
-    """Whether these trials find a fault of the package, in a copy of the package that has it."""
+    """Whether the trials with these marks find a fault of the package, in a copy that has it."""
     tests = [f"TestNone::{test}" for test in PACKAGE_CATCHERS[name]]
     return any_failed(run_suite(tests, folder / "p.xml", LIMIT_S, copy, marks), "TestNone")
 
 
 def main():
-    """Try all faults, and write the page."""
+    """Try all faults, and write the table."""
     faults = load_faults()
     first = dict.fromkeys([*faults.FAULTS, *faults.PACKAGE_FAULTS], "none")
     first |= {name: run for name, (run, _, _) in REPOSITORY_CATCHERS.items()}

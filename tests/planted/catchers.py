@@ -60,7 +60,7 @@ CATCHERS = {
     "written-gaps": [LAYOUTS],
     "wrong-last": ["TestStats::test_who_came_last"],
 }
-# A fault in compiled methods strikes callers in @njit alone; a fault in Python, every caller.
+# A fault in compiled methods is found by callers in @njit alone; a fault in Python by all callers.
 PACKAGE_CATCHERS = {
     "block-copied": ["TestRegions::test_populate_by_block"],
     "block-unchecked": ["TestRegions::test_block_bounds"],
@@ -77,8 +77,8 @@ PACKAGE_CATCHERS = {
     "swapped-extremes": ["TestScalars::test_numbers"],
 }
 
-# For each mistake in the repository, the shortest run that finds it, a test of that run, and a word
-# that stands in the names of some instances of the test.
+# For each mistake in the repository: the shortest run that finds it, a test of that run, and a word
+# that is in the names of some instances of the test.
 ZEROS = "conformance/test_table.py::TestTable::TestAllreduce::test_earlier_zero_and_first_nan_stay"
 ENDINGS = "launch/run/test_endings.py::test_first_failure_ends_the_job_with_its_code"
 ORDERINGS = "kernels/threads/test_threads.py::test_words_see_only_what_is_stated"

@@ -12,23 +12,24 @@ from tests.command import python
 SITE = pathlib.Path(__file__).parent / "site"
 SUITE = "planted/suite.py"
 NO_FAULT = ""
-ALL_PASSED, SOME_FAILED, NONE_CHOSEN = 0, 1, 5  # pytest's codes
+ALL_PASSED, SOME_FAILED, NONE_CHOSEN = 0, 1, 5  # pytest's exit codes
 OF_CI = "not slowest"
-RUNS = {"make quick": "quick", "make test": "not slow", "CI": OF_CI}  # and the marks of their tests
+# each run, and the marks of its tests
+RUNS = {"make quick": "quick", "make test": "not slow", "CI": OF_CI}
 
 
 @dataclass
 class Tally:
-    """The names of one function's tests that passed, and of those that failed."""
+    """The names of those instances of one test function that passed, and of those that failed."""
 
     passed: list = field(default_factory=list)
     failed: list = field(default_factory=list)
 
 
 def environment(first=""):
-    """Return the environment in which the planted distribution is installed.
+    """Return an environment in which the distribution with the planted faults is installed.
 
-    Packages of a folder come before all others.
+    The packages of the folder ``first`` come before all others.
     """
     path = os.pathsep.join(filter(None, [str(first), str(SITE), os.environ.get("PYTHONPATH")]))
     ours = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "PLANTED_"))}
@@ -36,19 +37,19 @@ def environment(first=""):
 
 
 def compile_faults(names, timeout_s):
-    """Compile the faulty kernels into numba's cache, in two processes."""
+    """Compile the faulty kernels into numba's cache, two of them at a time."""
 
     def compile_some(some):
         python("-m", "planted.warm", *some, env=environment(), within_s=timeout_s)
 
-    first, *others = names or [NO_FAULT]  # the first fault compiles what all share
+    first, *others = names or [NO_FAULT]  # the first fault compiles what all faults share
     compile_some([first])
     with ThreadPoolExecutor(2) as threads:
         list(threads.map(compile_some, filter(None, (others[::2], others[1::2]))))
 
 
 def make_sources(names):
-    """Make the sources of the faulty kernels; the error names a patch that fits no more."""
+    """Make the sources of the faulty kernels; an error names a patch that no longer fits."""
     code = (
         "import sys; from planted.faults import FAULTS; from planted.mutants import mutant_source\n"
         "for name in sys.argv[1:]: mutant_source(FAULTS[name])"
@@ -62,7 +63,7 @@ def copy_package(name, folder):
 
 
 def run_suite(tests, report, timeout_s, first="", marks=OF_CI):
-    """Run tests by name, as ``TestNone::TestBarrier``; return a Tally per function.
+    """Run tests by name, such as ``TestNone::TestBarrier``; return a Tally for each test function.
 
     ``marks`` chooses the trials: by default those of CI. Whether a test passes is for the caller to
     judge. The marks of CI must choose some of the tests; those of a shorter run may choose none.
@@ -80,7 +81,7 @@ def run_suite(tests, report, timeout_s, first="", marks=OF_CI):
 
 
 def read_report(report):
-    """Return a Tally by function, as ``TestNone::TestBarrier::test_three_in_a_row``."""
+    """Return a Tally for each function, such as ``TestNone::TestBarrier::test_three_in_a_row``."""
     tallies = {}
     for case in ElementTree.parse(report).iter("testcase"):
         classes = [part for part in case.get("classname").split(".") if part.startswith("Test")]
@@ -97,7 +98,7 @@ def load_faults():
     """Return the module that has the faults by their names.
 
     The module is loaded from its file. To import it as ``planted.faults``, this process would need
-    the folder of that package on its path, and would then have one backend more in other tests.
+    the folder of that package on its path, and other tests would then find one more backend.
     """
     spec = importlib.util.spec_from_file_location("planted_faults", SITE / "planted" / "faults.py")
     module = importlib.util.module_from_spec(spec)

@@ -1,7 +1,7 @@
 """The conformance suite finds faults that are planted in copies of the kernels.
 
-CATCHERS has the tests that find each fault. On kernels without a fault, CI runs all of these
-tests, and `make test` runs most of them: README.md.
+CATCHERS has the tests that find each fault. On kernels without a fault, CI runs all of these tests,
+and `make test` runs most of them (README.md).
 """
 
 import pathlib
@@ -25,7 +25,7 @@ pytestmark = [
 
 ROOT = pathlib.Path(__file__).parents[2]
 LIMIT_S = 900
-# One short test of each collective, for those that have no fault.
+# One short test of each collective, for collectives that the planted faults leave right.
 BYSTANDERS = {
     "allgatherv": "TestAllgatherv::test_send_may_be_read_only",
     "allreduce": "TestAllreduce::test_sum_of_four_with_op_left_out",
@@ -51,7 +51,7 @@ def compiled(request):
 
 @pytest.fixture(scope="session")
 def outcomes(compiled, tmp_path_factory):
-    """Return the tests that failed and passed with each of these faults, and without a fault."""
+    """Return the tests that failed and that passed, with each of these faults and with no fault."""
     catchers = sorted({test for name in compiled for test in CATCHERS[name]})
     tests = [f"TestNone::{test}" for test in [*catchers, *BYSTANDERS.values()]]
     for name in compiled:

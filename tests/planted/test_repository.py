@@ -1,9 +1,8 @@
 """Runs find mistakes of five kinds, each planted in a copy of this repository.
 
-For each mistake, REPOSITORY_CATCHERS names its run, and the one test of the run that finds the
-mistake. This test is run before the mistake is planted too, and must pass, so it is the mistake
-that makes it fail. Kernels run as Python, because to compile a changed kernel takes longer than all
-of these tests.
+For each mistake, REPOSITORY_CATCHERS names the run that finds the mistake, and one test of this
+run. The test first runs without the mistake, and must pass: so it fails because of the mistake.
+Kernels run as Python, because to compile a changed kernel takes longer than all of these tests.
 """
 
 import os
@@ -33,7 +32,7 @@ def copy(tmp_path):
 
 
 def assert_ends(copy, code, run, test, word):
-    """Run the instances of a test that a run has; they must end with this exit code."""
+    """Run the instances of a test that a run has; pytest must end with this exit code."""
     path = os.pathsep.join([str(copy), str(copy / "kernels")])
     env = {**os.environ, "PYTHONPATH": path, "NUMBA_DISABLE_JIT": "1"}
     words = "-m", "pytest", "-q", "-m", RUNS[run], "-k", word, "-p", "no:cacheprovider"

@@ -1,9 +1,9 @@
-"""The numbers of ``cobre_comm.random`` in plain integers of Python, from the definitions alone."""
+"""The numbers of ``cobre_comm.random`` in plain integers of Python, by their definitions alone."""
 
 import math
 from statistics import NormalDist
 
-# From Salmon et al., section 3: multipliers and Weyl constants, by the bits of a word.
+# From Salmon et al., section 3: the multipliers and the Weyl constants, by the bits of a word.
 CONSTANTS = {
     32: ((0xD2511F53, 0xCD9E8D57), (0x9E3779B9, 0xBB67AE85)),
     64: (
@@ -11,7 +11,7 @@ CONSTANTS = {
         (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B),
     ),
 }
-# What keeps the distributions apart: 64 bits of pi each.
+# What keeps the distributions apart; the words that are not 0 are 64 bits of pi.
 APART = {"uniform": 0, "normal": 0x243F6A8885A308D3, "integers": 0x13198A2E03707344}
 
 
@@ -35,7 +35,7 @@ def halves(word):
 
 
 def stream(*names):
-    """Return the words low and high of a key, unsigned."""
+    """Return the low and the high word of a key, as unsigned integers."""
     state = (len(names), 0, 0, 0)
     for name in names:
         state = philox(32, state, halves(name))
@@ -43,7 +43,7 @@ def stream(*names):
 
 
 def blocks(name, key, i):
-    """Yield 64 bits of each block of a number; the second and later blocks are for draws anew."""
+    """Yield 64 bits of each block of a number; blocks after the first are for repeated draws."""
     low, high = (word % 2**64 for word in key)
     block = (*halves(i), *halves(high))
     while True:

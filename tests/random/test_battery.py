@@ -1,8 +1,8 @@
 """Statistical tests of the numbers, and of numbers whose names are neighbours.
 
 Seeds are fixed, so a test that passes once passes always. Bounds are five standard deviations. The
-bound of Kolmogorov and Smirnov's distance is exceeded once in 10 million. For each test there are
-numbers, wrong on purpose, which fail it.
+bound of Kolmogorov and Smirnov's distance is exceeded once in 10 million cases. For each test there
+are numbers that are wrong on purpose, and that fail the test.
 """
 
 import math
@@ -22,7 +22,7 @@ PLACES = {"seed": 0, "iteration": 1, "scenario": 2, "stage": 3, "i": 4}
 
 @njit
 def along(place, count, kind):
-    """Return numbers: from each to the next, one name counts up, and the other names stay."""
+    """Return numbers; one of their names counts up from number to number, the other names stay."""
     names, drawn = np.array([2026, 3, 41, 7, 0]), np.empty(count)
     for n in range(count):
         key = random.stream(names[0], names[1], names[2], names[3])
@@ -32,19 +32,19 @@ def along(place, count, kind):
 
 
 def sigmas_of_counts(cells, count):
-    """Return how far the chi-square of equally probable cells is from what is expected."""
+    """Return by how many standard deviations the chi-square of equally probable cells is wrong."""
     expected = len(cells) / count
     chi_square = ((np.bincount(cells, minlength=count) - expected) ** 2 / expected).sum()
     return abs(chi_square - (count - 1)) / math.sqrt(2 * (count - 1))
 
 
 def sigmas_of_ones(x):
-    """As ``sigmas_of_counts``, of numbers in 256 intervals."""
+    """Return ``sigmas_of_counts`` for numbers in 256 intervals of equal length."""
     return sigmas_of_counts((x * 256).astype(int), 256)
 
 
 def sigmas_of_neighbours(x):
-    """As ``sigmas_of_counts``, of pairs of neighbours in 256 parts of the unit square."""
+    """Return ``sigmas_of_counts`` for pairs of neighbours in 256 parts of the unit square."""
     cells = (x * 16).astype(int)
     return sigmas_of_counts(16 * cells[0::2] + cells[1::2], 256)
 
@@ -55,7 +55,7 @@ def sigmas_of_triples(x):
 
 
 def sigmas_of_runs(x):
-    """Runs above and below 1/2 (A. Wald and J. Wolfowitz, 1940)."""
+    """Return how wrong the number of runs about 1/2 is (A. Wald and J. Wolfowitz, 1940)."""
     above = x >= 0.5
     runs = 1 + np.count_nonzero(above[1:] != above[:-1])
     n, m = np.count_nonzero(above), np.count_nonzero(~above)
@@ -65,19 +65,19 @@ def sigmas_of_runs(x):
 
 
 def sigmas_of_correlation(x):
-    """The largest correlation between numbers whose names differ by 1 to 8."""
+    """Return the largest correlation between numbers that are 1 to 8 names apart."""
     return max(
         abs(np.corrcoef(x[lag:], x[:-lag])[0, 1]) * math.sqrt(len(x) - lag) for lag in range(1, 9)
     )
 
 
 def sigmas_of_low_bits(x):
-    """As ``sigmas_of_counts``, of the last byte of each number as a multiple of 2**-53."""
+    """Return ``sigmas_of_counts`` for the last byte of each number as a multiple of 2**-53."""
     return sigmas_of_counts((x * 2.0**53).astype(np.int64) & 255, 256)
 
 
 def distance(x, probability):
-    """Return sqrt(n) times Kolmogorov and Smirnov's distance, in the measure of SIGMAS."""
+    """Return sqrt(n) times Kolmogorov and Smirnov's distance, scaled so that SIGMAS bounds it."""
     p, n = np.array([probability(each) for each in np.sort(x)]), len(x)
     steps = np.arange(n + 1) / n
     found = max(np.abs(p - steps[:-1]).max(), np.abs(p - steps[1:]).max())
@@ -104,14 +104,14 @@ def test_uniform_numbers_of_neighbouring_names(place):
 
 
 def test_pairs_of_names():
-    """One name counts up and another counts down, so that their sum stays."""
+    """One name counts up while another counts down, so that their sum stays."""
     keys = [random.stream(k, COUNT // 8 - k) for k in range(COUNT // 8)]
     drawn = np.array([random.uniform(key, 0) for key in keys])
     assert max(test(drawn) for test in TESTS.values()) < SIGMAS
 
 
 def moments(x):
-    """Return how many standard deviations the first four moments are off."""
+    """Return by how many standard deviations each of the first four moments is wrong."""
     n = len(x)
     squares = [
         (x.mean(), 0, 1),
@@ -123,7 +123,7 @@ def moments(x):
 
 
 def sigmas_of_tails(x):
-    """Numbers beyond 3 standard deviations."""
+    """Return how wrong the count of numbers beyond 3 standard deviations is."""
     p = 2 * distribution(-3.0)
     return abs(np.count_nonzero(np.abs(x) > 3) - p * len(x)) / math.sqrt(p * len(x))
 
@@ -152,7 +152,7 @@ def test_small_integers(bound):
 
 
 def test_large_integers_are_not_favoured():
-    """Without draws anew, 64 bits times 3/8 would favour two of three consecutive integers."""
+    """Without repeated draws, 64 bits times 3/8 would favour two of three consecutive integers."""
     drawn = random.integers(random.stream(1), np.arange(COUNT), 3 * 2**61)
     assert sigmas_of_counts(drawn % 3, 3) < SIGMAS
     assert sigmas_of_ones(drawn / (3 * 2**61)) < SIGMAS
@@ -187,7 +187,7 @@ def test_one_bit_of_a_name_changes_half_of_the_bits_of_a_key():
 
 
 def _planes(x):
-    """Let every third number follow from the two before it, which are independent."""
+    """Make every third number depend on the two numbers before it, which stay independent."""
     x[2::3] = (x[0:-2:3] + x[1:-1:3]) % 1.0
     return x
 

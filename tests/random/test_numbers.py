@@ -1,4 +1,4 @@
-"""Random numbers by name: the right ones, and the same bits for every caller."""
+"""Random numbers by name: the right numbers, and the same bits for every caller."""
 
 import itertools
 import os
@@ -14,7 +14,7 @@ from cobre_comm.testing.cases.collectives.float_modes import MODES, mode_of
 from tests.command import python
 from tests.random import reference
 
-# From kat_vectors of Random123: counter, key, and result.
+# From kat_vectors of Random123: the counter, the key, and the result.
 ONES_32, ONES_64 = 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF
 KNOWN = {
     32: [
@@ -64,11 +64,11 @@ def test_known_answers_of_random123(bits, vector):
 
 
 def test_the_reference_gives_the_words_of_numpys_philox_too():
-    """NumPy's words have 64 bits: its rounds are those for 32 bits, with other constants."""
+    """NumPy's words have 64 bits: the rounds are those for 32 bits, with other constants."""
     counter, key = (2**64 - 2, 3, 5, 7), (11, 2**64 - 13)
     whole = sum(word << 64 * place for place, word in enumerate(counter))
     generator = np.random.Philox(counter=whole, key=key[0] | key[1] << 64)
-    for step in (1, 2, 3):  # NumPy counts before it encrypts
+    for step in (1, 2, 3):  # NumPy counts up before it encrypts
         later = tuple((whole + step) >> 64 * place & ONES_64 for place in range(4))
         assert tuple(map(int, generator.random_raw(4))) == reference.philox(64, later, key)
 
@@ -96,7 +96,7 @@ def test_numbers_are_those_of_the_reference(names):
 
 
 def test_an_integer_that_would_be_favoured_is_drawn_anew():
-    """With a bound this large, one word in four is drawn anew."""
+    """With a bound as large as this, one word in four has to be drawn again."""
     key, bound = random.stream(5), 3 * 2**61
     first = [next(reference.blocks("integers", key, i)) for i in range(100)]
     anew = [i for i, word in enumerate(first) if word * bound % 2**64 < 2**64 % bound]
@@ -160,7 +160,7 @@ def test_every_caller_gets_the_same_bits(caller):
 
 @pytest.mark.parametrize("caller", ["arrays", "njit, arrays"])
 def test_arrays_of_every_shape_and_integer(caller):
-    """Each layout has one type of integers, because each pair of layout and type is compiled."""
+    """Each layout is tried with one type of integers, because each pair is compiled anew."""
     key = random.stream(1)
     square = np.arange(12).reshape(3, 4)
     whole_lines = square.astype("u4")
@@ -233,7 +233,7 @@ def test_names_of_all_lengths_and_distributions_have_keys_of_their_own():
     assert min(abs(a - b) for a, b in itertools.combinations(drawn, 2)) > 1e-3
 
 
-# The digest of these numbers. No later version may change it, because users repeat results.
+# The digest of these numbers. No later version may change it, because users repeat their results.
 PINNED = "3e4b879d991ea006"
 DIGEST = """
 import hashlib
@@ -249,7 +249,7 @@ print(hashlib.sha256(b"".join(each.tobytes() for each in (*drawn, whole))).hexdi
 
 @pytest.mark.parametrize("variables", [{}, {"NUMBA_DISABLE_JIT": "1"}], ids=["jit", "python"])
 def test_bits_do_not_depend_on_the_version_or_the_compiler(variables):
-    """Python rounds each operation as IEEE 754 says, and so does what is compiled."""
+    """Python rounds each operation as IEEE 754 says, and so does compiled code."""
     assert python("-c", DIGEST, env={**os.environ, **variables}).stdout.strip() == PINNED
 
 

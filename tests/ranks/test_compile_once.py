@@ -1,4 +1,4 @@
-"""One rank compiles a cached function that all ranks of a test call at the same time."""
+"""All ranks of a test call a cached function at the same time; one of them compiles it."""
 
 import numpy as np
 from numba import njit
@@ -8,7 +8,7 @@ from cobre_comm.testing import run_ranks
 
 @njit(cache=True)
 def spread(values):
-    """Return a number; numba takes longer to compile this than passes between the ranks' calls."""
+    """Return a number; to compile this takes numba longer than the ranks' calls are apart."""
     return np.sort(values)[-1] - np.unique(values)[0]
 
 

@@ -1,4 +1,4 @@
-"""An error names all lost ranks; ranks that are lost for the same reason share a sentence."""
+"""An error names all lost ranks; ranks that are lost for the same reason have one sentence."""
 
 import time
 
@@ -29,7 +29,7 @@ def test_ranks_of_one_fate_share_their_words(backend, tmp_path):
 
 
 class Unwritten:
-    """A trace that fails at the end, as on a file system that is full."""
+    """A trace that cannot be finished, as on a full file system."""
 
     def finish(self):
         raise OSError("no space")
@@ -45,7 +45,7 @@ def fails_as_it_closes(comm):
         assert given_back
         comm._trace = None
         comm.close()
-        time.sleep(2)  # as a program that has caught the error
+        time.sleep(2)  # like a program that has caught the error and continues
     else:
         began = time.monotonic()
         assert raises(CollectiveFailed, comm.barrier).ranks == (1,)

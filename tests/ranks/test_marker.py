@@ -1,4 +1,4 @@
-"""The mark ``ranks`` in a user's tests: those of the page as they stand, and tests that fail."""
+"""The mark ``ranks`` in a user's tests: the tests of the page as they are, and tests that fail."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from tests.command import python
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "testing-your-program"
 FAILING = Path(__file__).with_name("failing_tests.txt")
-# Texts that each failure has; it starts with the first of them.
+# Texts that each failure contains; the failure starts with the first of its texts.
 WORDS = {
     "test_assert[shm-2]": [
         "rank 1 of 2 over shm: AssertionError: on its own\n",
@@ -50,10 +50,10 @@ def test_without_its_communicator():
 
 
 def run_pytest(folder, *arguments):
-    """Run pytest in two processes of xdist; return its tests by name and its output."""
+    """Run pytest in two processes of xdist; return pytest's tests by name, and its output."""
     words = "-m", "pytest", "-n2", "--dist=loadfile", "-p", "no:cacheprovider"
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
-    (folder / "pytest.ini").touch()  # else a configuration in a folder above counts
+    (folder / "pytest.ini").touch()  # otherwise pytest would read a configuration in a folder above
     done = python(
         *words, "--junitxml=report", "--continue-on-collection-errors", *arguments,
         code=None, within_s=200, cwd=folder, env=environment,
@@ -66,7 +66,7 @@ def run_pytest(folder, *arguments):
 
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory):
-    """Return pytest's results for the page, for tests that fail, and for a wrong mark."""
+    """Return pytest's results for the tests of the page, tests that fail, and a wrong mark."""
     folder = tmp_path_factory.mktemp("program")
     for program in PAGE.glob("*.py"):
         (folder / program.name).write_text(program.read_text())

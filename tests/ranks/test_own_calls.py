@@ -1,4 +1,4 @@
-"""Collectives that the library calls are neither counted nor shown as calls of the program."""
+"""Collectives that the library itself calls are not counted or shown as calls of the program."""
 
 import re
 import time
@@ -40,7 +40,7 @@ def test_an_error_says_for_what_they_were_called(comm):
     said = "rank 0 called broadcast(root=0, int64, 16 bytes) of objects.broadcast; rank 1 called "
     assert f"{said}broadcast(root=0, int64, 16 bytes)" in str(caught.value)
     assert caught.value.operation == ("objects.broadcast" if comm.rank == 0 else "broadcast")
-    if comm.rank == 0:  # rank 1 may read rank 0's journal before the call is noted there
+    if comm.rank == 0:  # rank 1 may read the journal of rank 0 before rank 0 notes the call there
         told = "\n".join(caught.value.__notes__)
         noted = r"#2 broadcast\(root=0, 16 bytes int64\) of objects.broadcast entered"
         assert re.search(noted, told)
@@ -78,7 +78,7 @@ def test_a_rank_that_fails_between_two_of_them_is_not_waited_for(comm, act, monk
             patch.setattr(objects.np, "empty", refuse)
             patch.setattr(Work, "_own_costs", refuse)
             raises(MemoryError, act, comm)
-        time.sleep(2)  # it has caught the error, and its communicator is open
+        time.sleep(2)  # the rank has caught the error, and its communicator is open
     else:
         began = time.monotonic()
         error = raises(CollectiveFailed, act, comm)

@@ -1,4 +1,4 @@
-"""The shipped way to run ranks has limits, can be killed, and reports the outcome of each rank."""
+"""The way to run ranks that users get: it has limits, can be killed, and reports each outcome."""
 
 import os
 import pathlib
@@ -32,8 +32,8 @@ MPI = ["mpi-openmpi", "mpi-mpich", slow("mpi")]
 STARTS = ["shm", *(slow(library) for library in ("mpi-openmpi", "mpi-mpich", "mpi"))]
 
 
-# Bodies that end in every way a body can. The code that runs bodies is under test here, so these
-# are run by calls, and not by the mark.
+# Bodies that end in every way in which a body can end. The code that runs bodies is under test, so
+# these bodies are run by calls, not by the mark.
 
 
 def identity(comm, *args):
@@ -94,7 +94,7 @@ def ends_and_others_wait(comm, pause_s):
 
 
 def is_running(pid):
-    """Whether a process lives; process 1 reaps an orphan of mpiexec in its own time."""
+    """Whether a process lives; an orphan of mpiexec is a zombie until process 1 reaps it."""
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -109,7 +109,7 @@ def mpi(request):
 
 @pytest.fixture(params=STARTS)
 def started(request):
-    """A backend whose ranks are children of this process, or one whose ranks mpiexec starts."""
+    """A backend whose ranks are children of this process, and one whose ranks mpiexec starts."""
     return skip_unless_here(request.param)
 
 
@@ -224,14 +224,14 @@ def test_environment_is_of_this_job_alone(monkeypatch):
 
 
 class ExitsWhenLoaded:
-    """A value that ends the process with exit code 0 where it is unpickled."""
+    """A value that ends the process with exit code 0 when it is unpickled."""
 
     def __reduce__(self):
         return sys.exit, (0,)
 
 
 def test_ranks_import_what_this_process_does(tmp_path, monkeypatch):
-    """The current folder may have another copy of a package, and files of the user's."""
+    """The current folder has another copy of a package, and files that are named like modules."""
     for name in ("cobre_comm", "pickle", "ctypes"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('of the current folder')")
     monkeypatch.setattr(sys, "path", [*sys.path, pathlib.Path("no text"), np.str_("numpy's")])
@@ -257,7 +257,8 @@ def test_pool_survives_the_end_of_a_rank(monkeypatch):
         assert pool.run_outcomes(exits_with, 3)[0].exit_code == 3
         assert pool.run(identity) == [(0, 1)]
         with monkeypatch.context() as emulated:
-            emulated.setenv("COBRE_TEST_LIMITS", "0.005")  # under emulation, more than 1
+            # under emulation this number is larger than 1
+            emulated.setenv("COBRE_TEST_LIMITS", "0.005")
             assert pool.run_outcomes(sleeps_on, 0, timeout_s=600)[0].timed_out
         assert pool.run(identity) == [(0, 1)]
 

@@ -1,4 +1,4 @@
-"""Random cases with every oddity that the SDDP example must bear: `make wild`.
+"""Random cases with every oddity with which the SDDP example must cope: `make wild`.
 
 The modules of the example are imported by path, as its scripts import them.
 """

@@ -31,7 +31,7 @@ from tests.wild.draw import draw, draw_for_cobre
 from tests.wild.judge import judge
 from tests.wild.summary import Tally
 
-LIMIT_S = 900.0  # for one case; the largest take a minute
+LIMIT_S = 900.0  # for one case; the largest cases take a minute
 
 
 def arguments(words):
@@ -50,19 +50,19 @@ def arguments(words):
 
 
 def alone(number, how):
-    """Judge one case on a communicator of one rank."""
+    """Judge one case, on a communicator of one rank."""
     with create_communicator(BackendKind.LOCAL) as comm:
         return how(number, comm)
 
 
 def in_silence(number, how):
-    """Judge one case in a process of its own; what HiGHS prints is dropped."""
+    """Judge one case in a process of its own, which drops what HiGHS prints."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return alone(number, how)
 
 
 def numbers(options):
-    """Return the numbers of both kinds of cases."""
+    """Return the numbers of the cases of each of the two kinds."""
     given = options.number or options.cobre_number
     ours = range(options.first, options.first + options.cases)
     beside = range(options.cobre_cases if options.cobre else 0)

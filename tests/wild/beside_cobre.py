@@ -1,7 +1,7 @@
 """Train a case by the example and by Cobre until both converge, and compare their bounds.
 
-Also ask Cobre about each mutant of a folder: Cobre has to read or refuse the mutant as the table of
-mutants says.
+This file also asks Cobre about each mutant of a folder: Cobre has to read or refuse the mutant, as
+the table of mutants says.
 """
 
 import json
@@ -30,13 +30,13 @@ CALM = 1e-8
 """A bound has converged if it rose by less than this in the last quarter of its iterations."""
 PASSES = 8
 ITERATIONS = 60, 240
-"""Iterations of Cobre: the second number is tried if its bound has not converged."""
+"""Iterations of Cobre: first 60, then 240 if the bound of Cobre has not converged."""
 LIMIT_S = 300.0
-"""For one training by Cobre: its solver may step on for ever."""
+"""For one training by Cobre, because Cobre's solver may never end."""
 
 
 def train_cobre(python, case, iterations):
-    """Return the bounds of Cobre, which may end with an error or not at all."""
+    """Return the bounds of Cobre, which may end with an error, or may not end."""
     with tempfile.TemporaryDirectory() as name:
         write_case(case, Path(name) / "case", PASSES, iterations)
         return run_cobre(python, Path(name) / "case")["bounds"]
@@ -51,7 +51,7 @@ def run_cobre(python, folder):
 
 
 def judge_mutant(name, python):
-    """Return what Cobre makes of a mutant, and a problem if it is not what the table says."""
+    """Return what Cobre makes of a mutant, and a problem if the table says something else."""
     expected = MUTANTS[name].cobre
     with tempfile.TemporaryDirectory() as scratch:
         base = Path(scratch) / "base"
@@ -74,7 +74,7 @@ def converged(bounds, case):
 
 
 def judge_beside_cobre(number, comm, python):
-    """Return what was found at case `number` of `draw_for_cobre`, as `judge` does."""
+    """Return what was found at case `number` of `draw_for_cobre`, in the form that `judge` has."""
     drawn, start = draw_for_cobre(number), time.perf_counter()
     case = drawn.case()
     found = {"number": number, "case": case.name, "oddities": drawn.oddities, "problems": []}
@@ -83,14 +83,14 @@ def judge_beside_cobre(number, comm, python):
         compare(case, comm, python, found)
     except StageInfeasible as failure:
         found["problems"].append(("failed", str(failure)))
-    except subprocess.SubprocessError as failure:  # of Cobre, which is not judged
+    except subprocess.SubprocessError as failure:  # Cobre has failed, and Cobre is not judged
         found["unfinished"] = str(failure)
     found["seconds"] = time.perf_counter() - start
     return found
 
 
 def compare(case, comm, python, found):
-    """Add differences to `found`, and a problem if one is too large."""
+    """Add differences to `found`, and a problem if a difference is too large."""
     ours, found["stopped"] = settle(case, comm)
     for iterations in ITERATIONS:
         theirs = train_cobre(python, case, iterations)

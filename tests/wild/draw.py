@@ -1,4 +1,4 @@
-"""Draw the case of a number; it is the same on every machine."""
+"""Draw the case of a number; a number gives the same case on every machine."""
 
 import json
 from dataclasses import dataclass, replace
@@ -20,17 +20,17 @@ from tests.wild.oddities import (
 )
 
 ITERATIONS = 20
-MOST_COLUMNS = 20_000  # of an extensive form
-STAGES = 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5  # of a small tree
-ORDERS = 3.0  # a unit is 10 to the power of -3 to 3
-ORDERS_FOR_COBRE = 0.5  # the penalties in a folder of Cobre's are absolute
+MOST_COLUMNS = 20_000  # the most columns of an extensive form that HiGHS is given
+STAGES = 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5  # the number of stages of a small tree
+ORDERS = 3.0  # a unit is a power of 10, from 10**-3 to 10**3
+ORDERS_FOR_COBRE = 0.5  # fewer, because the penalties in a folder of Cobre's are absolute
 
 
 @dataclass(frozen=True)
 class Drawn:
     """A case: `data` in units near one, and the units of water, energy and money of its file.
 
-    The unit of water is one number, or one of each hydro.
+    The unit of water is one number for all hydros, or a number for each hydro.
     """
 
     number: int
@@ -44,7 +44,7 @@ class Drawn:
         return parse(self.data)
 
     def case(self):
-        """Return the case in its units."""
+        """Return the case in the units of its file."""
         return parse(self.written())
 
     def written(self):
@@ -53,7 +53,7 @@ class Drawn:
 
     @property
     def is_small(self):
-        """Tell whether the extensive form can be solved."""
+        """Tell whether the extensive form is small enough to be solved."""
         case = self.plain()
         nodes = np.cumprod([float(len(p)) for p in case.probabilities]).sum()
         return bool(nodes * (columns_of(case).end - 1) <= MOST_COLUMNS)
@@ -82,7 +82,7 @@ def draw(number):
 
 
 def far_apart(rng, drawn):
-    """Return a drawn case, in which some numbers may now be far apart."""
+    """Return a case like a drawn one, in which some numbers may be far apart."""
     data, (water, *others) = json.loads(json.dumps(drawn.data)), drawn.units
     chosen = list(drawn.oddities)
     if rng.random() < FAR_APART:
@@ -95,7 +95,7 @@ def far_apart(rng, drawn):
 
 
 def draw_for_cobre(number):
-    """Return case `number` to compare with Cobre; it has only what a folder of Cobre's can have."""
+    """Return case `number` to compare with Cobre: it has only what a folder of Cobre's may have."""
     rng = np.random.default_rng([31, number])
     while True:
         hydros, thermals = int(rng.integers(4, 21)), int(rng.integers(1, 9))
@@ -107,7 +107,7 @@ def draw_for_cobre(number):
 
 
 def wild(rng, number, shape, oddities, orders):
-    """Return a case of that shape, with oddities and units that are drawn."""
+    """Return a case of that shape, with drawn oddities and drawn units."""
     data = generate(shape, int(rng.integers(0, 10**6)))
     chosen = []
     for odd in [odd for odd, p in oddities.items() if rng.random() < p]:
@@ -116,7 +116,7 @@ def wild(rng, number, shape, oddities, orders):
         after = json.dumps(data)
         if after != before:
             chosen.append(odd.__name__)
-        data = json.loads(after)  # so that no two parts share a list
+        data = json.loads(after)  # so that no list is in two parts of the data
     drawn = (float(10.0 ** rng.uniform(-orders, orders)) for _ in range(3))
     units = tuple(drawn) if rng.random() < 0.7 else (1.0, 1.0, 1.0)
     data["name"] = f"wild_{number}_{data['name']}"
@@ -124,7 +124,7 @@ def wild(rng, number, shape, oddities, orders):
 
 
 def in_units(data, water, energy, money):
-    """Return `data` in other units; `water` is one number, or one of each hydro."""
+    """Return `data` in other units; `water` is one number, or a number for each hydro."""
     data = json.loads(json.dumps(data))
     lines, buses = data.get("lines", []), data.get("buses", [])
     water = np.broadcast_to(water, len(data["hydros"]))

@@ -16,20 +16,21 @@ from tests.wild.oddities import spill_costs_more_than_all
 LIMITS = {"fall": 1e-8, "above": 1e-9, "below": 1e-7}
 """How much a bound may fall, exceed the optimum, and be below it when settled, relatively."""
 DEAR = {"fall": 1e-6, "above": 1e-9, "below": 1e-6}
-"""The limits where spill costs more than all else. Such a case may also be given up with the error
-that the solver failed."""
+"""The limits if spill costs more than everything else. The training of such a case may also fail
+with the error that the solver failed."""
 LEAST = 1e-4
 """Differences are relative to the optimum, or to this part of the cost of `doing_nothing`."""
 BUDGET = 100_000
-"""How many stage problems a case may take to settle; otherwise it is only compared from above."""
+"""A case may solve so many stage problems to settle; else its bound is only compared from above."""
 
 
 def doing_nothing(case):
-    """Return the cost of buying all demand at the highest price, and of spilling all water."""
+    """Return what it costs to buy all demand at the highest price, and to spill all water."""
     steps = [step.cost for bus in case.buses for step in bus.deficit]
     price = max([*steps, *(cost for plant in case.thermals for cost in plant.cost)])
     spill = max(hydro.spill_cost for hydro in case.hydros)
-    if price > 0.0:  # a cost of spill that no dispatch pays would make every difference small
+    # a cost of spill that no dispatch pays would make every relative difference small
+    if price > 0.0:
         spill = min(spill, 100.0 * price)
     bought = sum(max(sum(by_bus) for by_bus in stage) for stage in case.demand) * price
     rain = sum(np.array(stage).sum(axis=1).max() for stage in case.inflows)
@@ -37,13 +38,13 @@ def doing_nothing(case):
 
 
 def relative(difference, optimum, case, least=LEAST):
-    """Return a difference relative to an optimum, which may be zero."""
+    """Return a difference, relative to an optimum that may be zero."""
     size = max(abs(optimum), least * doing_nothing(case))
     return difference / size if size > 0.0 else difference
 
 
 def settle(case, comm):
-    """Train until settled; return the bounds, and why training stopped, if it settled."""
+    """Train until settled; return the bounds, and the reason for the stop if it settled."""
     with (
         shared_setting(comm, case) as setting,
         contextlib.closing(Run(setting, Options(select=False))) as run,
@@ -58,7 +59,7 @@ def settle(case, comm):
 
 
 def fall_of(bounds, case):
-    """Return the largest fall of a bound, relatively."""
+    """Return the largest fall of a bound, as a relative difference."""
     falls = -np.diff(bounds, prepend=bounds[0])
     return relative(float(falls.max()), bounds[-1], case)
 
@@ -81,21 +82,22 @@ def judge(number, comm):
 
 
 def is_dear(drawn):
-    """Tell whether spill costs more than all else."""
+    """Tell whether spill costs more than everything else."""
     return spill_costs_more_than_all.__name__ in drawn.oddities
 
 
 def compare(drawn, case, comm, found):
-    """Add differences to `found`, and a problem for each one that is too large."""
+    """Add differences to `found`, and a problem for each difference that is too large."""
     options = Options(iterations=ITERATIONS, trajectories=drawn.passes, select=False)
-    selected = run_case(case, comm, replace(options, select=True)).lower_bound  # may fall
+    # these bounds may fall
+    selected = run_case(case, comm, replace(options, select=True)).lower_bound
     runs = {"twenty": run_case(case, comm, options).lower_bound}
     if drawn.is_small:
         runs["settled"], found["stopped"] = settle(case, comm)
     found["bounds"] = {name: bounds[-1] for name, bounds in runs.items()}
     found["iterations"] = len(runs.get("settled", ()))
-    # Bounds are compared in units near one: volumes in different units cannot be added, and HiGHS's
-    # tolerances are absolute.
+    # Bounds are compared in units near one, because volumes in different units cannot be added, and
+    # because HiGHS's tolerances are absolute.
     plain, money = drawn.plain(), drawn.units[2]
     bounds = {name: np.array(bounds) / money for name, bounds in runs.items()}
     found["fall"] = max(fall_of(values, plain) for values in bounds.values())

@@ -1,10 +1,10 @@
-"""What makes a case wild: each oddity changes the data of a case, which stays feasible."""
+"""What makes a case wild: each oddity changes the data of a case, and the case stays feasible."""
 
 import numpy as np
 
 
 def some(rng, items):
-    """Return about a third of the items, one or two at least."""
+    """Return about a third of the items; if that is none, return one or two."""
     items = list(items)
     chosen = [item for item in items if rng.random() < 0.3]
     return chosen or items[: rng.integers(1, 3)]
@@ -17,7 +17,7 @@ def give(items, **fields):
 
 
 def scale(items, names, factor):
-    """Multiply these fields where an item has them; a field is a number, or lists of numbers."""
+    """Multiply these fields, where an item has them; each is a number or lists of numbers."""
     for item in items:
         for name in names:
             if name in item:
@@ -25,7 +25,7 @@ def scale(items, names, factor):
 
 
 def turbines(hydro):
-    """Return the items that have qmax and productivity: a hydro, and its segments."""
+    """Return what has qmax and productivity: the hydro itself, and its segments."""
     return [hydro, *hydro.get("segments", [])]
 
 
@@ -59,7 +59,7 @@ def nothing_costs(rng, data):
     give(data.get("buses", []), excess_cost=0.0)
 
 
-# Costs that are equal, or zero.
+# Costs that are equal or zero.
 
 
 def deficit_costs_no_more_than_plants(rng, data):
@@ -107,7 +107,7 @@ def costs_are_discounted(rng, data):
     data["discount"] = 0.9 if rng.random() < 0.5 else factors
 
 
-# Bounds that are tight, or equal.
+# Bounds that are tight or equal.
 
 
 def volume_is_fixed(rng, data):
@@ -144,7 +144,7 @@ def no_capacity(rng, data):
 
 
 def plants_must_run(rng, data):
-    if "buses" in data:  # a bus may have too much energy
+    if "buses" in data:  # a bus may then have too much energy
         for plant in some(rng, data["thermals"]):
             plant["least"] = plant["capacity"]
 
@@ -162,7 +162,7 @@ def deficit_has_an_empty_step(rng, data):
     give(some(rng, [step for step in deficits(data) if "depth" in step]), depth=0.0)
 
 
-# Ties.
+# Ties between choices.
 
 
 def equal_hydros(rng, data):
@@ -209,7 +209,7 @@ def no_inflow(rng, data):
 
 
 def water_is_lost(rng, data):
-    """Let more water evaporate than flows in, where missing water can be bought."""
+    """Let more water evaporate than flows in, if missing water can be bought."""
     for h in some(rng, [h for h, hydro in enumerate(data["hydros"]) if "water_cost" in hydro]):
         for row in (row for stage in data["inflows"] for row in stage):
             row[h] *= -0.2
@@ -241,7 +241,7 @@ def an_opening_never_comes(rng, data):
 
 
 def sizes_differ(rng, data):
-    """Multiply all water of a hydro by a number of its own, over three orders of magnitude."""
+    """Multiply all water of each hydro by a number of its own, over three orders of magnitude."""
     for h, hydro in enumerate(data["hydros"]):
         factor = float(10.0 ** rng.uniform(-1.5, 1.5))
         scale([hydro], ("vmin", "vmax", "v0"), factor)
@@ -260,7 +260,8 @@ def capacities_follow_the_seasons(rng, data):
     scale(some(rng, data.get("lines", [])), ("capacity",), seasons)
 
 
-# Numbers far apart. They are drawn after all else, so that the case of a number stays as it was.
+# Numbers far apart. They are drawn after all other numbers, so that the other numbers of a case
+# stay what they were.
 
 
 def spill_costs_more_than_all(rng, data):
@@ -269,21 +270,21 @@ def spill_costs_more_than_all(rng, data):
 
 
 def cascades_in_other_units(rng, data):
-    """Return a factor of all water of each hydro: one for each cascade, over many orders."""
+    """Return, for each hydro, a factor of all its water: one per cascade, over many orders."""
     orders = float(rng.uniform(0.0, 6.0))
     factors = 10.0 ** rng.uniform(-orders, orders, len(data["hydros"]))
     return [float(factors[last_of(data["hydros"], h)]) for h in range(len(data["hydros"]))]
 
 
 def last_of(hydros, h):
-    """Return the last hydro that the water of hydro `h` reaches."""
+    """Return the last hydro to which the water of hydro `h` flows."""
     while hydros[h]["downstream"] >= 0:
         h = hydros[h]["downstream"]
     return h
 
 
 FOR_COBRE = {
-    much_demand: 1.0,  # or else there is water enough, and the optimum is next to zero
+    much_demand: 1.0,  # otherwise there is enough water, and the optimum is nearly zero
     deficit_costs_no_more_than_plants: 0.08,
     plants_cost_the_same: 0.08,
     plants_cost_nothing: 0.08,
@@ -327,7 +328,7 @@ ODDITIES = FOR_COBRE | {
     water_is_lost: 0.2,
     capacities_follow_the_seasons: 0.1,
 }
-"""The probability of each."""
+"""The probability of each oddity."""
 
 FAR_APART = 0.15
 """The probability of `spill_costs_more_than_all`, and of `cascades_in_other_units`."""

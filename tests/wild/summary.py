@@ -1,4 +1,4 @@
-"""Count what was found, and print it."""
+"""Counts what was found at cases, and prints the counts."""
 
 KINDS = {
     "fall": "a bound falls by",
@@ -13,7 +13,7 @@ EVERY = 25
 
 
 class Tally:
-    """What was found at all cases so far."""
+    """What was found at all cases until now."""
 
     def __init__(self):
         self.found, self.problems = {"wild": [], "cobre": [], "mutant": []}, []

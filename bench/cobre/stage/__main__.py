@@ -3,17 +3,17 @@
     make bench-stage
     python -m bench.cobre.stage --python .venv-cobre/bin/python --out bench/results/stage.json
 
-The stage is the one in the middle of a random case, with the first 0, 100 and 500 cuts of a
-training. It is solved at points of scenarios under the policy, each under all openings from dry to
+The stage is in the middle of a random case, and has the first 0, 100 and 500 cuts of a training. It
+is solved at points of scenarios under the policy; at each point, under all openings from dry to
 wet. Sides:
 
 - ours: the loop of the backward pass, with cuts added as they are found violated;
 - HiGHS, every cut: `Highs_changeRowsBoundsByRange` and `Highs_run` from the last basis;
 - HiGHS, lazy: the same, with cuts added and dropped by the rules of ours.
 
-HiGHS gets the scaled problem that ours solves. It is the dual simplex, without presolve, on one
-thread, by its C library (`--python` must have the wheel `highsbox`; MIT). Sides take turns; a
-figure is the median of the rounds, in thread time, without reading the data and the first solve.
+HiGHS gets the scaled problem that our solver solves. HiGHS runs the dual simplex, without presolve,
+on one thread, by its C library (`--python` must have the wheel `highsbox`; MIT). Sides take turns;
+a figure is the median of the rounds, in thread time, without reading the data and the first solve.
 """
 
 import argparse
@@ -40,17 +40,17 @@ from bench.machine import description as machine
 from cobre_comm import BackendKind, create_communicator
 
 STAGES = {8: 24, 20: 24, 40: 24, 80: 12, 160: 12}
-"""Stages of the case by its number of hydros."""
+"""The number of stages of the case, by its number of hydros."""
 CUTS = 0, 100, 500
 TRAINED = Options(iterations=40, trajectories=32)
-"""The training for these cuts, which may end when it has them all."""
+"""The training that makes these cuts; it may end when it has made all of them."""
 OURS, EVERY, LAZY = "ours", "all", "lazy"
 """The sides; `highs.c` knows the last two by these words."""
 HERE = Path(__file__).parent
 
 
 def run(*words: object) -> str:
-    """Run a command and return its output; if it fails, print its output and end."""
+    """Run a command, return its output; if the command fails, print its output and end."""
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"{' '.join(map(str, words))} failed:\n{done.stdout}{done.stderr}")
@@ -58,7 +58,7 @@ def run(*words: object) -> str:
 
 
 def compile_highs(python: Path, folder: Path) -> Path:
-    """Compile `highs.c` against the library of the wheel in `python`; return the program."""
+    """Compile `highs.c` against the library of a wheel in `python`; return the program."""
     home = run(python, "-c", "import highsbox; print(highsbox.highs_dist_dir())").strip()
     program, lib = folder / "highs", f"{home}/lib"
     options = "-O3", "-march=native", f"-I{home}/include/highs", "-o", program
@@ -67,12 +67,12 @@ def compile_highs(python: Path, folder: Path) -> Path:
 
 
 def differences(values: np.ndarray, right: np.ndarray) -> list[float]:
-    """Return the differences relative to `right`, absolute where that is below one."""
+    """Return the differences relative to `right`; where that is below one, the absolute ones."""
     return (np.abs(values - right) / np.maximum(np.abs(right), 1.0)).tolist()
 
 
 def measure(stage: Stage, program: Path, rounds: int, tolerance: float) -> dict:
-    """Solve all draws of `stage` in every way, in turn; return the figures of each way."""
+    """Solve all draws of `stage` in each way in turn; return the figures of each way."""
     with tempfile.TemporaryDirectory() as name:
         problem, values = Path(name) / "problem", Path(name) / "values"
         arrays = program_of(stage)

@@ -1,4 +1,4 @@
-"""One stage problem at many points: solved as by a training, and written for other solvers."""
+"""One stage problem at many points: solved as in a training, and written for other solvers."""
 
 import contextlib
 import json
@@ -28,7 +28,7 @@ from training.run import Run
 from training.share import shared_setting
 
 SEED, OPENINGS = 1, 20
-UNCACHED = FROM_PYTHON | {"cache": False}  # numba's cache would not see changes of the example
+UNCACHED = FROM_PYTHON | {"cache": False}  # numba's cache would not notice changes of the example
 
 
 def random_case(hydros: int, stages: int) -> Case:
@@ -43,7 +43,7 @@ class Stage(NamedTuple):
     problem: Problem
     pool: Pool
     t: int
-    points: np.ndarray  # (count, H) incoming volumes of scenarios under the policy
+    points: np.ndarray  # (count, H) incoming volumes that scenarios have under the policy
 
     def cuts(self) -> int:
         """Return how many cuts the stage has."""
@@ -56,9 +56,9 @@ class Stage(NamedTuple):
 
 @contextlib.contextmanager
 def middle_stage(comm: Any, case: Case, count: int, options: Options, cuts: int) -> Iterator[Stage]:
-    """Give the stage in the middle of a case, at `count` points, with `cuts` cuts of a training.
+    """Give the stage in the middle of a case, with `count` points and `cuts` cuts of a training.
 
-    The training ends earlier, with fewer cuts, where `options` say so.
+    If `options` say so, the training ends earlier, with fewer cuts.
     """
     t = case.stages // 2
     with shared_setting(comm, case) as setting, contextlib.closing(Run(setting, options)) as run:
@@ -95,10 +95,10 @@ def walk_draws(near: Lp, lp: Lp, stage: Stage, row: np.ndarray, values: np.ndarr
 
 
 class Solved(NamedTuple):
-    """The objectives of all draws, and what their solution took."""
+    """The objectives of all draws, and what it took to solve the draws."""
 
     values: np.ndarray  # objectives in scaled units, by draw
-    seconds: float  # of the thread
+    seconds: float  # CPU seconds of the thread
     pivots: int
 
 
@@ -106,7 +106,7 @@ def solve_draws(stage: Stage) -> Solved:
     """Solve all draws of `stage` by our solver, in one compiled loop."""
     near, lp = new_program(stage.problem), new_program(stage.problem)
     row, values = np.zeros(stage.problem.start.size + 1), np.zeros(len(levels(stage)))
-    walk_draws(near, lp, stage._replace(points=stage.points[:1]), row, values)  # compiles
+    walk_draws(near, lp, stage._replace(points=stage.points[:1]), row, values)  # this call compiles
     lp.head[PIVOTS] = 0
     begin = time.thread_time()
     solved = walk_draws(near, lp, stage, row, values)
@@ -125,7 +125,7 @@ def levels(stage: Stage) -> np.ndarray:
 
 @njit(**UNCACHED)
 def write_rows(pool: Pool, t: int, rows: np.ndarray, low: np.ndarray) -> None:
-    """Write every cut of stage `t` as the row that the solver makes of it."""
+    """Write each cut of stage `t` as the row that the solver makes of the cut."""
     for c in range(low.size):
         low[c] = write_row(pool, t, c, rows[c])
 
@@ -147,10 +147,10 @@ class Program(NamedTuple):
 
 
 def program_of(stage: Stage) -> Program:
-    """Return `stage` as `highs.c` takes it."""
+    """Return `stage` in the form that `highs.c` takes."""
     problem, pool, t = stage[:3]
     hydros, cuts = problem.start.size, stage.cuts()
-    assert t < problem.cost.shape[0] - 1  # theta has no upper bound
+    assert t < problem.cost.shape[0] - 1  # no cost to go is bounded above before the last stage
     base, level = sparse(problem.a), levels(stage)
     rows, low = np.zeros((cuts, hydros + 1)), np.zeros(cuts)
     write_rows(pool, t, rows, low)
@@ -164,7 +164,7 @@ def program_of(stage: Stage) -> Program:
 
 
 def write_program(program: Program, path: Path) -> None:
-    """Write the arrays of `program`, one after the other."""
+    """Write the arrays of `program` one after another."""
     with path.open("wb") as file:
         for array in program:
             file.write(np.ascontiguousarray(array).tobytes())

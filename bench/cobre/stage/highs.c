@@ -3,10 +3,10 @@
        highs PROBLEM VALUES all|lazy TOLERANCE
 
    PROBLEM is what `draws.write_program` writes; the objectives of all draws go to VALUES. With
-   `all` every cut is a row. With `lazy` the cut that is violated most is added until none is. Slack
-   cuts are deleted at each new point, where our solver begins anew without them, and when slack
-   cuts become many, as in examples/sddp/stage/solve.py. Every solve starts from the basis of the
-   solve before.
+   `all` every cut is a row. With `lazy` the cut that is violated most is added, until no cut is
+   violated. Slack cuts are deleted at each new point, because our solver begins a point without
+   them, and when slack cuts become many, as in examples/sddp/stage/solve.py. Every solve starts
+   from the basis of the solve before.
    Prints a JSON of thread time and counts. */
 
 #include <math.h>
@@ -99,7 +99,7 @@ static void open_highs(double tolerance) {
             Highs_setStringOptionValue(highs, "parallel", "off") == 0 &&
             Highs_setIntOptionValue(highs, "threads", 1) == 0 &&
             Highs_setIntOptionValue(highs, "simplex_strategy", 1) == 0 &&
-            /* At these two it is fastest here: no scales and no changed costs to remove again. */
+            /* HiGHS is fastest with these two values: it neither scales nor perturbs costs. */
             Highs_setIntOptionValue(highs, "simplex_scale_strategy", 0) == 0 &&
             Highs_setDoubleOptionValue(highs, "dual_simplex_cost_perturbation_multiplier", 0.0) ==
                 0 &&
@@ -122,7 +122,7 @@ static int finds_optimum(void) {
   return Highs_getModelStatus(highs) == kHighsModelStatusOptimal;
 }
 
-/* Solve from the last basis; where that does not end at an optimum, from none. */
+/* Solve from the last basis; if this finds no optimum, solve without a basis. */
 static void run(void) {
   if (finds_optimum()) return;
   failures++;
@@ -173,7 +173,7 @@ static double solve(HighsInt draw, int lazy) {
   while (lazy) {
     check(Highs_getSolution(highs, x, NULL, NULL, NULL) >= 0, "Highs_getSolution");
     HighsInt best = most_violated();
-    if (best < 0 || present[best]) break; /* present and still violated: what is left is rounding */
+    if (best < 0 || present[best]) break; /* a row that is still violated: rounding */
     add_cut(best);
     run();
   }

@@ -1,4 +1,4 @@
-"""Loops of calls inside @njit: ours, and the same with numba-mpi.
+"""Loops of calls inside @njit: the same calls of ours and of numba-mpi.
 
 numba-mpi (GPL-3.0) is used for measurements alone; cobre_comm does not use it.
 """
@@ -51,7 +51,7 @@ OURS = {
 
 
 def numba_mpi_loops() -> dict[str, Callable]:
-    """Return loops with numba-mpi, whose status must stay 0."""
+    """Return loops of numba-mpi's calls; the status of each call must stay 0."""
     import numba_mpi
 
     @njit(nogil=True)

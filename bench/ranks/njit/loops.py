@@ -1,4 +1,4 @@
-"""Loops of calls in @njit: ours, numba-mpi's, and a cache line that two cores hand back and forth.
+"""Loops of calls in @njit: ours, numba-mpi's, and a cache line that two cores pass back and forth.
 
 The buffers are the same in every call and fit into the first-level cache, like the bounds that a
 program reduces in its loop.
@@ -37,7 +37,7 @@ def has_numba_mpi() -> bool:
 
 
 def take(world, asked: NjitLoop, options: Options) -> dict:
-    """Return the samples of each side that is there; the results are verified."""
+    """Return the samples of each installed side, with results that were verified."""
     name_of = asked.operation.split()[0]
     operation, new_recv = CALLS.get(name_of, name_of), Private().new_recv
     counts = [asked.nbytes // 8] * world.size

@@ -1,4 +1,4 @@
-"""Two ranks hand a cache line back and forth: the least time of synchronising on this machine."""
+"""Two ranks pass a cache line back and forth: the least time of synchronising on this machine."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from cobre_kernels.machine.atomics import cpu_pause, load_acquire, store_release
 from numba import njit
 
 SHARED_MEMORY = "/dev/shm"
-APART_BYTES = 128  # two lines: processors fetch them in pairs
+APART_BYTES = 128  # two lines, because processors fetch lines in pairs
 
 
 @njit(nogil=True)
 def serve(ball, back, first, calls):
-    """Rank 0: one round trip after the other."""
+    """Rank 0: make one round trip after another."""
     for number in range(first, first + calls):
         store_release(ball, number)  # read by load_acquire in `return_balls`
         while load_acquire(back) != number:
@@ -25,7 +25,7 @@ def serve(ball, back, first, calls):
 
 @njit(nogil=True)
 def return_balls(ball, back, first, calls):
-    """Rank 1: answer each number as soon as it is seen."""
+    """Rank 1: answer each number when it has been read."""
     for number in range(first, first + calls):
         while load_acquire(ball) != number:
             cpu_pause()
@@ -48,7 +48,7 @@ class PingPong:
         self._next += calls
 
     def verify(self) -> None:
-        """Both words must hold the number of the last round trip."""
+        """Check that both words hold the number of the last round trip."""
         words = np.frombuffer(self._memory, dtype=np.int64)
         last = self._next - 1
         if words[0] != last or words[APART_BYTES // words.itemsize] != last:
@@ -56,7 +56,7 @@ class PingPong:
 
 
 def shared_page(world) -> mmap.mmap:
-    """Return a page of zeros that all ranks share and that has no name any more."""
+    """Return a page of zeros that all ranks share, and that has lost its name."""
     if world.rank == 0:
         with tempfile.NamedTemporaryFile(dir=SHARED_MEMORY, prefix="cobre-bench-") as file:
             file.truncate(mmap.PAGESIZE)

@@ -25,9 +25,9 @@ BODIES = Bodies("cobre_kernels.local", local.abandon_body)
 class LocalBackend(KernelBackend):
     """The communicator of one rank.
 
-    In ``@njit`` code ``barrier`` and ``broadcast`` only test whether the communicator is closed.
-    ``allreduce`` compiles to a copy, except for LAND and LOR, for which it runs its entry.
-    ``allgatherv``, ``gatherv`` and ``exact_sum`` always run their entries.
+    In ``@njit`` code ``barrier`` and ``broadcast`` only check that the communicator is open.
+    ``allreduce`` compiles to a copy, except for LAND and LOR, which run the entry. ``allgatherv``,
+    ``gatherv`` and ``exact_sum`` always run their entries.
 
     Examples
     --------

@@ -1,12 +1,12 @@
 """An uncaught exception ends the whole job, and so does ``abort``.
 
-Otherwise the other ranks wait for this rank for ever: in collectives of other libraries, or in
-MPI_Finalize, which this rank does not reach. So the traceback is printed, this rank says goodbye,
-and then MPI_Abort is called.
+Otherwise the other ranks would wait for this rank for ever: in collectives of other libraries, or
+in MPI_Finalize, which this rank does not reach. So this rank prints the traceback, says goodbye,
+and then calls MPI_Abort.
 
-Under a launcher, a rank does not abort if its error names a lost rank whose process still runs: an
-abort would end that process before it has given its exit code. All ranks then go to MPI_Finalize,
-and the launcher ends the ranks that do not get through.
+Under a launcher, a rank does not abort if its error names a lost rank with a process that still
+runs, because an abort would end that process before it has given its exit code. In this case all
+ranks go to MPI_Finalize, and the launcher ends the ranks that do not get through.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def install() -> None:
 
 
 def abort_world(code: int) -> None:
-    """Have MPI end all its ranks; do nothing if MPI does not run any more."""
+    """Make MPI end all its ranks; do nothing if MPI is not running any more."""
     from mpi4py import MPI
 
     if not MPI.Is_initialized() or MPI.Is_finalized():
@@ -51,4 +51,4 @@ def abort_world(code: int) -> None:
     flush_output()
     time.sleep(OUTPUT_S)
     MPI.COMM_WORLD.Abort(code)
-    os._exit(code)  # MPICH only asks mpiexec to end this process, and returns
+    os._exit(code)  # in MPICH, MPI_Abort returns: it only asks mpiexec to end this process

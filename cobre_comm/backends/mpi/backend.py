@@ -31,20 +31,19 @@ if TYPE_CHECKING:
 class MpiBackend(KernelBackend):
     """The ranks of an MPI communicator, on any number of nodes.
 
-    Ranks that share a node work through shared memory, with the kernels of :class:`ShmBackend`.
-    With several nodes, the leader of each speaks for its node, and MPI moves the data between
-    them. Ranks always fold by our own kernels (docs/design/nodes.md).
+    Ranks that share a node work through shared memory, with the kernels of :class:`ShmBackend`. If
+    there are several nodes, the leader of each node speaks for it, and MPI moves the data between
+    the leaders. Ranks always fold by our own kernels (docs/design/nodes.md).
 
     mpi4py initialises MPI for any thread (MPI_THREAD_MULTIPLE), unless ``mpi4py.rc.thread_level``
-    says less. With ``"funneled"``, create and use communicators in the thread that has
-    initialised MPI. With ``"serialized"``, one thread at a time may use all communicators
-    together.
+    says less. With ``"funneled"``, create and use communicators in the thread that has initialised
+    MPI. With ``"serialized"``, use only one communicator at a time, in one thread at a time.
 
     Parameters
     ----------
     comm : mpi4py.MPI.Intracomm, optional
-        Its ranks take part, and all of them call this; ``MPI.COMM_WORLD`` by default. ``comm`` is
-        duplicated, so that our messages never match those of the caller.
+        The ranks of ``comm`` take part, and all of them call this; ``MPI.COMM_WORLD`` by default.
+        ``comm`` is duplicated, so that our messages never match the caller's messages.
     config : MpiConfig, optional
         Default: the environment.
 

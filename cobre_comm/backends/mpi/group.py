@@ -1,7 +1,7 @@
 """How ranks agree by MPI itself, before they have a communicator of ours.
 
-A blocking call of MPI ends neither at a limit nor for a signal. So all ranks first meet in a
-barrier that is polled. The blocking calls that follow find every rank there.
+A blocking call of MPI ends neither at a time limit nor for a signal. So all ranks first meet in a
+barrier that is polled. After that barrier no rank is missing in the blocking calls.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LOOK_S = 0.0005
 
 
 def all_come(comm: MPI.Intracomm, limit_s: float) -> bool:
-    """Wait in a barrier of MPI; tell whether all ranks have arrived within the limit."""
+    """Wait in a barrier of MPI; return whether all ranks have arrived within the limit."""
     deadline = running_s() + limit_s
     request = comm.Ibarrier()
     while not request.Test():
@@ -36,7 +36,7 @@ def all_come(comm: MPI.Intracomm, limit_s: float) -> bool:
 
 
 def await_all(parent: MPI.Intracomm, timeout_s: float) -> None:
-    """Wait until all ranks of a new communicator have arrived, at most as long as ``shm`` waits.
+    """Wait until all ranks of a new communicator have arrived; the limit is that of ``shm``.
 
     ``InitializationFailed`` is raised if a rank has not arrived in time.
     """
@@ -50,7 +50,7 @@ def await_all(parent: MPI.Intracomm, timeout_s: float) -> None:
 
 
 class MpiGroup(Group):
-    """A group that talks by MPI's own collectives."""
+    """A group that uses MPI's own collectives."""
 
     def __init__(self, comm: MPI.Intracomm) -> None:
         self._comm = comm

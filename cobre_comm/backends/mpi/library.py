@@ -1,7 +1,7 @@
-"""The MPI that mpi4py loads: whether it is there, and whether it can serve.
+"""The MPI that mpi4py loads: whether it is there, and whether it can be used.
 
-Nothing here binds to one implementation: handles have the width that mpi4py was built with, and
-functions are found by their names in the library that is loaded.
+Nothing here is specific to one MPI: handles have the width that mpi4py was built with, and
+functions are found by their names in the loaded library.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-# By ABI: the library file that mpi4py's extension asks the loader of Linux for.
+# For each ABI, the library file that mpi4py's extension asks the loader of Linux for.
 FILES = {"mpich": "libmpi.so.12", "impi": "libmpi.so.12", "openmpi": "libmpi.so.40"}
 
 
@@ -38,7 +38,7 @@ def version() -> str:
 def why_not() -> str:
     """Return the reason why mpi4py cannot load an MPI library, or an empty string.
 
-    Nothing of MPI is initialised by asking.
+    This initialises nothing of MPI.
     """
     try:
         _load()
@@ -52,11 +52,11 @@ def _reason(error: Exception) -> str:
 
 
 def _load() -> None:
-    """Load mpi4py's extension, and so the MPI library, without the import that initialises MPI.
+    """Load mpi4py's extension, which loads the MPI library, but do not initialise MPI.
 
-    mpi4py finds the libraries of wheels, which lie beside the interpreter. But if MPI4PY_MPIABI
+    mpi4py finds a library that a wheel has installed beside the interpreter. But if MPI4PY_MPIABI
     chooses among several libraries, mpi4py leaves the search to the loader, which does not look
-    beside the interpreter.
+    there.
     """
     loaded = sys.modules.get("mpi4py.MPI")
     if loaded is not None and loaded.__name__ == "mpi4py.MPI":
@@ -75,7 +75,7 @@ def _load() -> None:
 
 
 def _load_beside_interpreter(abi: str) -> bool:
-    """Load the library that a wheel has installed; an extension that needs it then finds it."""
+    """Load a library that a wheel has installed, so that an extension that needs it finds it."""
     users = [site.USER_BASE] if site.ENABLE_USER_SITE and site.USER_BASE else []
     for prefix in (sys.prefix, *users, sys.base_prefix):
         with contextlib.suppress(KeyError, OSError):
@@ -89,10 +89,9 @@ def usable_parent(comm: MPI.Intracomm | None) -> MPI.Intracomm:
 
     ``mpi4py.MPI`` is imported here, which initialises MPI unless the program has forbidden it.
 
-    ``InitializationFailed`` is raised if MPI is not initialised, or refuses this thread. The same
-    error is raised if the world of MPI has one rank where a launcher announces more. Without
-    mpi4py or an MPI, ``BackendNotAvailable`` is raised; for anything but an intra-communicator,
-    ``TypeError``.
+    ``InitializationFailed`` is raised if MPI is not initialised, if this thread may not call MPI,
+    or if MPI's world has one rank although a launcher announces more. Without mpi4py or an MPI,
+    ``BackendNotAvailable`` is raised; for anything but an intra-communicator, ``TypeError``.
     """
     try:
         _load()
@@ -148,7 +147,7 @@ def errors_named() -> Iterator[None]:
 
 
 def check_world(world: MPI.Intracomm, environ: Mapping[str, str] | None = None) -> None:
-    """Refuse to be rank 0 of 1 where a launcher has started more ranks.
+    """Refuse to be rank 0 of 1 if a launcher has started more ranks.
 
     The ``InitializationFailed`` names both numbers of ranks.
     """
@@ -168,7 +167,8 @@ def check_world(world: MPI.Intracomm, environ: Mapping[str, str] | None = None) 
 def functions() -> list[int]:
     """Return the addresses of MPI's functions, in the order of the kernels' table.
 
-    The large-count functions came with MPI 4; if the library lacks them, no kernel calls them.
+    The functions for large counts are new in MPI 4; if the library lacks them, no kernel calls
+    them.
     """
     from cobre_kernels.mpi.calls import SIGNATURES
     from mpi4py import MPI

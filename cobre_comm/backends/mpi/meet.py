@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def meet(parent: MPI.Intracomm, config: MpiConfig) -> Membership:
-    """Find out which rank is on which node, and attach to the ranks of this node; collective."""
+    """Find out which ranks are on which node, and attach to the ranks of this node; collective."""
     await_all(parent, config.timeout_s)
     world = parent.Dup()
     _refuse_other_sources(MpiGroup(world))
@@ -57,7 +57,7 @@ def meet(parent: MPI.Intracomm, config: MpiConfig) -> Membership:
 
 
 def _refuse_other_sources(world: MpiGroup) -> None:
-    """Raise on all ranks if one of them has other sources than rank 0; collective."""
+    """Raise on all ranks if some rank's sources differ from those of rank 0; collective."""
     ours = own_sources()
     hashes = world.gather_rows(np.array([ours.hash]))[:, 0].tolist()
     if len(set(hashes)) == 1:
@@ -69,7 +69,7 @@ def _refuse_other_sources(world: MpiGroup) -> None:
 
 
 def _attach(transport: MpiTransport, order: NodeOrder) -> NodeSegment:
-    """Attach the ranks of each node; leaders of several nodes get communicators of their own."""
+    """Attach the ranks of each node; the leaders of several nodes get a communicator too."""
     objects, config = transport.owned, transport.config
     world, node = objects.world, objects.node
     if order.nodes == 1:
@@ -87,7 +87,7 @@ def share_node(world: MPI.Intracomm, node: MPI.Intracomm, config: MpiConfig) -> 
     attachment, cause, problem = None, None, ""
     try:
         attachment = attach_group(within, MpiGroup(node))
-    except Exception as error:  # the ranks of other nodes wait for the answer of this rank
+    except Exception as error:  # the other ranks wait for this rank's answer
         cause, problem = error, reason_of(error)
     found = first_problem(MpiGroup(world), problem)
     if found or attachment is None:

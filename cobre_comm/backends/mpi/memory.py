@@ -1,4 +1,4 @@
-"""MPI as a transport: the record by which kernels call MPI, and the memory it points to."""
+"""MPI as a transport: the record by which kernels call MPI, and the memory of that record."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ VERBS = Verbs(
 class MpiMemory(NodesMemory):
     """The records by which kernels call MPI; they live as long as MPI may write to them.
 
-    ``words`` is the memory of the communicator's record. ``owned`` has the MPI objects, among them
-    the communicator of the leaders.
+    ``words`` is the memory of the communicator's record. ``owned`` has the MPI objects; one of them
+    is the communicator of the leaders.
     """
 
     def __init__(
@@ -51,8 +51,8 @@ class MpiMemory(NodesMemory):
     ) -> None:
         reach_bytes = UNLIMITED if library.has_large_counts() else calls.LARGEST_INT
         super().__init__(comm, words, node_order, VERBS, reach_bytes)
-        # On a flat communicator MPI moves data between buffers of callers. A leader may not leave a
-        # wait, because its caller may free these buffers.
+        # On a flat communicator MPI moves data between the buffers of callers. A leader may not
+        # leave a wait, because then its caller may free these buffers.
         self.nodes.can_leave = not node_order.is_flat
         self.nodes.eager_bytes = HEADER_ROOM_BYTES if node_order.is_flat else 0
         self._world, self._peers = owned.world, node_order.nodes - 1
@@ -89,10 +89,11 @@ class MpiMemory(NodesMemory):
         mpi.sends = self.room(nodes * WORD_BYTES)
 
     def receive_goodbyes(self, limit_s: float) -> bool:
-        """Receive the goodbyes that no wait has read; return whether all have arrived in time.
+        """Receive the goodbyes that no wait has read; return whether all arrived in time.
 
-        Each other leader has sent a goodbye. MPI may give the number of a freed communicator to a
-        new communicator, which would then receive these goodbyes.
+        Each other leader has sent a goodbye. If a goodbye were not received here, a new
+        communicator could receive it, because MPI may give the new communicator the number of a
+        freed one.
         """
         from mpi4py import MPI
 
@@ -106,7 +107,8 @@ class MpiMemory(NodesMemory):
             message = self._world.Improbe(source=MPI.ANY_SOURCE, tag=control.TAG)
             if message is not None:
                 message.Recv([buffer, MPI.BYTE])
-                # A goodbye is a leader's last message; its earlier queries need no answer now.
+                # A goodbye is a leader's last message. Queries that the leader sent before need no
+                # answer now.
                 if received.kind in (REPORT, GOODBYE):
                     leaders[nodes.node_of[received.sender]].condition = LEFT
             elif running_s() > deadline:
@@ -131,7 +133,7 @@ class MpiTransport:
 
     def __init__(self, config: MpiConfig, order: NodeOrder, objects: OwnedObjects) -> None:
         self.config, self.owned = config, objects
-        self.half_bytes = 0  # of half a staging buffer, on every node
+        self.half_bytes = 0  # the bytes of half a staging buffer, on every node
         self.pids: dict[int, int] = {}  # empty, because MPI tells no process ids
         self._order = order
 
@@ -145,7 +147,7 @@ class MpiTransport:
         return memory
 
     def let_go(self, guard: int) -> None:
-        """Have the communicators freed at the next collective moment."""
+        """Mark the communicators, so that the next collective moment frees them."""
         # A broken communicator over several nodes may still have a request under way.
         is_quiet = guard == IDLE or (guard == BROKEN and self._order.nodes == 1)
         self.owned.is_closed = self.owned.is_closed or is_quiet

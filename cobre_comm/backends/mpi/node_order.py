@@ -1,4 +1,4 @@
-"""Find out from MPI which ranks share a node."""
+"""Asks MPI which ranks share a node."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def split_by_node(world: MPI.Intracomm, config: MpiConfig) -> tuple[MPI.Intracomm, MpiConfig]:
     """Return the communicator of the ranks that share memory with this rank, in rank order.
 
-    The configuration that is returned says for how long a wait of these ranks spins.
+    The returned configuration says how long a wait of these ranks spins.
     """
     from mpi4py import MPI
 
@@ -38,8 +38,8 @@ def split_by_node(world: MPI.Intracomm, config: MpiConfig) -> tuple[MPI.Intracom
 def order_over(world: MPI.Intracomm, node: MPI.Intracomm) -> NodeOrder:
     """Return the node order of ``world``, on every rank; collective.
 
-    ``InitializationFailed`` is raised if the leaders that the ranks report cannot be the first
-    ranks of nodes.
+    ``InitializationFailed`` is raised if the ranks report leaders that cannot be the first ranks of
+    nodes.
     """
     leader = np.array([world.rank], dtype=np.int64)
     node.Bcast(leader, root=0)
@@ -56,6 +56,6 @@ def order_over(world: MPI.Intracomm, node: MPI.Intracomm) -> NodeOrder:
 def _cores_of(node: MPI.Intracomm) -> int:
     """Count the cores that the ranks of a node may use together; collective over ``node``.
 
-    An mpiexec may bind each rank to a core of its own, or all of them to one core.
+    An mpiexec may bind each rank to a core of its own, or all ranks of the node to one core.
     """
     return len(set().union(*node.allgather(core_numbers())))

@@ -1,9 +1,9 @@
 """MPI objects of our communicators, and when they are freed: theory of operation.
 
-Freeing an object is collective in MPI, closing a communicator of ours is not. So the MPI objects of
-a closed communicator are freed at the next collective moment: when another communicator is made
-over the same parent, or when the parent is freed. When the parent is freed, a delete callback of
-an attribute runs.
+In MPI, freeing an object is collective; closing one of our communicators is not. So the MPI objects
+of a closed communicator are freed at the next collective moment. One such moment is when another
+communicator is made over the same parent. Another is when the parent is freed: then MPI calls the
+delete callback of an attribute.
 
 ================= ================================ ==============================================
 state             entered                          left
@@ -22,9 +22,9 @@ BEFORE FINALIZE   MPI_Finalize begins              all goodbyes, and then all ra
 BROKEN            a message may be under way       never: MPI_Finalize ends it
 ================= ================================ ==============================================
 
-MPI_Finalize is collective too. When mpi4py calls it at the end of the process, an ``atexit``
-function runs first. When the program calls ``MPI.Finalize()``, a delete callback of an attribute of
-COMM_SELF runs first (MPI 4.1, 11.2.4 "Allowing User Functions at MPI Finalization").
+MPI_Finalize is a collective moment too. If mpi4py calls it at the end of the process, an ``atexit``
+function runs before. If the program calls ``MPI.Finalize()``, a delete callback of an attribute of
+COMM_SELF runs before (MPI 4.1, 11.2.4 "Allowing User Functions at MPI Finalization").
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from cobre_comm.system.running_time import running_s
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-GOODBYE_S = 5.0  # other ranks reach their end a little later, or never
+GOODBYE_S = 5.0  # other ranks may reach their end later than this rank, or never
 
 
 class OwnedComm(Protocol):
@@ -61,15 +61,15 @@ _owners: weakref.WeakSet[OwnedComm] = weakref.WeakSet()
 class OwnedObjects:
     """The MPI communicators of one communicator of ours."""
 
-    leaders: MPI.Intracomm | None = None  # of the ranks that lead in a lane
+    leaders: MPI.Intracomm | None = None  # the ranks that lead in this rank's lane
 
     def __init__(self, world: MPI.Intracomm, node: MPI.Intracomm) -> None:
         self.world = world
         self.comms: list[MPI.Intracomm] = [node, world]
         self.node = node
-        # CLOSED HERE: as far as this rank is concerned, the objects may be freed.
+        # The state CLOSED HERE: this rank agrees that the objects are freed.
         self.is_closed = False
-        # Receives the goodbyes of the other ranks, for so many seconds at most; returns whether all
+        # Receives the goodbyes of the other ranks within a number of seconds; returns whether all
         # have arrived.
         self.receive_goodbyes: Callable[[float], bool] = lambda limit_s: True
 
@@ -86,7 +86,7 @@ class OwnedObjects:
             self.comms.insert(0, self.leaders)
 
     def keep(self, *memory: object) -> None:
-        """Keep memory that MPI may still write to."""
+        """Keep memory alive that MPI may still write to."""
         self._memory = memory
 
     def free(self) -> None:
@@ -94,7 +94,7 @@ class OwnedObjects:
         _owned.remove(self)
         parts = children_of(self.world)
         free_closed(parts, self.world)
-        if parts:  # these are still open, so ``world`` is not freed: MPI_Finalize ends it
+        if parts:  # some parts are open, so ``world`` stays until MPI_Finalize
             self.comms.remove(self.world)
         children = children_of(self.node)
         free_closed(children, self.node)
@@ -104,13 +104,13 @@ class OwnedObjects:
         self.free_handles()
 
     def free_handles(self) -> None:
-        """Free the communicators, not the children; collective."""
+        """Free the communicators themselves, but not their children; collective."""
         for comm in self.comms:
             comm.Free()
 
 
 class OwnedPart:
-    """The owned MPI objects of one split; every rank of the parent lists one for each split.
+    """The MPI objects of one split; every rank of the parent lists one such part for each split.
 
     ``comm`` is the communicator that MPI has split off for the part; None for color None.
     """
@@ -118,7 +118,7 @@ class OwnedPart:
     def __init__(self, comm: MPI.Intracomm | None) -> None:
         self._made = [] if comm is None else [one for one in _owned if one in children_of(comm)]
         for one in self._made:
-            one.comms.append(cast("MPI.Intracomm", comm))  # to be freed with its other objects
+            one.comms.append(cast("MPI.Intracomm", comm))  # is freed with the other objects
 
     @property
     def is_closed(self) -> bool:
@@ -130,12 +130,12 @@ class OwnedPart:
         return all(one.receive_goodbyes(limit_s) for one in self._made)
 
     def leave_to_finalize(self) -> None:
-        """Become BROKEN, because another rank may have nothing to free."""
+        """Become BROKEN, because another rank may have no objects to free with this rank."""
         for one in self._made:
             one.is_closed = False
 
     def free(self) -> None:
-        """Free everything; all ranks of the parent do so together."""
+        """Free everything; all ranks of the parent call this together."""
         for one in self._made:
             one.free()
 
@@ -161,7 +161,7 @@ def free_closed(children: list[Child], over: MPI.Intracomm) -> None:
 
 
 def _where_all(over: MPI.Intracomm, children: list[Child], flags: list[bool]) -> list[Child]:
-    """Return the children that have their flag set on every rank; collective over ``over``."""
+    """Return the children of which the flag is set on every rank; collective over ``over``."""
     if not children:
         return []
     from mpi4py import MPI
@@ -174,14 +174,14 @@ def _where_all(over: MPI.Intracomm, children: list[Child], flags: list[bool]) ->
 def register(owned: OwnedObjects, parent: MPI.Intracomm) -> None:
     """Free the closed children of ``parent``, then add a new child."""
     children = children_of(parent)
-    free_closed(children, owned.world)  # not over ``parent``, in which the caller may have messages
+    free_closed(children, owned.world)  # not over ``parent``, which may carry the caller's messages
     children.append(owned)
     _owned.append(owned)
     _watch_finalize()
 
 
 def end_before_finalize(owner: OwnedComm) -> None:
-    """Let a communicator become unusable before MPI does."""
+    """Make a communicator unusable before MPI is finalized."""
     _owners.add(owner)
 
 
@@ -200,7 +200,7 @@ def _children_key() -> int:
 
 @functools.cache
 def _watch_finalize() -> None:
-    """Have everything freed before MPI is finalized by mpi4py or by the program."""
+    """Make sure that everything is freed before mpi4py or the program finalizes MPI."""
     from mpi4py import MPI
 
     def deleted(comm: MPI.Comm, key: int, value: object) -> None:
@@ -212,7 +212,7 @@ def _watch_finalize() -> None:
 
 
 def _at_exit(pid: int) -> None:
-    if os.getpid() == pid:  # not in a forked child: its MPI is its parent's
+    if os.getpid() == pid:  # in a forked child MPI belongs to the parent
         _before_finalize()
 
 

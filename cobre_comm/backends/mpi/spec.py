@@ -4,7 +4,7 @@ from cobre_comm.backends.mpi import library
 from cobre_comm.backends.spec import BackendSpec, why_not_posix
 from cobre_comm.config import MpiConfig
 
-# A launcher of MPI programs sets these.
+# Launchers of MPI programs set these variables.
 LAUNCH_VARIABLES = (
     "PMI_RANK",
     "PMI_SIZE",

@@ -1,10 +1,10 @@
 """Split an MPI communicator by colors, in step with the parent: theory of operation.
 
 MPI makes communicators by calls that block until all ranks have called, and that no signal ends. So
-a thread makes these calls, while the rank itself stays in step with the ranks of the parent: an
-interrupt, or the end of a rank, ends the split on all others. A thread that waits in MPI for a lost
-rank stays there. Where MPI allows calls from one thread alone, the rank itself makes the calls, and
-cannot stay in step meanwhile.
+a second thread makes these calls. Meanwhile the rank itself stays in step with the ranks of the
+parent: an interrupt of one rank, or its end, ends the split on all other ranks. If the thread waits
+in MPI for a lost rank, it waits for ever. If MPI allows calls from one thread alone, the rank
+itself makes the calls, and cannot stay in step.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ def beside(make: Callable[[], T], look: Callable[[], None]) -> T:
 
 
 def config_of_part(config: MpiConfig, part: Part, buffer_bytes: int) -> MpiConfig:
-    """Return the configuration of a part: nodes, and buffers of each rank, as in the parent."""
+    """Return a part's configuration: nodes and buffers of each rank are those of the parent."""
     nodes = nodes_of_part(config.pretend_nodes, part)
     return dataclasses.replace(config, pretend_nodes=nodes, buffer_bytes=buffer_bytes)
 
 
 def split_off(world: MPI.Intracomm, part: Part, timeout_s: float) -> MPI.Intracomm | None:
-    """Return the communicator of a part, None for color None; collective over ``world``.
+    """Return the communicator of a part; None for color None. Collective over ``world``.
 
     The communicators of earlier splits that all ranks have closed are freed first.
     """

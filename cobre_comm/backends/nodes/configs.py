@@ -1,4 +1,4 @@
-"""The configurations of the communicators that a backend makes for one node, and for a part."""
+"""The configurations of communicators that a backend makes for one node, or for a part."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cobre_comm.backends.split import Part
 from cobre_comm.config import MpiConfig, ShmConfig, TcpConfig
 
 STAGING_BYTES = 4 * 2**20  # of each node, if there are several nodes
-STAGING_SHARE_BYTES = 256 * 2**10  # of each rank at least, so that many ranks need few rounds too
+STAGING_SHARE_BYTES = 256 * 2**10  # the least for each rank, so that many ranks need few rounds
 
 Config = TypeVar("Config", TcpConfig, MpiConfig)
 
@@ -37,5 +37,5 @@ def within_node(config: TcpConfig | MpiConfig, rank: int, size: int) -> ShmConfi
 
 
 def nodes_of_part(pretended: tuple[int, ...], part: Part) -> tuple[int, ...]:
-    """Return the pretended node of each rank of a part; empty if none is pretended."""
+    """Return the pretended node of each rank of a part; empty if no nodes are pretended."""
     return tuple(pretended[rank % len(pretended)] for rank in part.ranks) if pretended else ()

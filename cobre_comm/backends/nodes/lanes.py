@@ -1,4 +1,4 @@
-"""How many ranks of each node lead it: the cable, the cores and the number of ranks decide."""
+"""How many ranks of each node lead it; the cable, the cores and the number of ranks decide."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from cobre_comm.backends.agreement import Group
 from cobre_comm.backends.nodes.node_order import NodeOrder
 from cobre_comm.system.cores import have_cores
 
-LEADER_MBPS = 20_000  # what one leader moves in each direction: 2.5 GB/s (docs/design/scale.md)
-MOST_LANES = 8  # when this file chooses; a user may ask for more
+LEADER_MBPS = 20_000  # one leader, in each direction: 2.5 GB/s (docs/design/scale.md)
+MOST_LANES = 8  # the limit if this file chooses; a user may choose more
 INTERFACES = Path("/sys/class/net")
 
 
 def with_lanes(group: Group, order: NodeOrder, wanted: int | None) -> NodeOrder:
-    """Return the order with the lanes that all ranks can have; collective.
+    """Return the order with as many lanes as all ranks can have; collective.
 
-    ``wanted`` is how many leaders of a node this rank was told to have; None if it was not told.
+    ``wanted`` is the number of leaders of a node that the user has chosen; None if there is no
+    choice.
     """
     if order.is_flat or order.nodes == 1:
         return order
@@ -27,14 +28,14 @@ def with_lanes(group: Group, order: NodeOrder, wanted: int | None) -> NodeOrder:
 
 
 def _chosen(ranks: int) -> int:
-    """Return how many leaders fill the cable of this machine, which has so many ranks."""
+    """Return how many of this machine's ``ranks`` leaders it takes to fill its cable."""
     if not have_cores(ranks):
         return 1  # several leaders would take each other's cores
     return min(max(-(-cable_mbps() // LEADER_MBPS), 1), MOST_LANES)
 
 
 def cable_mbps(interfaces: Path = INTERFACES) -> int:
-    """Return the speed of the fastest network card, in Mbit/s; 0 if the system knows none.
+    """Return the speed of the fastest network card, in Mbit/s; 0 if no speed is known.
 
     A virtual interface, and a card without a cable, has no speed.
     """

@@ -39,15 +39,15 @@ class Verbs:
     read: Kernel
     block: Kernel
     chain: Kernel | None = None  # the verb of the chain; None if the transport has none
-    sees_bytes: bool = False  # whether a wait begins anew when bytes move
+    sees_bytes: bool = False  # whether the limit of a wait counts from the last bytes
     followers_post: bool = False  # whether ``post`` works on followers too
 
 
 class NodesMemory:
     """The records by which kernels work on several nodes; keep them as long as kernels may run.
 
-    ``words`` is the memory of the communicator's record. ``reach_bytes`` is the farthest end of a
-    part that ``verbs.allgatherv`` moves.
+    ``words`` is the memory of the communicator's record. ``reach_bytes`` is how far from its start
+    a buffer may hold a part that ``verbs.allgatherv`` moves.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class NodesMemory:
         self._describe(node_order)
 
     def record(self, record: Record, rows: int = 0) -> View:
-        """Return a zeroed record, with room for ``rows`` rows of its own."""
+        """Return a zeroed record, with room for ``rows`` own rows."""
         array = record.array(rows)
         self._arrays.append(array)
         return record.of(array)
@@ -117,8 +117,9 @@ class NodesMemory:
     def use_staging_buffer(self, half_bytes: int) -> None:
         """Use the slots of the node's segment as staging buffer, ``half_bytes`` for each half.
 
-        Call this after ``describe`` has filled the record. In waits for leaders, a leader spins and
-        yields as in waits for the ranks of its node, unless the transport decides otherwise.
+        Call this after ``describe`` has filled the record. A leader that waits for leaders spins
+        and yields as long as in waits for the ranks of its node, unless the transport sets other
+        times.
         """
         comm, nodes = self._comm, self.nodes
         nodes.half_bytes = half_bytes
@@ -128,7 +129,7 @@ class NodesMemory:
         comm.nodes = nodes
 
     def stage_at(self, begin: int) -> int:
-        """Use memory of the node for the shared words of all lanes; return where they end."""
+        """Place the shared words of all lanes in memory of the node; return where they end."""
         comm, nodes, stride = self._comm, self.nodes, records.staging_bytes(self._comm.size)
         nodes.of_lane = self.room(nodes.lanes * records.LANE.size_bytes)
         comm.pulses, comm.pulses_count = self.room(nodes.lanes * WORD_BYTES), nodes.lanes
@@ -141,7 +142,8 @@ class NodesMemory:
     def say_goodbye(self) -> None:
         """As a leader, tell the other leaders of its lane that this leader closes.
 
-        A follower tells no leader, because its own leader misses it in the next round.
+        A follower tells no leader. Its own leader notices in the next round that the follower is
+        missing.
         """
         if self._goodbye is not None:
             self._goodbye(self._comm.address)

@@ -15,19 +15,19 @@ from cobre_comm.backends.membership import Node
 from cobre_comm.errors import runs
 from cobre_comm.system.cpus import Place, parse_cpus, place_of
 
-HOST_BYTES = 64  # of a host name; Linux has no longer names
-LIST_BYTES = 48  # of the text of a list of CPUs or of NUMA nodes
+HOST_BYTES = 64  # the longest name of a host in Linux
+LIST_BYTES = 48  # the longest text of a list of CPUs, or of NUMA nodes
 _LIST = re.compile(rb"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*")
 
 
 @dataclass(frozen=True)
 class NodeOrder:
-    """The ranks of a communicator, node by node; nodes are in the order of their first ranks."""
+    """The ranks of a communicator, ordered by node; nodes are ordered by their first ranks."""
 
-    # Shape (size,): the ranks of node 0 ascending, then those of node 1, and so on.
+    # Shape (size,): the ranks of node 0 ascending, then the ranks of node 1, and so on.
     order: NDArray[np.int64]
     starts: NDArray[np.int64]  # shape (nodes + 1,): where each node begins in ``order``
-    node: int  # of this rank
+    node: int  # the node of this rank
     rank: int
     lanes: int = 1  # in how many lanes the nodes have leaders (``cobre_kernels/nodes/lanes.py``)
 
@@ -58,12 +58,12 @@ class NodeOrder:
 
     @property
     def lane(self) -> int:
-        """The lane in which this rank leads its node; 0 for a rank that leads in none."""
+        """The lane in which this rank leads its node; 0 for a rank that leads in no lane."""
         return self.here.tolist().index(self.rank) if self.has_lane else 0
 
     @property
     def narrowest(self) -> int:
-        """The number of ranks of the node that has fewest."""
+        """The number of ranks of the node that has the fewest."""
         return int(np.diff(self.starts).min())
 
     def leaders(self, lane: int = 0) -> NDArray[np.int64]:
@@ -84,7 +84,7 @@ def node_order_of(leaders: ArrayLike, rank: int) -> NodeOrder:
 
 
 def name_nodes(group: Group, order: NodeOrder) -> list[Node]:
-    """Tell all ranks the host and the ranks of each node, and where they may run; collective."""
+    """Tell all ranks each node's host and ranks, and where the ranks may run; collective."""
     host = socket.gethostname().encode(errors="replace")[:HOST_BYTES].ljust(HOST_BYTES, b"\0")
     own = host + b"".join(_listed(numbers) for numbers in place_of())
     rows = [row.tobytes() for row in group.gather_rows(np.frombuffer(own, dtype=np.uint8))]
@@ -103,6 +103,6 @@ def _listed(numbers: Iterable[int]) -> bytes:
 
 
 def _numbers(listed: bytes) -> tuple[int, ...]:
-    """Return the numbers that a peer has listed; no numbers if the bytes are no list."""
+    """Return the numbers in a peer's list; none if the bytes are no list."""
     text = listed.rstrip(b"\0")
     return tuple(parse_cpus(text.decode())) if _LIST.fullmatch(text) else ()

@@ -1,12 +1,12 @@
-"""Find the nodes: each rank tries to open the shared memory of others. This file knows no socket.
+"""Finds the nodes: each rank tries to open the shared memory of other ranks, without any socket.
 
 Every rank offers a file in shared memory (``shm/offer.py``). When the ranks have exchanged their
-offers, each tries to open the files of lower ranks. It joins the lowest rank of which it can open
-the file. Then the ranks exchange which rank each has found.
+offers, each rank tries to open the files of lower ranks, and joins the lowest rank that offers a
+file which it can open. Then each rank tells all others which rank it has joined.
 
-The file holds a random word, because the number of a process or an inode means something else on
-another machine. If a file has a name, every rank removes the name as soon as all ranks have tried
-to open the file.
+The file holds a random word, by which a rank recognises it: on another machine the same process
+number or inode may lead to another file. If a file has a name, every rank removes the name as soon
+as all ranks have tried to open the file.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from cobre_comm.system.log import logger
 
 
 def make_offer(domain: int) -> tuple[Descriptor, Offer]:
-    """Return a new file, and the offer of it; raises OSError if there is no shared memory."""
+    """Return a new file, and the offer of that file; ``OSError`` if there is no shared memory."""
     own = Offer(domain, os.getpid(), word=secrets.token_bytes(WORD_BYTES))
     try:
         file = make_nameless()
@@ -57,8 +57,9 @@ def can_open(offer: Offer) -> bool:
 def find_nodes(group: Group, share: bool = True, pretended: Sequence[int] = ()) -> NodeOrder:
     """Find the nodes of all ranks; collective.
 
-    ``share`` says whether this rank shares memory at all. ``pretended`` is for tests: the pretended
-    node of each rank, in turn; ranks of different pretended nodes are kept apart.
+    ``share`` says whether this rank shares memory at all. ``pretended`` is for tests: a list of
+    pretended nodes, which ranks take in turn; ranks of different pretended nodes do not share
+    memory.
     """
     rank, given = group.rank, []
     file, own = _offer(rank, share, pretended)
@@ -76,10 +77,10 @@ def find_nodes(group: Group, share: bool = True, pretended: Sequence[int] = ()) 
 
 
 def confirmed(found: Sequence[int]) -> list[int]:
-    """Return the leader of every rank; ``found`` has, for each rank, the rank that it has found.
+    """Return the leader of every rank; ``found`` has, for each rank, the rank that it has joined.
 
-    A rank stays alone if the rank that it has found has joined a third rank, because then not all
-    three share memory.
+    If a rank has joined a second rank, and the second rank has joined a third, the three do not all
+    share memory. Then the first of them stays alone.
     """
     return [
         leader if leader <= rank and found[leader] == leader else rank

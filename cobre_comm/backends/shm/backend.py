@@ -22,7 +22,7 @@ BODIES = Bodies("cobre_kernels.shm", step.abandon_body)
 
 
 def meet(config: ShmConfig, group: Group | None = None, leader: int = 0) -> Membership:
-    """Attach the ranks to one segment, by its name or by a group that can talk; collective."""
+    """Attach the ranks to one segment, by the segment's name or by a group; collective."""
     if group is None:
         attachment = attach(config)
     else:
@@ -40,8 +40,8 @@ class ShmBackend(KernelBackend):
     config : ShmConfig
         Where the ranks meet. The constructor returns when all of them have attached.
     group : Group, optional
-        Ranks that can talk already, this rank among them, so that they need no name to meet. All
-        ranks of the group call this at the same time, also the ranks of other segments.
+        A group of ranks that can already send each other rows; then the ranks need no name to meet.
+        All ranks of the group call this at the same time, also the ranks of other segments.
     leader : int
         The rank of the group that is rank 0 of this segment.
 
@@ -78,7 +78,7 @@ class ShmBackend(KernelBackend):
         if not part.has_color:
             attach_nowhere(group, part.leader)
             return None, None
-        # In a part, each rank has a buffer as large, and spins as long, as in this communicator.
+        # In a part, each rank has a buffer as large as in this communicator, and spins as long.
         config = dataclasses.replace(
             self._config,
             rank=part.rank,

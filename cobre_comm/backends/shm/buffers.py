@@ -1,4 +1,4 @@
-"""How large the collective buffers of a node are, and how much of them a broadcast uses."""
+"""How large the collective buffers of a node are, and how much of a buffer a broadcast uses."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from cobre_comm.config import ShmConfig
 from cobre_comm.system.cores import have_cores
 
 PAGE_BYTES: int = control.PAGE_BYTES
-LARGEST_BUFFER_BYTES = 3 * 2**20  # slots of 1 MiB: the fewest steps, where ranks share cores
-CACHED_BUFFER_BYTES = 3 * 2**18  # slots of 256 KiB stay in a core's second-level cache
+LARGEST_BUFFER_BYTES = 3 * 2**20  # slots of 1 MiB make the fewest steps; for ranks that share cores
+CACHED_BUFFER_BYTES = 3 * 2**18  # slots of 256 KiB stay in the second-level cache of a core
 SMALLEST_BUFFER_BYTES = 48 * 2**10
-EXCHANGING_RANKS = 2  # so many ranks exchange their slots (shm/slot.py)
+EXCHANGING_RANKS = 2  # this many ranks exchange their slots (shm/slot.py)
 ALL_BUFFERS_BYTES = 16 * 2**20  # a quarter of the /dev/shm that a container has by default
-SHARED_CAST_BYTES = 4 * 2**20  # that a step of a broadcast moves, where ranks share cores
-CACHED_CAST_BYTES = 2**18  # where each rank has a core: it reads a chunk, the root fills the next
+SHARED_CAST_BYTES = 4 * 2**20  # bytes of a step of a broadcast, if ranks share cores
+CACHED_CAST_BYTES = 2**18  # if each rank has a core: one chunk is read while the next is filled
 
 
 def choose_buffer_bytes(config: ShmConfig) -> int:

@@ -14,15 +14,15 @@ DECIDED      reads the roll of the rank that         its next call
              ``decision`` names, and the rows of it
 ============ ======================================= ==============================================
 
-- *One roll.* The word ``decision`` goes from the call before to this call by a single
+- *One roll.* The word ``decision`` changes from the call before to this call by a single
   compare-and-exchange.
-- *Nobody waits for the dead.* A record lock ends with its process. A rank first asks whether
-  another rank has answered, then whether that rank lives, and only then lists who has answered. So
-  if a rank answers and dies, its answer is in the roll.
-- *Two of each row and roll are enough.* A rank answers call c + 2 after call c + 1 was decided. By
-  then every other member has answered c + 1, and so has read all that was decided in c.
-- *A member that is late in c + 1* may not have read what was decided in c. Then no call follows
-  c + 1, and this member, still in c, reads the roll of c + 1 as the others do.
+- *Nobody waits for the dead.* A record lock ends with the process that holds it. A rank first asks
+  whether another rank has answered, then whether that rank lives, and only then lists who has
+  answered. So if a rank answers and dies, its answer is in the roll.
+- *Two rows and two rolls of each rank are enough.* A rank answers call c + 2 after call c + 1 was
+  decided. By then every other member has answered c + 1, and has read all that was decided in c.
+- *A member that is late in c + 1* may not have read what was decided in c. In this case no call
+  follows c + 1, and this member, still in c, reads the roll of c + 1 as the others do.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ LONGEST_POLL_S = 0.005
 
 
 def load_for_council() -> None:
-    """Load now what a council needs: later no descriptor may be left to load it with."""
+    """Load what a council needs now, because later no descriptor may be left to load it with."""
     _ = access.exchange_word_kernel.call
 
 
 class ShmCouncil(Council):
     """The survivors of the ranks of one segment.
 
-    ``config`` counts the ranks that have attached, and has the time for an answer.
+    ``config`` has the number of ranks that have attached, and the time for an answer.
     """
 
     def __init__(self, segment: Segment, config: ShmConfig, variable: str) -> None:
@@ -81,7 +81,8 @@ class ShmCouncil(Council):
                 continue
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_POLL_S)
-        # The decision may be of the next call, if others waited there for this rank until timeout.
+        # The decision may be of the next call, if the others waited in it for this rank until the
+        # timeout.
         self.call = decision >> control.DECISION_BITS
         proposer = decision & control.TIME_OVER - 1
         roll = self._roll_of(proposer)

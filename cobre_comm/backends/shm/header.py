@@ -1,4 +1,4 @@
-"""The header of a communicator's segment: rank 0 writes it, the others check it and register."""
+"""The header of a communicator's segment: rank 0 writes it, others check it and register."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def segment_bytes(size: int, buffer_bytes: int) -> int:
 
 
 def own_bytes(rank: int, size: int, buffer_bytes: int) -> range:
-    """Return the bytes of a segment that a rank reserves: its buffer; rank 0 also the rest."""
+    """Return the bytes of a segment that a rank reserves: its buffer, and, on rank 0, the rest."""
     begin = int(control.buffers_offset(size)) + rank * buffer_bytes
     return range(begin if rank else 0, begin + buffer_bytes)
 

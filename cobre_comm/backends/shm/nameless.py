@@ -1,11 +1,12 @@
-"""Shared memory without a name, for ranks that can talk already: theory of operation.
+"""Shared memory without a name, for ranks that can already talk: theory of operation.
 
-A file in /dev/shm counts against the size of /dev/shm, which a container limits; a memfd would not.
-A file without a name cannot be squatted, mistaken for another job's, or left behind. The segment of
-a rank that is alone on its node is a memfd, and needs no /dev/shm. The leader makes an empty file,
-and hands it to the other ranks. Then all map it, and each rank reserves the pages that it owns.
-All ranks take the same step, because each ends with an agreement. Where a group has several nodes,
-each node's leader makes a file for its own ranks, and the ranks of all nodes agree together.
+A file in /dev/shm counts against the size of /dev/shm, which a container limits; a memfd does not
+count. A file without a name cannot be taken by somebody else, mistaken for another job's file, or
+left behind. The segment of a rank that is alone on its node is a memfd, and needs no /dev/shm. On
+other nodes the leader makes an empty file, and hands the file to the other ranks. Then all of them
+map the file, and each rank reserves the pages that it owns. All ranks take the same steps, because
+each step ends with an agreement. If a group has several nodes, the leader of each node makes a file
+for its own ranks, and the ranks of all nodes agree together.
 
 ========= =================================== ====================================================
 step      leader                              other ranks
@@ -25,10 +26,10 @@ MAP       --                                  map the file, take their own pages
 AGREE     a rank that could not: ``AllocationFailed`` on all ranks
 ========= =================================== ====================================================
 
-A rank that dies ends the agreement of the others, and they close what they have opened. The name of
-BY NAME exists while ranks open the file, before a page is taken. Each rank knows the name and
-removes it, also when an agreement fails. So an empty file is left only if all ranks are killed
-within that moment.
+If a rank dies, the agreement of the other ranks ends, and they close what they have opened. The
+name of BY NAME exists only while ranks open the file, before a page is taken. Each rank knows the
+name and removes it, also when an agreement fails. So an empty file is left only if all ranks are
+killed within that moment.
 """
 
 from __future__ import annotations
@@ -70,12 +71,12 @@ def share_segment(
     """Return a new segment that all ranks of one leader have mapped; collective.
 
     The ranks of the group agree together: if one rank fails, all raise ``AllocationFailed``, which
-    names that rank and the reason. ``leader`` is the rank that makes the segment of this rank, and
-    ``nbytes`` is the same on all ranks of a leader. Each rank reserves the pages of its bytes
-    ``own``; the ranks of a leader together reserve all pages.
+    names that rank and the reason. ``leader`` is the rank that makes the segment for this rank. All
+    ranks of one leader give the same ``nbytes``. Each rank reserves the pages of the bytes ``own``;
+    together the ranks of a leader reserve all pages.
 
     ``prepare`` is called with the mapped segment, on the leader first, then on the others.
-    ``interleave`` spreads the pages over NUMA nodes. A rank that ``is_alone`` shares its segment
+    ``interleave`` spreads the pages over NUMA nodes. If a rank ``is_alone``, it shares its segment
     with no other rank, and needs no /dev/shm.
     """
     file = _share_file(group, leader, nbytes, is_alone)
@@ -121,7 +122,7 @@ def _share_file(group: Group, leader: int, nbytes: int, is_alone: bool) -> Descr
 def hand_over(
     group: Group, leader: int, make: Callable[[], Descriptor]
 ) -> tuple[Descriptor | None, str]:
-    """HAND OVER; return the file, and the problem of the first rank that has one, or ""."""
+    """Do HAND OVER; return the file, and the problem of the first rank that has one, or ""."""
     file, problem, own = None, "", NOTHING
     if group.rank == leader:
         file, problem = attempt(make)
@@ -134,8 +135,8 @@ def hand_over(
 
 
 def _share_by_name(group: Group, leader: int) -> tuple[Descriptor | None, str]:
-    """Share a file BY NAME. Return the file, and the first problem that any rank has, or ""."""
-    import secrets  # here, because most ranks share without a name, and start faster without it
+    """Do BY NAME and OPEN; return the file, and the first problem of any rank, or ""."""
+    import secrets  # here, because most ranks never need this module, and start faster without it
 
     drawn = Offer(word=secrets.token_bytes(WORD_BYTES))
     offer = offer_in(group.gather_rows(drawn.row())[leader])

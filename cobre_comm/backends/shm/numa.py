@@ -1,4 +1,4 @@
-"""Interleaving pages over NUMA nodes, where there are several."""
+"""Interleaves pages over NUMA nodes, if the machine has several."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ logger = logging.getLogger(__name__)
 
 
 def online_nodes() -> list[int]:
-    """Return the numbers of the NUMA nodes of this machine; ``[0]`` where that is unknown."""
+    """Return the numbers of the NUMA nodes of this machine; ``[0]`` if the system does not tell."""
     return cpus.numbers_in(cpus.SYSFS / "node/online") or [0]
 
 
 def interleave(address: int, nbytes: int) -> bool:
-    """Spread the pages of a new mapping over all NUMA nodes; return whether that was done.
+    """Spread the pages of a new mapping over all NUMA nodes; return whether this was possible.
 
-    Source: mbind(2). If the system refuses, there is a warning, and no failure.
+    Source: mbind(2). If the system refuses, the program gets a warning, and continues.
     """
     nodes = online_nodes()
     number = _MBIND_NUMBERS.get(platform.machine())

@@ -1,9 +1,9 @@
-"""A file of shared memory that a rank offers to its peers: how they find it, and what they check.
+"""A file of shared memory that a rank offers to its peers: how peers find and check the file.
 
 On Linux the file never has a name, and a peer opens it as ``/proc/PID/fd/N``. In another PID
-namespace, or on another machine, these numbers mean another file or none. So a peer looks at the
-file to which the numbers lead before it opens the file: it never touches a device, a FIFO, or a
-file of another user. Where files without names cannot be used, the file has a random name.
+namespace, or on another machine, this path leads to another file or to none. So a peer looks at the
+file to which the path leads before it opens the file: it never opens a device, a FIFO, or a file of
+another user. If the system cannot use files without names, the file has a random name.
 
 Sources: open(2) on O_PATH and O_TMPFILE, proc_pid_fd(5), proc(5) on hidepid, pid_namespaces(7).
 """
@@ -26,21 +26,21 @@ from cobre_comm.system.descriptor import Descriptor
 
 PROCESSES = pathlib.Path("/proc")
 WORD_BYTES = 12
-BY_NAME = 0  # the process of an offer by name
+BY_NAME = 0  # in place of a process id: the file is opened by its name
 ALONE = -1  # the domain of a rank that offers nothing
 _WIRE = struct.Struct(f">qQQQQ{WORD_BYTES}s")
 
 
 class Offer(NamedTuple):
-    """The place of a rank's file in shared memory; the fields are sent in this order.
+    """Where the file that a rank offers is; the fields are sent in this order.
 
-    ``word`` is random; if the file has a name, the name is made of the word. Ranks of different
-    domains are kept apart.
+    ``word`` is random; if the file has a name, the name is made of ``word``. Ranks of different
+    domains do not share memory.
     """
 
     domain: int = 0
     pid: int = BY_NAME
-    number: int = 0  # of the file's descriptor in that process
+    number: int = 0  # the number of the file's descriptor in that process
     device: int = 0
     inode: int = 0
     word: bytes = bytes(WORD_BYTES)
@@ -50,21 +50,22 @@ class Offer(NamedTuple):
         return np.array(list(_WIRE.pack(*self)), dtype=np.uint8)
 
     def of(self, file: Descriptor) -> Offer:
-        """Return the offer with the place of an open file of this process."""
+        """Return the offer, with the place of a file that this process has open."""
         status = os.fstat(file.number)
         return self._replace(number=file.number, device=status.st_dev, inode=status.st_ino)
 
     @property
     def name(self) -> str:
-        """The name of the file, if it has a name; macOS allows no longer names."""
+        """The name of the file, if it has one; as long as macOS allows."""
         return f"/cobre.{self.word.hex()}"
 
     def opened(self) -> Descriptor:
-        """Open the file of a peer; ``OSError`` if another file is there, or none."""
+        """Open the file of a peer; ``OSError`` if there is another file in its place, or none."""
         if self.pid == BY_NAME:
             return self._checked(segments.open_named(self.name))
         path = PROCESSES / str(self.pid) / "fd" / str(self.number)
-        # With O_PATH the file itself is not opened: the descriptor serves to look at it.
+        # With O_PATH the file itself is not opened; the descriptor is only good for looking at the
+        # file.
         found = self._checked(Descriptor(os.open, path, os.O_PATH))
         return Descriptor(os.open, f"/proc/self/fd/{found.number}", os.O_RDWR)
 
@@ -76,7 +77,7 @@ class Offer(NamedTuple):
         return file
 
     def remove_name(self) -> None:
-        """Remove the name of the file, if it has one and is of this machine."""
+        """Remove the name of the file, if the file has a name and is on this machine."""
         if self.domain != ALONE and self.pid == BY_NAME:
             with contextlib.suppress(OSError):
                 segments.unlink(self.name)
@@ -96,12 +97,12 @@ def make_nameless() -> Descriptor:
         raise OSError("this system has no files without names")
     flags = os.O_TMPFILE | os.O_RDWR
     file = Descriptor(os.open, segments.SHM_FOLDER, flags, segments.PRIVATE_MODE)
-    os.fchmod(file.number, segments.PRIVATE_MODE)  # for any umask
+    os.fchmod(file.number, segments.PRIVATE_MODE)  # whatever the umask is
     return file
 
 
 def make_private() -> Descriptor:
-    """Return a new, empty file that has no name and takes no room of /dev/shm."""
+    """Return a new, empty file that has no name and does not count against /dev/shm."""
     if sys.platform != "linux":
         raise OSError("this system has no files without names")
     return Descriptor(os.memfd_create, "cobre_comm")

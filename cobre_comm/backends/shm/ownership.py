@@ -1,4 +1,4 @@
-"""The owner of a segment: its user, and whether its rank 0 still lives."""
+"""The owner of a segment: which user it is, and whether its rank 0 still lives."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from cobre_comm.backends.shm.segment import SHM_FOLDER
 from cobre_comm.config import ShmConfig
 from cobre_comm.errors import InitializationFailed
 
-REMOVAL_BYTE = 2**40  # locked while a file may lose its name; beyond the bytes of all ranks
+REMOVAL_BYTE = 2**40  # locked by whoever may remove a file's name; beyond all ranks' bytes
 
 
 def is_locked(fd: int, rank: int) -> bool:
-    """Whether a live process, not this one, has attached as ``rank``."""
+    """Whether a live process other than this one has attached as ``rank``."""
     scratch = np.zeros(libc.SCRATCH_WORDS, dtype=np.int64)
     at = scratch.ctypes.data
     return bool(access.lock_is_held_kernel.call(at, fd, rank, at))
 
 
 def process_of(fd: int, rank: int) -> int:
-    """Return the process that has attached as ``rank``; 0 if none is seen from this one.
+    """Return the process that has attached as ``rank``; 0 if this process cannot see it.
 
-    The operating system gives the process id that is valid in the PID namespace of this process. A
-    process id that stands in shared memory may be of another namespace.
+    The operating system returns the process id that is valid in the PID namespace of this process.
+    A process id that was written into shared memory may be of another namespace.
     """
     scratch = np.zeros(libc.SCRATCH_WORDS, dtype=np.int64)
     at = scratch.ctypes.data
@@ -42,7 +42,7 @@ def process_of(fd: int, rank: int) -> int:
 
 
 def take_ownership(fd: int) -> bool:
-    """Lock byte 0 of a new file; False if another rank 0 removes the file, or has removed it."""
+    """Lock byte 0 of a new file; False if another rank 0 removes, or has removed, the file."""
     if not segments.lock(fd, 0) or not segments.lock(fd, REMOVAL_BYTE):
         return False
     owned = _has_name(fd)
@@ -53,8 +53,8 @@ def take_ownership(fd: int) -> bool:
 def remove_stale(config: ShmConfig) -> None:
     """Remove a segment of ours if its owner is dead; raise for any other segment.
 
-    The owner removes its name. When the owner is dead, only a process that has the lock on
-    REMOVAL_BYTE removes the name. So nobody replaces the file between the check and the removal.
+    The owner itself removes the name of the segment. If the owner is dead, only a process that has
+    locked REMOVAL_BYTE may remove the name. So nobody replaces the file between check and removal.
     """
     try:
         file = segments.open_named(config.name)
@@ -89,7 +89,7 @@ def _has_name(fd: int) -> bool:
 
 
 def _is_ours(fd: int) -> bool:
-    """Whether a file begins like a segment, or is empty because its rank 0 ended within CREATE."""
+    """Whether a file begins like a segment, or is empty because its rank 0 died in CREATE."""
     if os.fstat(fd).st_size == 0:
         return True
     head = os.pread(fd, WORD_BYTES, CONTROL.offsets["published"])

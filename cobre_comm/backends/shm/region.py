@@ -1,4 +1,4 @@
-"""Regions in segments of their own, which never have a name."""
+"""Regions: each is in a segment of its own, which never has a name."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from cobre_comm.system.mapping import before_unmapping
 
 
 def own_rows(placement: str, rows: int, rank: int, size: int) -> range:
-    """Return the rows of a region that a rank owns: their pages lie on the NUMA node of that rank.
+    """Return the rows of a region that a rank owns: their pages are on the NUMA node of that rank.
 
-    ``rows`` is the region's length along its first axis; ``rank`` and ``size`` count the ranks of
-    this node. In an interleaved region it makes no difference which rank takes a page.
+    ``rows`` is the region's length along its first axis. ``size`` is the number of ranks of this
+    node, and ``rank`` a number among them. In an interleaved region, the rank that takes a page
+    makes no difference.
     """
     if placement == LEADER:
         return range(rows if rank == 0 else 0)
@@ -37,7 +38,7 @@ def map_region(
     *,
     interleave: bool,
 ) -> NDArray[Any]:
-    """Return an array of zeros that the ranks of a node share; all ranks raise if one fails.
+    """Return an array of zeros that the ranks of a node share; if one rank fails, all raise.
 
     Each rank takes the pages of its ``own`` rows.
     """
@@ -46,12 +47,12 @@ def map_region(
         return np.zeros(shape, dtype=dtype)
     row_bytes = nbytes // shape[0]
     own_bytes = range(own.start * row_bytes, own.stop * row_bytes)
-    # All nodes agree on one number. Each node adds the rank of its leader, so numbers differ.
+    # All nodes agree on one number, and each node adds the rank of its leader. So numbers differ.
     number = group.agree(draw_number()) + leader
 
     def list_it(segment: Segment) -> None:
         before_unmapping(segment.memory, REGION_TABLE.add(number, segment.address, nbytes))
 
     segment = share_segment(group, nbytes, own_bytes, list_it, leader=leader, interleave=interleave)
-    segment.close()  # no lock on it is needed; the mapping stays
+    segment.close()  # no lock is needed on a region; the mapping stays
     return segment.memory.view(dtype).reshape(shape)

@@ -1,8 +1,8 @@
 """Theory of operation of the shm rendezvous: how the ranks of one machine find each other.
 
-Each rank knows the name of the segment and its own number, and holds a record lock on the byte of
-that number. The system drops the lock when the rank dies, so ranks that wait for it see its death
-at once.
+Each rank knows the name of the segment and its own number, and holds a record lock on the byte with
+that number. When the rank dies, the system drops the lock, so ranks that wait for the rank see its
+death at once.
 
 ========= ======= ============================================= ==================================
 step      rank    what it does                                  what can fail
@@ -54,7 +54,7 @@ from cobre_comm.journal.shown import load, store
 from cobre_comm.system.descriptor import Descriptor
 from cobre_comm.system.running_time import running_s
 
-START_TIMEOUT_S = 60.0  # ranks start at different times: interpreters, imports, a loaded machine
+START_TIMEOUT_S = 60.0  # interpreters and imports take different times, on a loaded machine
 POLL_S = 0.0005
 LONGEST_POLL_S = 0.01
 LEADER_LOST = "rank 0 ended before all ranks had attached"
@@ -67,8 +67,8 @@ def rendezvous(config: ShmConfig, buffer_bytes: int) -> Segment:
     """Find the other ranks; return the segment that all of them have mapped.
 
     Each rank's collective buffer has the ``buffer_bytes`` of rank 0. ``InitializationFailed`` is
-    raised if the name is in use or foreign, if the segment is of another version or size, or if
-    ranks are missing or lost.
+    raised if the name is in use or of another user, if the segment is of another version or size,
+    or if ranks are missing or lost.
     """
     try:
         if config.rank == 0:
@@ -85,7 +85,7 @@ def _limit_s(config: ShmConfig) -> float:
 
 
 def _poll(config: ShmConfig, attempt: Callable[[], T | None], failure: Callable[[], str]) -> T:
-    """Call ``attempt`` until it returns something true; after the limit, raise ``failure()``."""
+    """Call ``attempt`` until its result is true; after the limit, raise ``failure()``."""
     deadline = running_s() + _limit_s(config)
     pause_s = POLL_S
     while not (result := attempt()):
@@ -110,10 +110,10 @@ def _lead(config: ShmConfig, buffer_bytes: int) -> Segment:
         header.register(config, segment)
         header.publish(config, segment, buffer_bytes)
         _await_followers(config, segment)
-        segments.unlink(config.name)  # under the lock, so the name still leads to this file
+        segments.unlink(config.name)  # while this rank has the lock, the name leads to this file
     except BaseException:
         segments.unlink(config.name)
-        file.close()  # drops the lock, so ranks that wait for READY wait no more
+        file.close()  # drops the lock, so ranks in READY stop waiting
         raise
     # Release: pairs with the load of ready in _await_ready.
     store(header.words(segment).ready, 1)
@@ -141,7 +141,7 @@ def _await_followers(config: ShmConfig, segment: Segment) -> None:
 
 
 def _create_or_replace(config: ShmConfig) -> Descriptor:
-    """CREATE; return a new file of this name, with byte 0 locked."""
+    """Do CREATE; return a new file of this name, with byte 0 locked."""
     for _ in range(3):
         try:
             file = segments.create_named(config.name)
@@ -184,7 +184,7 @@ def _follow(config: ShmConfig) -> Segment:
 
 
 def _try_attach(config: ShmConfig) -> tuple[Segment | None, str]:
-    """OPEN, CHECK and REGISTER; return the segment, or None and the reason to try again."""
+    """Do OPEN, CHECK and REGISTER; return the segment, or None and the reason to try again."""
     try:
         file = segments.open_named(config.name)
     except FileNotFoundError:

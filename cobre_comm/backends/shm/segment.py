@@ -1,10 +1,10 @@
-"""A piece of shared memory: all of it is reserved before it is used, or it is given up.
+"""A piece of shared memory, which is reserved as a whole before it is used, or not used at all.
 
-Pages are reserved before a rank writes to them, so a full /dev/shm is an error here and never a
-SIGBUS later. Linux reserves by ``posix_fallocate``; macOS has no such call, nor such a file system.
-The name of a segment is removed when all ranks have met (``rendezvous.py``). If they do not meet,
-the launcher or its guardian removes the name (``processes/guardian.py``), or the next job that has
-the same name (``ownership.py``).
+Pages are reserved before a rank writes to them, so a full /dev/shm is an error at once, and never a
+SIGBUS later. Linux reserves by ``posix_fallocate``. macOS lacks this call, and has no /dev/shm that
+could be full. When all ranks have met, the name of a segment is removed (``rendezvous.py``). If
+they do not meet, the launcher or its guardian removes the name (``processes/guardian.py``), or the
+next job that has the same name does (``ownership.py``).
 
 Sources: shm_overview(7), posix_fallocate(3), fcntl(2) on record locks, mbind(2).
 """
@@ -26,7 +26,7 @@ from cobre_comm.system.descriptor import Descriptor
 from cobre_comm.system.mapping import map_file
 
 SHM_FOLDER = pathlib.Path("/dev/shm")  # where Linux has the files of shm_open
-# Signals are served between pieces. Before Linux 6.10, a signal undoes the piece under way.
+# Signals are served between two pieces. Before Linux 6.10, a signal undoes the piece under way.
 RESERVE_PIECE_BYTES = 8 * 2**20
 PRIVATE_MODE = 0o600
 CAN_RESERVE = hasattr(os, "posix_fallocate")
@@ -65,7 +65,7 @@ class Segment:
         return self._file.number
 
     def close(self) -> None:
-        """Close the descriptor; the mapping goes when the last view of it does."""
+        """Close the descriptor; the memory stays mapped as long as there is a view of it."""
         self._file.close()
 
 
@@ -81,10 +81,10 @@ def lock(fd: int, byte: int) -> bool:
 
 
 def create_named(name: str) -> Descriptor:
-    """Create an empty file that did not exist before; ``FileExistsError`` if the name is taken."""
+    """Create a new, empty file; ``FileExistsError`` if the name is taken."""
     flags = os.O_CREAT | os.O_EXCL | os.O_RDWR
     file = Descriptor(_posixshmem.shm_open, name, flags, PRIVATE_MODE)
-    os.fchmod(file.number, PRIVATE_MODE)  # for any umask
+    os.fchmod(file.number, PRIVATE_MODE)  # whatever the umask is
     return file
 
 
@@ -104,8 +104,8 @@ def extend(
 ) -> Segment:
     """Give an empty file its length, and the pages of this rank: some first bytes, then zeros.
 
-    This rank reserves the pages of the bytes ``own``; other ranks reserve the rest. The first
-    bytes, ``begins``, are written before the pages are reserved, because reserving takes time.
+    This rank reserves the pages of the bytes ``own``; other ranks reserve the other pages. The
+    first bytes, ``begins``, are written before the pages are reserved, because this takes time.
     ``interleave`` spreads the pages of the segment over the NUMA nodes, whichever rank reserves
     them. ``AllocationFailed`` is raised if this machine has no room for ``nbytes``.
     """
@@ -116,7 +116,7 @@ def extend(
             _check_space(fd, nbytes)
         os.ftruncate(fd, nbytes)
         segment = Segment(file, nbytes)
-        if not CAN_RESERVE:  # macOS: such a file is not written, only mapped
+        if not CAN_RESERVE:  # macOS: such a file can only be mapped, not written
             segment.memory[: len(begins)] = list(begins)
         if interleave:
             numa.interleave(segment.address, nbytes)
@@ -131,9 +131,9 @@ def _reason(error: OSError) -> str:
 
 
 def _check_space(fd: int, nbytes: int) -> None:
-    """Raise ``AllocationFailed`` if machine, memory limit or file system has too few free bytes.
+    """Raise ``AllocationFailed`` if the machine, the memory limit or the file system is too full.
 
-    So a request that cannot fit is refused before a single page of it is taken.
+    So a request that cannot fit is refused before any of its pages is taken.
     """
     available_bytes = _available_memory_bytes()
     if available_bytes < nbytes:

@@ -35,21 +35,23 @@ class TcpBackend(KernelBackend):
 
     Ranks that can open each other's shared memory form a node. If all ranks form one node, they
     work by the kernels of :class:`ShmBackend`, and no socket stays open. Otherwise the leader of
-    each node speaks for its node over sockets. Small payloads go to every other leader at once.
-    Large payloads go around a ring of leaders; in an allreduce they go along a chain of leaders, or
-    a stripe to each leader. Where every rank is a node of its own, a region is a heap copy on each.
+    each node speaks for its node over sockets. Leaders send small payloads to every other leader at
+    once. Large payloads travel around a ring of leaders; in an allreduce they travel along a chain
+    of leaders, or in stripes, one to each leader. If every rank is a node of its own, each rank has
+    its own copy of a region on its heap.
 
     Parameters
     ----------
     config : TcpConfig
         Where the ranks meet. The constructor returns when all ranks have arrived.
     group : Group, optional
-        Ranks that can talk already. The ranks of this communicator are among them, are one node,
-        and need no rendezvous.
+        A group of ranks that can already talk. It contains all ranks of this communicator, which
+        are one node and need no rendezvous.
     leader : int
         The rank of the group that is rank 0 of this communicator.
     meeting : Meeting
-        In a split: the listener of the first rank of a color, and what ranks do while they meet.
+        Set by a split: the listener of the first rank of a color, and what ranks do while they
+        meet.
 
     Raises
     ------
@@ -78,7 +80,8 @@ class TcpBackend(KernelBackend):
         meeting: Meeting = NEW_JOB,
     ) -> None:
         super().__init__(TCP, config, expected_bodies(config), config.rank, config.size)
-        # Whether every peer has shown that it knows the job's secret: then peers may send pickles.
+        # Whether every peer has proved that it knows the job's secret: only then it may send
+        # pickles.
         self._peers_are_proven = bool(config.token) or config.size == 1
         self._join(meet(config, group, leader, meeting))
 
@@ -94,7 +97,7 @@ class TcpBackend(KernelBackend):
             return self._as_proven(TcpBackend(config, self._group, self._membership.leader))
 
     def _as_proven(self, made: TcpBackend) -> TcpBackend:
-        """Return a new communicator; its peers are proven if the peers of this one are proven."""
+        """Return a new communicator, with peers as proven as those of this communicator."""
         made._peers_are_proven = self._peers_are_proven
         return made
 

@@ -1,10 +1,10 @@
 """How the ranks of several nodes find each other after their communicator has broken.
 
-Every rank listens at a port of its own from the moment the ranks have met. A rank that ends, closes
-its communicator or has shrunk it closes its port. Nothing is read from a port before a shrink. So
-the port says whether its rank may still call shrink. A machine that refuses the connection has no
-such rank any more. A machine that does not answer may have the rank, beyond a network that has
-fallen into parts.
+Every rank listens at a port of its own from the moment the ranks have met. A rank closes its port
+when it ends, when it closes its communicator, and when it has shrunk it. Nothing is read from a
+port before a shrink. So the port shows whether its rank may still call shrink. If a machine refuses
+the connection, no such rank is there any more. If a machine does not answer, the rank may be alive
+on it, beyond a network that has fallen into parts.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from cobre_comm.backends.tcp.rendezvous.protocol import CONNECT_S
 from cobre_comm.backends.tcp.rendezvous.sockets import prepare
 from cobre_comm.system.running_time import running_s
 
-# A machine that has vanished is noticed after 1 + 5 * 1 s: sooner than on the links of a job,
-# because survivors wait for nothing else.
+# When a machine has vanished, its links break after 1 + 5 * 1 s. The links of a job take longer,
+# but survivors have nothing to do but to wait.
 KEEPALIVE = {"TCP_KEEPIDLE": 1, "TCP_KEEPALIVE": 1, "TCP_KEEPINTVL": 1, "TCP_KEEPCNT": 5}
 _NO_ANSWER = (
     errno.ETIMEDOUT,
@@ -31,7 +31,7 @@ _NO_ANSWER = (
     errno.EHOSTDOWN,
     errno.ENETDOWN,
 )
-AGAIN_S = 0.01  # from the end of a connection to a port until the next attempt
+AGAIN_S = 0.01  # from the end of a connection to a port until the next attempt to connect
 
 
 class Callers(NamedTuple):
@@ -48,7 +48,7 @@ class Callers(NamedTuple):
 
 
 class Gone(Exception):
-    """Nobody listens at the port of a rank any more."""
+    """Nobody listens any more at the port of a rank."""
 
 
 class Unreachable(Exception):
@@ -71,12 +71,12 @@ def call(endpoint: Endpoint) -> Task[socket.socket]:
                 raise
             if running_s() >= until or error.errno in _NO_ANSWER:
                 raise Unreachable from None
-        # The rank has ended during this attempt to connect: the next attempt is refused.
+        # The rank has ended while this rank connected, so the next attempt is refused.
         yield from pause(AGAIN_S)
 
 
 def watch(endpoint: Endpoint, until: float = NEVER) -> Task[None]:
-    """Stay connected to the port of a rank; raise ``Gone`` or ``Unreachable`` when that fails."""
+    """Stay connected to the port of a rank; raise ``Gone`` or ``Unreachable`` if it is lost."""
     while True:
         sock = yield from call(endpoint)
         with contextlib.closing(sock):
@@ -86,17 +86,17 @@ def watch(endpoint: Endpoint, until: float = NEVER) -> Task[None]:
             except OSError as error:
                 if error.errno in _NO_ANSWER:
                     raise Unreachable from None
-                if isinstance(error, TimeoutError):  # without errno: the wait is over
+                if isinstance(error, TimeoutError):  # without errno: the time is over
                     return
-        # The port was closed, or that rank has dropped this connection alone.
+        # Either the port was closed, or the rank has closed only this connection.
         yield from pause(AGAIN_S)
 
 
 def _is_open(sock: socket.socket, until: float) -> Task[bool]:
     yield Wait(sock, READ, until)
-    return bool(sock.recv(4096))  # if that rank is a chair, too, its CHALLENGE arrives
+    return bool(sock.recv(4096))  # a CHALLENGE arrives if that rank is a chair too
 
 
 def notices_soon(sock: socket.socket) -> socket.socket:
-    """Set the options of a socket between survivors; return it."""
+    """Set the options of a socket between survivors, who notice a loss soon; return it."""
     return prepare(sock, KEEPALIVE)

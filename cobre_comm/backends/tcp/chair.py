@@ -1,4 +1,7 @@
-"""The chair of a council: it hears the members, makes a roll, and decides it (``council.py``)."""
+"""The chair of a council: it receives the answers of members, makes a roll, and decides it.
+
+``council.py`` describes the states of the chair and of the other members.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ from cobre_comm.system.running_time import running_s
 
 
 class Chair:
-    """This rank as the chair, from the moment that no earlier member is left."""
+    """This rank as the chair, when all members before it are gone."""
 
     def __init__(self, known: Survivors) -> None:
         self._known = known
@@ -43,7 +46,7 @@ class Chair:
             known.loop.start(known.watch(member))
 
     def lead(self) -> bytes:
-        """Decide a roll."""
+        """Decide a roll, and return it."""
         known = self._known
         is_in_time = known.loop.run(lambda: not self._silent(), self._limit())
         answers = [self._answers[member] for member in self._answered()]
@@ -53,7 +56,7 @@ class Chair:
             if any(each.call > known.call for each in answers):
                 raise known.failed(known.left_out(), [known.rank])
             latest = Answer(known.call, self._new_roll(is_in_time))
-        else:  # a member that lives and is late may hold another roll, or none
+        else:  # a late member that lives may hold another roll, or no roll
             known.unreachable.update(self._silent() | (known.overdue - known.gone))
         known.own = Answer(known.call, latest.content, known.rank)
         self._holders = {m for m in self._answered() if self._answers[m].call > known.call}
@@ -73,7 +76,7 @@ class Chair:
         return max(self._known.until, running_s() + GRACE_S)
 
     def _new_roll(self, is_in_time: bool) -> bytes:
-        """Return a roll of the members that have answered, or of those that are late."""
+        """Return a roll of the members that have answered, or of the members that are late."""
         known = self._known
         rows = {known.rank: known.own.content}
         rows |= {m: each.content for m, each in self._answers.items() if each.call == known.call}
@@ -89,11 +92,11 @@ class Chair:
         return set(self._known.members) - {self._known.rank} - self._known.gone
 
     def _awaited(self) -> set[int]:
-        """Return the members that may still say something."""
+        """Return the other members that may still send something."""
         return self._others() - self._known.unreachable - self._known.overdue
 
     def _answered(self) -> set[int]:
-        """Return the other members that have answered this call, or the next one."""
+        """Return the other members that have answered this call or the next call."""
         return {m for m, each in self._answers.items() if each.call >= self._known.call}
 
     def _silent(self) -> set[int]:
@@ -103,18 +106,18 @@ class Chair:
         return self._awaited() & self._answered() <= self._holders
 
     def _listening(self) -> list[int]:
-        """Return the members that have answered this call, and still have their link."""
+        """Return the members that have answered this call and still have a link to the chair."""
         here = (m for m, each in self._answers.items() if each.call == self._known.call)
         return [member for member in here if member in self._known.links]
 
-    # What a member and the chair say to each other.
+    # Tasks of the chair that talk to one member.
 
     def _admit(self, peer: Handshake, link: socket.socket, _: Address) -> None:
         self._known.links[peer.rank] = ports.notices_soon(link)
         self._start(peer.rank, self._hear(peer.rank))
 
     def _start(self, member: int, talk: Task[None]) -> None:
-        """Start a task that talks to a member; if the link ends meanwhile, drop the member."""
+        """Start a task that talks to a member; if the link breaks meanwhile, drop the member."""
 
         def until_its_link_ends() -> Task[None]:
             try:
@@ -125,7 +128,7 @@ class Chair:
         self._known.loop.start(until_its_link_ends())
 
     def _hear(self, member: int) -> Task[None]:
-        """Receive the answer of a member to this call, or to the next one."""
+        """Receive a member's answer to this call or the next; decide an older call once more."""
         known = self._known
         link = known.links[member]
         while True:
@@ -140,11 +143,11 @@ class Chair:
     def _hand_over(self, member: int) -> Task[None]:
         call = self._known.call
         yield from self._give(member, self._known.own.content)
-        if call == self._known.call:  # else this rank has continued without the member
+        if call == self._known.call:  # in a later call this member does not count any more
             self._holders.add(member)
 
     def _give(self, member: int, roll: bytes) -> Task[None]:
-        """Give a member a roll to hold."""
+        """Send a member a roll, and wait until it says that it holds the roll."""
         link = self._known.links[member]
         yield from send(link, messages.pack_checked(tags.ROLL, roll))
         yield from messages.receive_frame(link, member, messages.HELD)

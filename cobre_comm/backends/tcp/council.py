@@ -1,7 +1,7 @@
-"""Call the roll of the survivors of several nodes, over sockets.
+"""Calls the roll of the survivors of several nodes, over sockets.
 
-The first member that is left is the *chair* (``chair.py``). The others connect to the chair's port
-(``callers.py``), and the chair watches their ports.
+The lowest member that is left is the *chair* (``chair.py``). The other members connect to the
+chair's port (``callers.py``), and the chair watches their ports.
 
 ============ ======================================= ==============================================
 state        the chair                               another member
@@ -17,23 +17,24 @@ ANSWERED or  --                                      the chair is GONE or UNREAC
 HOLDS                                                decided in time: ANSWERED, at the next chair
 ============ ======================================= ==============================================
 
-- *One roll.* ANSWER brings the roll that the member holds, if it holds one. A chair takes over such
-  a roll; of several, it takes that of the latest chair. It makes a new roll only if no member holds
-  one. A roll is decided when every member that lives holds it. So every later chair finds it.
-- *A rank that has returned* listens no more, and the next chair takes it for GONE. But then that
-  chair holds the decided roll itself. A rank that was UNREACHABLE may be back without the roll, and
-  must not believe itself alone. So DECIDED says that a rank was UNREACHABLE, and then all ranks
-  that return leave their ports open.
-- *One call apart.* If a member answers the next call, the roll that the chair holds is decided; a
-  chair that holds none was left out, and gives up. If a member answers the call before, the chair
-  gives that member the roll of that call once more, and DECIDED.
+- *One roll.* In ANSWER a member sends the roll that it holds, if it holds one. A chair takes over
+  such a roll; if there are several, it takes the roll of the latest chair. It makes a new roll only
+  if no member holds one. A roll is decided when every member that lives holds it. So every later
+  chair finds the decided roll.
+- *A rank that has returned* listens no more, and the next chair counts it as GONE, without harm:
+  that chair holds the decided roll itself. A rank that was UNREACHABLE may be back without the
+  roll, and must not believe that it is alone. So DECIDED says whether a rank was UNREACHABLE, and
+  if so, all ranks that return leave their ports open.
+- *One call apart.* If a member already answers the next call, the roll that the chair holds is
+  decided; a chair that holds no roll was left out, and gives up. If a member still answers the call
+  before, the chair sends that member the roll of the call before once more, and DECIDED.
 - *Who is late.* A roll that is made when the time is over names the members that live and have not
-  answered, without rows. The time of a chair runs from its own call, so a member waits for a chair
-  from the moment that the chair has accepted the member's link. At the next chair the time begins
-  anew.
-- *Parts.* If a rank is UNREACHABLE, this part continues only if it may (``may_go_on``). The members
-  of a roll answered the call before, so members only become fewer, and of two parts at most one
-  continues.
+  answered, and has no rows. The time of a chair runs from its own call. So a member waits for a
+  chair from the moment when the chair has accepted the member's link. At the next chair the time
+  begins anew.
+- *Parts.* If a rank is UNREACHABLE, the part of the network with this rank continues only if it may
+  (``may_go_on``). The members of a roll have answered the call before, so members only become
+  fewer, and of two parts at most one continues.
 
 This is Paxos, but the end of a rank is certain if the machine of that rank reports it. The chair's
 rank is the number of its ballot. Source: L. Lamport, "The Part-Time Parliament", ACM TOCS 16
@@ -64,24 +65,25 @@ from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
 from cobre_comm.system.running_time import running_s
 
-ENDING_S = 1.0  # within this time the system closes all sockets of a process that has ended
+ENDING_S = 1.0  # the time in which the system closes all sockets of a process that has ended
 
 
 class TcpCouncil(Survivors):
-    """The survivors of the ranks of several nodes; this rank follows a chair until it is one."""
+    """The survivors of several nodes; this rank follows a chair until it is the chair itself."""
 
     def __init__(self, config: TcpConfig, callers: Callers) -> None:
         super().__init__(config, callers)
         self._chair: Chair | None = None
-        self._linked_s: dict[int, float] = {}  # by chair: when it had accepted this rank's link
+        self._linked_s: dict[int, float] = {}  # by chair: when that chair accepted this rank's link
         self._is_parted = False  # whether a chair has found a member unreachable
 
     def leave(self) -> None:
-        """Close all links, and the port, so that this rank counts as gone.
+        """Close all links, and the port, so that other ranks count this rank as gone.
 
-        The port stays open if another rank may still call, which must not believe itself alone: a
-        rank that calls too late, after this shrink has failed; or a rank that was unreachable and
-        is back from another part. For the latter, the port stays open until this process ends.
+        The port stays open if another rank may still call, because that rank must not believe that
+        it is alone. Such a rank either calls shrink too late, after this shrink has failed, or was
+        unreachable and is back from another part. For the latter, the port stays open until this
+        process ends.
         """
         self.loop.close()
         if self._is_parted or self.unreachable:
@@ -120,7 +122,7 @@ class TcpCouncil(Survivors):
         return self._chair.lead()
 
     def _follow(self, chair: int) -> bytes | None:
-        """Answer to a chair; return the roll that is decided, None if another chair is needed."""
+        """Answer to a chair; return the decided roll, or None if this rank needs another chair."""
         decided: list[bytes] = []
         task = self._talk_to(chair, decided)
         self.loop.start(task)
@@ -160,7 +162,7 @@ class TcpCouncil(Survivors):
             yield from self._find_out_about(chair)
 
     def _link_to(self, chair: int) -> Task[socket.socket]:
-        """Return a link to a chair, which answers as soon as the chair itself calls shrink."""
+        """Return a link to a chair, which answers when the chair itself calls shrink."""
         own = introduce(self.rank, self.size, tags.COUNCIL, chair)
         sock = yield from ports.call(self.callers.endpoints[chair])
         try:
@@ -171,9 +173,9 @@ class TcpCouncil(Survivors):
         return sock
 
     def _find_out_about(self, chair: int) -> Task[None]:
-        """Find out why the link to a chair has ended; a chair that lives has refused this rank."""
+        """Find out why the link to a chair has ended; a living chair has refused this rank."""
         self.drop(chair)
-        # The system closes the sockets of an ended process one by one, and maybe its port last.
+        # The system closes the sockets of an ended process one after another, maybe the port last.
         yield from self.watch(chair, running_s() + ENDING_S)
         if chair not in self.gone:
             self.unreachable.add(chair)

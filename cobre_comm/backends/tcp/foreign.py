@@ -1,8 +1,8 @@
 """Jobs of other launchers: Slurm's ``srun``, and torchrun.
 
-Such a launcher tells each process its rank, the number of ranks and the machine of rank 0. The port
-is made of the job's name or numbers. The secret is made of the job's name and of
-``COBRE_TCP_TOKEN``.
+Such a launcher tells each process its rank, the number of ranks and the machine of rank 0. From the
+job's name or numbers the ranks derive the port. From the job's name and ``COBRE_TCP_TOKEN`` they
+derive the secret.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
 from cobre_comm.reports.launcher import launcher_name
 
-# How long ranks that are not started together wait for each other: the last launcher may be started
-# by hand, and each rank may have to compile first.
+# How long ranks that are not started together wait for each other: a launcher may be started by
+# hand, and each rank may have to compile first.
 CONNECT_TIMEOUT_MS = "300000"
-FIRST_PORT, PORTS = 20000, 10000  # below the ports that Linux gives to connections
+FIRST_PORT, PORTS = 20000, 10000  # below the ports that Linux gives to outgoing connections
 _STEP = ("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_STEP_NODELIST")
 _TORCH = ("RANK", "MASTER_ADDR", "MASTER_PORT")
 
@@ -32,9 +32,9 @@ class ForeignJob(NamedTuple):
     name: str  # of the job: the same on all its ranks, and of no other job
     rank: str
     size: str
-    coordinator: str  # the machine of rank 0
-    port: int  # where rank 0 listens
-    has_pmi: bool  # whether the launcher offers PMI or PMIx, by which an MPI finds its ranks
+    coordinator: str  # the name of rank 0's machine
+    port: int  # the port at which rank 0 listens
+    has_pmi: bool  # whether the launcher offers PMI or PMIx, which an MPI needs to find its ranks
 
     def variables(self) -> dict[str, str]:
         """Return the variables that our own launcher would have set."""
@@ -48,7 +48,7 @@ class ForeignJob(NamedTuple):
 
 
 def foreign_job(environ: Mapping[str, str]) -> ForeignJob | None:
-    """Return the job of several ranks that another launcher has started; None without one."""
+    """Return the job of several ranks that another launcher has started; None if there is none."""
     if _announces("SLURM_STEP_NUM_TASKS", _STEP, environ):
         return _step(environ)
     if _announces("WORLD_SIZE", _TORCH, environ):
@@ -64,7 +64,7 @@ def _announces(size: str, others: tuple[str, ...], environ: Mapping[str, str]) -
 def _step(environ: Mapping[str, str]) -> ForeignJob:
     """Return a step of a Slurm job."""
     job, step = environ["SLURM_JOB_ID"], environ["SLURM_STEP_ID"]
-    # A requeued job keeps its number, and its steps begin again.
+    # A requeued job keeps its number, and numbers its steps from 0 again.
     words = (environ.get("SLURM_CLUSTER_NAME", ""), job, environ.get("SLURM_RESTART_COUNT", "0"))
     return ForeignJob(
         name=".".join(("slurm", *words, step)),
@@ -77,7 +77,7 @@ def _step(environ: Mapping[str, str]) -> ForeignJob:
 
 
 def _torch(environ: Mapping[str, str]) -> ForeignJob:
-    """Return a job of torchrun, at a port of its own: torchrun's store uses ``MASTER_PORT``."""
+    """Return a job of torchrun, at another port, because torchrun uses ``MASTER_PORT``."""
     host, port = environ["MASTER_ADDR"], environ["MASTER_PORT"]
     run = environ.get("TORCHELASTIC_RUN_ID", "")
     words = ("torch", host, port, run, environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
@@ -103,10 +103,10 @@ def first_host(nodelist: str) -> str:
 
 
 def configured(environ: Mapping[str, str]) -> TcpConfig:
-    """Return the configuration that the environment tells.
+    """Return the configuration that the environment describes.
 
-    A variable that the user has set comes before one that the launcher implies.
-    ``InitializationFailed`` says how to set a secret, where there is none.
+    A variable that the user has set takes precedence over a value that the launcher implies. If
+    there is no secret, the ``InitializationFailed`` says how to set one.
     """
     job = None if environ.get("COBRE_TCP_RANK") else foreign_job(environ)
     if job is None:
@@ -121,6 +121,6 @@ def configured(environ: Mapping[str, str]) -> TcpConfig:
             f"know; set it before {launcher}, on every machine where you start it to the same: "
             "export COBRE_TCP_TOKEN=$(openssl rand -hex 32)",
         )
-    # One secret may serve several steps at a time, and no rank may meet ranks of another step.
+    # The user may give one secret to several steps at a time, but ranks of two steps must not meet.
     token = hmac.new(config.token.encode(), job.name.encode(), "sha256").hexdigest()
     return replace(config, token=token)

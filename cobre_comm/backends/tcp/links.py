@@ -1,4 +1,4 @@
-"""The links of a rank: their table, and which rank opens which link."""
+"""The links of a rank: a table of them, and the rule which rank opens which link."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Links:
     control: dict[int, socket.socket] = field(default_factory=dict)
     # Between every two leaders of a lane.
     data: dict[int, socket.socket] = field(default_factory=dict)
-    # A descriptor that is readable when the process of that rank has ended, where there is one.
+    # For some ranks: a descriptor that is readable when the process of that rank has ended.
     processes: dict[int, int] = field(default_factory=dict)
     pids: dict[int, int] = field(default_factory=dict)  # the process ids of the same ranks
     ranks_here: int = 1  # how many ranks of the job run on this machine, this rank included
-    eager_bytes: int = 0  # rank 0's value
-    # The socket address, with any port, at which this rank has found that rank; for each leader at
-    # least. For this rank itself, the address at which this rank has listened, if any.
+    eager_bytes: int = 0  # the value that rank 0 has chosen
+    # For each leader, and maybe other ranks: the socket address, with any port, at which this rank
+    # has reached that rank. For this rank itself, the address at which it has listened, if it has.
     where: dict[int, tuple[Any, ...]] = field(default_factory=dict)
 
     def put(self, peer: int, purpose: int, sock: socket.socket) -> None:
@@ -36,16 +36,17 @@ class Links:
         (self.control if purpose == tags.CONTROL else self.data)[peer] = sock
 
     def watch(self, peer: int, process: bytes) -> None:
-        """Watch the process of a peer by its identity, if the system has a way."""
+        """Watch the process of a peer by its identity, if the system can do that."""
         descriptor = watch(process)
         if descriptor is not None:
             self.processes[peer] = descriptor
             self.pids[peer] = pid_of(process)
 
     def keep_only(self, ranks: Collection[int]) -> None:
-        """Close all links to other ranks than these, and watch their processes no more.
+        """Close the links to all other ranks, and stop watching the processes of those ranks.
 
-        A program may have closed one of the sockets itself; the others are closed all the same.
+        The program may have closed one of the sockets itself; then the others are closed all the
+        same.
         """
         for sockets in (self.control, self.data):
             for peer in set(sockets).difference(ranks):
@@ -56,23 +57,23 @@ class Links:
                 os.close(self.processes.pop(peer))
 
     def close(self) -> None:
-        """Close every socket, and watch no process any more."""
+        """Close every socket, and stop watching processes."""
         self.keep_only(())
 
 
 def _purposes(lower: int) -> tuple[int, ...]:
-    """Return the purposes of the links between two leaders; ``lower`` is the lower rank of them."""
+    """Return the purposes of the links between two leaders; ``lower`` is the lower of the two."""
     return (tags.DATA,) if lower == 0 else (tags.CONTROL, tags.DATA)
 
 
 def accepted_by(rank: int, leaders: Collection[int]) -> set[tuple[int, int]]:
-    """Return (peer, purpose) of the links that a leader accepts: those to higher leaders.
+    """Return (peer, purpose) of the links that a leader accepts: links to higher leaders.
 
-    Rank 0 has control links already.
+    Rank 0 has its control links already.
     """
     return {(peer, purpose) for peer in leaders if peer > rank for purpose in _purposes(rank)}
 
 
 def opened_by(rank: int, leaders: Collection[int]) -> list[tuple[int, int]]:
-    """Return (peer, purpose) of the links that a leader opens: those to lower leaders."""
+    """Return (peer, purpose) of the links that a leader opens: links to lower leaders."""
     return [(peer, purpose) for peer in leaders if peer < rank for purpose in _purposes(peer)]

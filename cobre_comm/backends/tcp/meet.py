@@ -1,4 +1,4 @@
-"""The rendezvous of a communicator over sockets: find the ranks, find the nodes, then link."""
+"""The rendezvous of a communicator over sockets: it finds the ranks and the nodes, then links."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ def meet(
 
 
 def expected_bodies(config: TcpConfig) -> Bodies:
-    """Return the bodies that run if the ranks are placed as the configuration suggests."""
+    """Return the bodies that run if the nodes turn out as the configuration suggests."""
     if config.size == 1:
         return LOCAL_BODIES
     return NODE_BODIES if config.share and len(set(config.pretend_nodes)) < 2 else BODIES
 
 
 def as_one_node(config: TcpConfig, group: Group, leader: int = 0) -> Membership:
-    """Let all ranks share memory."""
+    """Make all ranks share memory."""
     rank, size = config.rank, config.size
     attachment = attach_group(within_node(config, rank, size), group, leader)
     shares = size > 1
@@ -71,7 +71,7 @@ def as_one_node(config: TcpConfig, group: Group, leader: int = 0) -> Membership:
 
 
 def _as_several_nodes(config: TcpConfig, participant: Participant, order: NodeOrder) -> Membership:
-    """Let the ranks of each node share memory, and their leaders link."""
+    """Make the ranks of each node share memory, and link the leaders of the nodes."""
     order = with_lanes(participant, order, config.leaders)
     rank, here = config.rank, order.here.tolist()
     within = within_node(with_staging_buffer(config, order), here.index(rank), len(here))

@@ -1,4 +1,4 @@
-"""The verbs over sockets, and the private memory of a leader's links: their record, and buffers."""
+"""The verbs over sockets, and the private memory of a leader's links: a record and buffers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class SocketTransport:
 
     def __init__(self, config: TcpConfig, order: NodeOrder, links: Links, half_bytes: int) -> None:
         self.links = links
-        self.callers: Callers | None = None  # None until the ranks have told each other their ports
+        self.callers: Callers | None = None  # None until the ranks have exchanged their ports
         self._config, self._order, self._half_bytes = config, order, half_bytes
 
     def begin(self, comm: View, words: NDArray[np.int64], attachment: NodeSegment) -> NodesMemory:
@@ -65,7 +65,7 @@ class SocketTransport:
 
     @property
     def where(self) -> dict[int, tuple[Any, ...]]:
-        """Socket addresses by rank, as ``Links.where``; a follower has that of its leader."""
+        """Socket addresses by rank, as ``Links.where``; on a follower, that of its leader."""
         found, order = self.links.where, self._order
         leaders = np.repeat(order.leaders(), np.diff(order.starts))
         pairs = zip(order.order.tolist(), leaders.tolist(), strict=True)
@@ -79,14 +79,14 @@ class SocketTransport:
         return {rank: pid for rank, pid in self.links.pids.items() if rank in alone}
 
     def let_go(self, guard: int) -> None:
-        """Close the sockets; also in a forked child, whose copies would keep the links open."""
+        """Close the sockets, also in a forked child, which would keep the links open."""
         self.links.close()
         if self.callers is not None:
             self.callers.close()
 
 
 def link_record(memory: NodesMemory, sockets: Links, node_order: NodeOrder) -> View:
-    """Return the record by which kernels use the links; it lives as long as the memory."""
+    """Return the record by which kernels use the links; it exists as long as ``memory``."""
     size, nodes, own = len(node_order.order), node_order.nodes, node_order.node
     links = memory.record(records.LINKS, nodes)
     links.transfer = exchange.transfer_kernel.address

@@ -1,9 +1,9 @@
-"""The identity of a peer's process, and a descriptor that tells when the process has ended.
+"""The identity of a peer's process, and a descriptor that shows when the process has ended.
 
-The system ends the streams of a dead process only when no other process holds its sockets. A child
-that a C library has forked holds the sockets, because Python's hook, which closes them in a forked
-child, does not run in such a child. So a rank also watches the processes of the peers that have the
-same machine and PID namespace.
+The system ends the streams of a dead process only when no other process holds its sockets. A forked
+child holds the sockets of its parent. Python's hook closes them in the child, but the hook does not
+run if a C library has forked. So a rank also watches the processes of peers that are on its machine
+and in its PID namespace.
 
 Sources: pidfd_open(2), since Linux 5.3; proc_pid_stat(5) on ``starttime``; pid_namespaces(7).
 """
@@ -54,15 +54,15 @@ def pid_of(identity: bytes) -> int:
 
 
 def watch(identity: bytes) -> int | None:
-    """Return a descriptor that is readable when a process has ended; None if none is available."""
+    """Return a descriptor that is readable when a process has ended; None if there is none."""
     machine, namespace, pid, started = IDENTITY.unpack(identity)
     if machine != this_machine() or namespace != _namespace() or UNKNOWN in (namespace, started):
         return None
     try:
         descriptor = os.pidfd_open(pid)
-    except (AttributeError, OSError, OverflowError):  # another system, an older Linux, a sandbox
+    except (AttributeError, OSError, OverflowError):  # another system, an old Linux, or a sandbox
         return None
-    if start_time(pid) != started:  # by now, or on this machine, that is another process's PID
+    if start_time(pid) != started:  # the PID is another process's by now, or on this machine
         os.close(descriptor)
         return None
     return descriptor

@@ -6,7 +6,7 @@ from cobre_comm.config import TcpConfig
 
 
 def _where(job: JobFacts) -> Rendezvous:
-    assert job.rendezvous is not None  # the launcher holds a port by now
+    assert job.rendezvous is not None  # the launcher has reserved a port before
     return job.rendezvous
 
 

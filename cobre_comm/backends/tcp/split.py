@@ -1,9 +1,9 @@
 """The rendezvous of the ranks of one color, which the parent arranges.
 
 If all ranks of the parent are one node, the parts need no rendezvous. Otherwise the first rank of a
-color listens at a free port of the address at which it has listened for the parent. The parent's
-collectives carry the port and a fresh random token. The other ranks reach that rank at the address
-where they have found it before. So firewalls need allow nothing new but free ports.
+color listens at a free port, at the address where it listened for the parent. The parent's
+collectives carry this port and a fresh random token. The other ranks reach that rank at the address
+where they have reached it before. So a firewall has to allow nothing new except free ports.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from cobre_comm.config import TcpConfig
 
 TOKEN_WORDS = 4
 NO_PORT = 0
-NOWHERE = "-"  # in place of a coordinator that is not known yet
+NOWHERE = "-"  # stands for a coordinator that is not known yet
 
-Where = Mapping[int, tuple[Any, ...]]  # by rank: a socket address of any port there
+Where = Mapping[int, tuple[Any, ...]]  # by rank: a socket address with any port
 
 
 class Meeting(NamedTuple):
-    """The difference between a rendezvous of a split and that of a new job."""
+    """What the rendezvous of a split has in addition to that of a new job."""
 
-    listener: socket.socket | None = None  # where rank 0 listens, instead of opening one
-    # Called on every rank now and then; an exception of it ends the rendezvous.
+    listener: socket.socket | None = None  # where rank 0 listens; if None, rank 0 opens a listener
+    # Every rank calls this again and again; an exception in it ends the rendezvous.
     meanwhile: Callable[[], None] | None = None
 
 
@@ -44,7 +44,7 @@ NEW_JOB = Meeting()
 
 @contextlib.contextmanager
 def opened_listener(part: Part, where: Where) -> Iterator[tuple[socket.socket | None, str]]:
-    """Open the listener of a part on its first rank; yield it, and the problem if there is one."""
+    """Open the listener of a part on its first rank; yield the listener, and a problem or ""."""
     listener, problem = None, ""
     try:
         if part.has_color and part.rank == 0 and part.size > 1:
@@ -59,7 +59,7 @@ def opened_listener(part: Part, where: Where) -> Iterator[tuple[socket.socket | 
 def config_of_part(
     config: TcpConfig, part: Part, buffer_bytes: int | None, spin_us: float
 ) -> TcpConfig:
-    """Return the configuration of a part: buffers of each rank, and spinning, as in the parent."""
+    """Return a part's configuration: each rank has buffers and spins as in the parent."""
     return dataclasses.replace(
         config,
         rank=part.rank,
@@ -89,6 +89,6 @@ def arranged(
 
 
 def _host(sockaddr: tuple[Any, ...]) -> str:
-    """Return the host of a socket address; a link-local one with its scope."""
+    """Return the host of a socket address; if it is link-local, together with its scope."""
     scope = sockaddr[3] if len(sockaddr) == 4 else 0
     return f"{sockaddr[0]}%{scope}" if scope else str(sockaddr[0])

@@ -1,4 +1,4 @@
-"""What a survivor knows of the others: links, ports, answers, and why a rank is missing."""
+"""What a survivor knows about other survivors: links, ports, answers, why a rank is missing."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from cobre_comm.config import TcpConfig
 from cobre_comm.errors import named
 from cobre_comm.reports.launcher import given
 
-SILENT_S = 8.0  # by then it is known whether a machine answers
-GRACE_S = 2.0  # how much longer a rank waits than the rank that knows who is missing
+SILENT_S = 8.0  # after this time it is known whether a machine answers
+GRACE_S = 2.0  # how much longer a rank waits than a rank that knows who is missing
 NO_CHAIR = -1
-GOES_ON, TIME_OVER, TOO_SMALL = range(3)  # the first byte of a roll
+GOES_ON, TIME_OVER, TOO_SMALL = range(3)  # values of the first byte of a roll
 
 
 class Answer(NamedTuple):
@@ -27,24 +27,24 @@ class Answer(NamedTuple):
 
     call: int  # the number of the call
     content: bytes  # a row, or a roll if there is a chair
-    chair: int = NO_CHAIR  # the rank that made the roll, or took the roll from a member
+    chair: int = NO_CHAIR  # the rank that made the roll, or took it over from a member
 
 
 class Survivors(Council):
-    """The survivors of the ranks of several nodes, as far as one of them knows."""
+    """The survivors of the ranks of several nodes, as one of these survivors knows them."""
 
     def __init__(self, config: TcpConfig, callers: Callers) -> None:
         limit_s = config.timeout_s + SILENT_S if config.timeout_s else math.inf
         super().__init__(config.rank, config.size, limit_s, given(TCP.timeout_variable))
         self.config, self.callers = config, callers
         self.loop = TaskLoop()
-        self.links: dict[int, socket.socket] = {}  # by rank: to chairs; if this is a chair, members
+        self.links: dict[int, socket.socket] = {}  # by rank: to chairs; on a chair, to members
         self.gone: set[int] = set()
         self.unreachable: set[int] = set()
         self.overdue: set[int] = set()  # chairs that have not decided in time
         self.own = Answer(0, b"")
         self.before = b""  # the roll of the call before
-        self.until = math.inf  # the end of this call's time
+        self.until = math.inf  # when the time of this call is over
 
     def watch(self, rank: int, until: float = math.inf) -> Task[None]:
         """Note when the port of a rank is closed, or its machine does not answer."""
@@ -68,7 +68,7 @@ class Survivors(Council):
             self.links.pop(rank).close()
 
     def too_small(self, missing: Collection[int], count: int) -> str:
-        """Return why ``count`` ranks do not continue without the missing ones."""
+        """Return why ``count`` ranks do not continue without the missing ranks."""
         are = "are" if len(missing) > 1 else "is"
         return (
             f"{named(missing)} {are} lost or cannot be reached, and the {count} that can are "

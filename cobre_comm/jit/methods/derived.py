@@ -1,6 +1,6 @@
-"""Methods that are made of other collectives, in ``@njit`` code: scalar reductions and allgather.
+"""Methods that are made of other collectives, in ``@njit`` code: sum, min, max and allgather.
 
-The number that a scalar reduction reduces stays in the frame of the function that reduces it.
+The number that ``sum``, ``min`` or ``max`` reduces stays in the frame of the calling function.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _KINDS = {
 
 
 def _kind_of(x):
-    """Return type, dtype code and reader by which ``x`` is reduced; None if ``x`` is no number."""
+    """Return type, dtype code and reader with which ``x`` is reduced; None if it is no number."""
     is_bool = isinstance(x, (types.Boolean, types.BooleanLiteral))
     found = [kind for base, kind in _KINDS.items() if isinstance(x, base) and not is_bool]
     return found[0] if found else None

@@ -37,7 +37,7 @@ def _gatherv(comm, send, recv, counts, displs, root=0):
 
 
 def _as_sender(send, root, problem):
-    """Return the implementation for unusable ``recv`` or tables, which only the root refuses."""
+    """Return the implementation for wrong ``recv`` or tables, which only the root refuses."""
     refuse = refusal(GATHERV, problem)
     is_contiguous, to_int = contiguity(send), integer_reader(root)
     numpy_dtype = as_dtype(send.dtype)

@@ -41,7 +41,7 @@ def _stop_requested(comm):
     def stop_requested(comm):
         record = record_of(comm)
         check_usable(record)
-        if is_local:  # collectives may have compiled to nothing, and so carry no request
+        if is_local:  # here collectives may compile to nothing, and carry no request
             return load_relaxed(record.stop.requested) != 0
         return record.signature & STOP != 0
 

@@ -1,1 +1,1 @@
-"""Ranks that an MPI's ``mpiexec`` starts: find it, serve its shims, remove its leftovers."""
+"""Ranks that an MPI's ``mpiexec`` starts: finds it, serves its shims, removes its leftovers."""

@@ -1,8 +1,8 @@
-"""Find the ``mpiexec`` that belongs to the MPI library that mpi4py loads.
+"""Finds the ``mpiexec`` that belongs to the MPI library that mpi4py loads.
 
-A machine may have several MPIs, and any of them may own the name ``mpiexec``. The starter of
-another MPI starts N processes that each believe to be rank 0 of 1. So the library is asked for its
-name, and the starter for its own.
+A machine may have several MPIs, and the name ``mpiexec`` may belong to any of them. The starter of
+a wrong MPI starts N processes, each of which believes that it is rank 0 of 1. So this module asks
+the library for its name, and each starter for its own.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from cobre_comm.processes.mpi.variables import without_outer_job
 from cobre_comm.system.cores import usable_cores
 
 OVERRIDE = "COBRE_MPI_MPIEXEC"
-ANSWER_S = 20.0  # a starter on a slow network file system
+ANSWER_S = 20.0  # the time for a starter on a slow network file system
 
-# Words in a starter's --version, in lower case, and its MPI. Intel's starter is also a Hydra.
+# A word in a starter's --version, in lower case, and the starter's MPI. Intel's is a Hydra too.
 _SIGNS = (
     ("intel(r) mpi", "impi"),
     ("open mpi", "openmpi"),
@@ -33,16 +33,17 @@ _SIGNS = (
     ("prrte", "openmpi"),
     ("hydra", "mpich"),
 )
-# MVAPICH is started by MPICH's Hydra.
+# MPICH's Hydra starts the ranks of MVAPICH.
 _STARTERS = {"mvapich": "mpich"}
-# Names that no other MPI uses come first: fewer have to be asked.
+# For each MPI, names of its starter. Names that no other MPI uses come first, so that few starters
+# have to be asked.
 _NAMES = {
     "openmpi": ("mpiexec.openmpi", "mpiexec", "mpirun", "prterun", "orterun"),
     "mpich": ("mpiexec.mpich", "mpiexec.hydra", "mpiexec", "mpirun"),
     "impi": ("mpiexec.hydra", "mpiexec", "mpirun"),
 }
-_SHELLS = ("ssh", "rsh")  # by which Open MPI reaches other machines
-# Variables that tell parts of Open MPI where their files are, if not where they were built.
+_SHELLS = ("ssh", "rsh")  # programs by which Open MPI reaches other machines
+# Variables that tell parts of Open MPI where their files are, if they were moved after the build.
 _PREFIXES = ("OPAL_PREFIX", "PRTE_PREFIX", "PMIX_PREFIX")
 _AS_ROOT = tuple(
     f"{part}_ALLOW_RUN_AS_ROOT{tail}" for part in ("OMPI", "PRTE") for tail in ("", "_CONFIRM")
@@ -55,9 +56,10 @@ class Mpiexec:
 
     library: str  # openmpi, mpich, impi, or another vendor's name in lower case
     command: tuple[str, ...]  # the absolute path, and options that are always given
-    # For the command: the given one with what this MPI needs, without an outer job's variables.
+    # The environment for the command: the given one, with variables that this MPI needs, and
+    # without those of an outer job.
     environment: Mapping[str, str]
-    starter: str  # the MPI whose options the executable understands; "" if that is not known
+    starter: str  # the MPI that defines the options of the executable; "" if that is not known
 
     def start_command(self, size: int, program: Sequence[str]) -> list[str]:
         """Return the command that starts ``program`` on ``size`` ranks of this machine.
@@ -67,7 +69,7 @@ class Mpiexec:
         options: list[str] = []
         if self.starter == "openmpi":
             options = ["--bind-to", "none"]
-            # Open MPI counts a core with two hardware threads once, usable_cores twice.
+            # Open MPI counts a core with two hardware threads once; usable_cores counts it twice.
             if size > max(1, usable_cores() // 2):
                 options += ["--map-by", ":OVERSUBSCRIBE"]
         return [*self.command, "-n", str(size), *options, *program]
@@ -76,19 +78,19 @@ class Mpiexec:
 def find_mpiexec(environ: Mapping[str, str]) -> Mpiexec:
     """Find the starter of the MPI that mpi4py loads in the environment that the job will have.
 
-    ``COBRE_MPI_MPIEXEC`` may name it. Else it is sought beside the library, beside the interpreter,
-    and on ``PATH``.
-    ``InitializationFailed`` says what to install or set.
+    ``COBRE_MPI_MPIEXEC`` may name the starter. Otherwise it is looked for beside the library,
+    beside the interpreter, and on ``PATH``. If there is none, ``InitializationFailed`` says what to
+    install or set.
     """
     library = find_library(environ)
     environment = without_outer_job(library.environment)
     if library.vendor == "openmpi" and os.geteuid() == 0:
-        # Open MPI refuses to run as root otherwise; in a container there is nobody else.
+        # Without this, Open MPI refuses to run as root; in a container there may be no other user.
         environment |= dict.fromkeys(_AS_ROOT, "1")
     if library.vendor == "openmpi":
-        environment.setdefault("HOME", _home())  # without HOME it starts nothing
+        environment.setdefault("HOME", _home())  # without HOME, Open MPI starts nothing
         if not any(shutil.which(name, path=environment.get("PATH")) for name in _SHELLS):
-            # Open MPI 4 starts nothing without an agent, not even on this machine.
+            # Without an agent, Open MPI 4 starts nothing, not even on this machine.
             environment.setdefault("OMPI_MCA_plm_rsh_agent", "false")
     if library.vendor == "impi":
         environment.setdefault("I_MPI_PIN", "off")
@@ -104,7 +106,7 @@ def find_mpiexec(environ: Mapping[str, str]) -> Mpiexec:
 
 
 def _home() -> str:
-    """Return this user's home; in a container users may be mere numbers."""
+    """Return this user's home; in a container a user may be a mere number without a home."""
     try:
         return pwd.getpwuid(os.geteuid()).pw_dir
     except KeyError:
@@ -116,12 +118,12 @@ def _wanted(library: Library) -> str:
 
 
 def _command(path: str) -> tuple[str, ...]:
-    """Return the executable, with options by which PRRTE's ``prterun`` acts as Open MPI's."""
+    """Return the executable, with options that make PRRTE's ``prterun`` act as Open MPI's."""
     return (path, "--personality", "ompi") if Path(path).name == "prterun" else (path,)
 
 
 def _chosen_by_user(library: Library, environment: dict[str, str]) -> Mpiexec:
-    """Take the command of ``COBRE_MPI_MPIEXEC``, unless it is missing or another MPI's."""
+    """Use the command of ``COBRE_MPI_MPIEXEC``; raise if it is missing or of another MPI."""
     name, *options = shlex.split(environment[OVERRIDE])
     found = shutil.which(name, path=environment.get("PATH"))
     if found is None:
@@ -138,10 +140,10 @@ def _chosen_by_user(library: Library, environment: dict[str, str]) -> Mpiexec:
 
 
 def _candidates(library: Library, environment: Mapping[str, str]) -> Iterator[str]:
-    """Yield the paths of starters that may be the library's, the likeliest first."""
+    """Yield the paths of starters that may belong to the library, the most likely ones first."""
     folders: list[Path] = []
     for file in (Path(library.path), Path(library.path).resolve()):
-        # PREFIX/lib/libmpi.so; Intel: PREFIX/lib/release/libmpi.so
+        # PREFIX/lib/libmpi.so, or PREFIX/lib/release/libmpi.so for Intel's
         folders += [parent.parent / "bin" for parent in file.parents[:2]]
     folders += [Path(sys.executable).parent, Path(sys.prefix) / "bin"]
     search = os.pathsep.join([*map(str, folders), environment.get("PATH", os.defpath)])
@@ -155,10 +157,10 @@ def _candidates(library: Library, environment: Mapping[str, str]) -> Iterator[st
 
 
 def _owner(path: str, environment: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """Return the MPI of a starter, "" if it does not say, and the variables that it needs.
+    """Return the MPI of a starter, or "" if it does not say, and the variables that it needs.
 
     Open MPI may have been moved after it was built, as in a wheel. Then it does not even print its
-    version unless variables tell it its path.
+    version, unless variables tell it where it is.
     """
     owner = _signed(path, environment)
     if owner:

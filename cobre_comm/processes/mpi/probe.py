@@ -1,4 +1,4 @@
-"""Find the MPI library that mpi4py loads, by asking in a process of its own."""
+"""Finds the MPI library that mpi4py loads, by asking in a separate process."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pathlib import Path
 
 from cobre_comm.errors import InitializationFailed
 
-ANSWER_S = 60.0  # a cold start on a slow network file system
+ANSWER_S = 60.0  # the time for a cold start on a slow network file system
 
-# Asked without initialising MPI. The library is among the files that the process has mapped.
+# This does not initialise MPI. The library is one of the files that the process has mapped.
 _QUESTION = """
 import json, os
 import mpi4py
@@ -26,7 +26,7 @@ if os.path.exists("/proc/self/maps"):
         paths = [line.split(None, 5)[5].strip() for line in maps if "/libmpi" in line]
 print("\\n" + json.dumps([MPI.Get_library_version(), paths[0] if paths else MPI.__file__]))
 """
-# Words in MPI_Get_library_version, in lower case, and the vendor; the first that is found counts.
+# A word in MPI_Get_library_version, in lower case, and the vendor; the first word found counts.
 _VENDORS = (
     ("intel(r) mpi", "impi"),
     ("open mpi", "openmpi"),
@@ -42,8 +42,8 @@ class Library:
 
     vendor: str  # one word in lower case
     version: str  # the first line of MPI_Get_library_version
-    path: str  # its file; mpi4py's extension where that is not known
-    environment: Mapping[str, str]  # in which mpi4py finds the library
+    path: str  # the library's file; if unknown, mpi4py's extension
+    environment: Mapping[str, str]  # the environment in which mpi4py finds the library
 
     def __str__(self) -> str:
         return f"{' '.join(self.version.split(',')[0].split())} ({self.path})"
@@ -52,7 +52,7 @@ class Library:
 def find_library(environ: Mapping[str, str]) -> Library:
     """Return the library that ``from mpi4py import MPI`` loads in that environment.
 
-    If that loads no library, ``InitializationFailed`` says what to install or set.
+    If no library is loaded, ``InitializationFailed`` says what to install or set.
     """
     complaint = ""
     for environment in _with_and_without_our_libraries(environ):
@@ -64,9 +64,9 @@ def find_library(environ: Mapping[str, str]) -> Library:
 
 
 def _with_and_without_our_libraries(environ: Mapping[str, str]) -> list[dict[str, str]]:
-    """Return the environment, and one in which libraries beside the interpreter are found.
+    """Return the environment, and one that also finds libraries beside the interpreter.
 
-    mpi4py looks beside the interpreter by itself, but not if MPI4PY_MPIABI chooses a library.
+    mpi4py looks beside the interpreter by itself, except if MPI4PY_MPIABI chooses a library.
     """
     folder = str(Path(sys.prefix) / "lib")
     known = environ.get("LD_LIBRARY_PATH", "")
@@ -77,10 +77,10 @@ def _with_and_without_our_libraries(environ: Mapping[str, str]) -> list[dict[str
 
 
 def _ask(environment: dict[str, str]) -> Library | str:
-    """Return the library, or a sentence on why mpi4py loads none."""
+    """Return the library, or a sentence that says why mpi4py loads none."""
     try:
         answer = subprocess.run(
-            [sys.executable, "-P", "-c", _QUESTION],  # -P: not the user's mpi4py.py, if one is here
+            [sys.executable, "-P", "-c", _QUESTION],  # -P: not a user's mpi4py.py
             env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,

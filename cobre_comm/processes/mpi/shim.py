@@ -1,13 +1,13 @@
-"""The program that ``mpiexec`` starts in place of a rank: it has the launcher start the rank.
+"""The program that ``mpiexec`` starts in place of a rank: it makes the launcher start the rank.
 
 ``mpiexec`` runs this file by its path, isolated (``python -I -S shim.py NAME LAUNCHER``). The shim
 connects to the launcher's socket, and sends what ``mpiexec`` gives to a rank: the number of the
-rank, the environment, and the connection to ``mpiexec`` where that is a descriptor. With these the
-launcher starts the rank as a child of its own. So the launcher, not ``mpiexec``, sees how the rank
+rank, the environment, and, if there is such a descriptor, the connection to ``mpiexec``. With these
+the launcher starts the rank as its own child. So the launcher, not ``mpiexec``, sees how the rank
 ends, and decides which signals the rank gets.
 
-The shim ends when the launcher says so or is gone; until then ``mpiexec`` believes that the shim is
-the rank.
+The shim ends when the launcher tells it to, or when the launcher has ended; until then ``mpiexec``
+believes that the shim is the rank.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ import socket
 import struct
 import sys
 
-# Variables by which MPI's launchers tell a process its rank.
+# Variables by which launchers of MPI tell a process its rank.
 RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
-DESCRIPTOR_VARIABLE = "PMI_FD"  # by which Hydra (MPICH, Intel MPI) tells the number of a descriptor
+DESCRIPTOR_VARIABLE = "PMI_FD"  # in which Hydra (MPICH, Intel MPI) gives the number of a descriptor
 
 
 def connect(name: str, launcher: int) -> socket.socket:
-    """Connect to the launcher; exit if another process answers, or one in another PID namespace."""
+    """Connect to the launcher; exit if another process, or another PID namespace, has answered."""
     link = socket.socket(socket.AF_UNIX)
     link.connect(f"\0{name}")
     peer = link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
@@ -49,14 +49,14 @@ def announced_rank() -> str:
 
 
 def main() -> None:
-    """Announce the rank, with what it gets from ``mpiexec``, and wait for the launcher."""
+    """Send the rank, with what ``mpiexec`` has given to it, to the launcher; wait for an answer."""
     name, launcher, *forwarded = sys.argv[1:]
-    for number in map(int, forwarded):  # they reach the rank from the launcher
-        signal.signal(number, signal.SIG_IGN)  # mpiexec may end the rank by way of the launcher
+    for number in map(int, forwarded):  # the launcher sends these to the rank itself
+        signal.signal(number, signal.SIG_IGN)  # because mpiexec may end the rank by the launcher
     link = connect(name, int(launcher))
     line = f"{announced_rank()} {os.getppid()}".encode()
     descriptor = os.environ.get(DESCRIPTOR_VARIABLE)
-    # A file in memory takes an environment of any size, and the launcher need not wait for it.
+    # A file in memory can hold an environment of any size, and the launcher does not wait for it.
     with open(os.memfd_create("environment"), "wb") as environment:  # noqa: PTH123
         environment.write(marshal.dumps(dict(os.environ)))
         environment.flush()

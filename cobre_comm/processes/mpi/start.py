@@ -1,7 +1,7 @@
-"""Start ranks by ``mpiexec``: it starts shims, and each shim has its rank started here.
+"""Starts ranks by ``mpiexec``: it starts shims, and for each shim this process starts the rank.
 
 A shim sends the launcher what ``mpiexec`` gives to a rank: the means to find its MPI peers. All
-else is as for other backends, because the rank is a child of the launcher.
+else is the same as for other backends, because the rank is a child of the launcher.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from cobre_comm.processes.mpi.mpiexec import Mpiexec
 from cobre_comm.processes.rank import RankProcess, Standard
 from cobre_comm.reports.graceful import FORWARDED
 
-LEAVE_S = 3.0  # for mpiexec to tidy up after its processes have ended
+LEAVE_S = 3.0  # the time for mpiexec to clean up after its processes have ended
 _LINE_BYTES = 64
 
-# Starts a rank, in the environment that mpiexec gives to it, with descriptors that it inherits.
+# Starts a rank: gets its number, the environment from mpiexec, and descriptors to inherit.
 Begin = Callable[[int, dict[str, str], tuple[int, ...]], None]
 
 
@@ -41,7 +41,7 @@ def check_system() -> None:
 
 
 class MpiStart:
-    """One ``mpiexec`` of ``size`` ranks, and the connections of its shims, which ``loop`` serves.
+    """One ``mpiexec`` for ``size`` ranks, and the connections of its shims, served by ``loop``.
 
     ``standard`` has the standard streams of ``mpiexec``. ``begin`` starts a rank when its shim has
     connected. ``watch`` is called with the process id of ``mpiexec``, and of each process that
@@ -57,15 +57,16 @@ class MpiStart:
         begin: Begin,
         watch: Callable[[int], None],
     ) -> None:
-        self._awaited = set(range(size))  # ranks that have not begun
+        self._awaited = set(range(size))  # ranks that have not been started yet
         self._loop = loop
         self._begin = begin
         self._watch = watch
-        self._links: dict[socket.socket, bool] = {}  # of shims, and whether the rank has begun
-        self.ended_at = NEVER  # when mpiexec began to end the job, or ended, before leave
-        self._segments = set[str]()  # that ranks have mapped
-        self._stage = 0  # in which they were looked for
-        # An abstract name, in no file system, leaves nothing behind; both ends check their peer.
+        self._links: dict[socket.socket, bool] = {}  # by shim: whether its rank has been started
+        self.ended_at = NEVER  # when mpiexec began to end the job, or ended, before ``leave``
+        self._segments = set[str]()  # files of MPI that ranks have mapped
+        self._stage = 0  # the last stage in which such files were looked for
+        # The socket has an abstract name, in no file system, so it leaves nothing behind. Each end
+        # checks its peer.
         name = f"cobre-comm-{os.urandom(16).hex()}"
         words = [name, os.getpid(), *map(int, FORWARDED)]
         program = [sys.executable, "-I", "-S", shim.__file__, *map(str, words)]
@@ -86,29 +87,29 @@ class MpiStart:
 
     @property
     def is_starting(self) -> bool:
-        """Whether more ranks may begin."""
+        """Whether more ranks may be started."""
         return bool(self._awaited) and self.process.ending is None
 
     def look(self) -> None:
-        """Note an early end of ``mpiexec``: ranks that have not begun then never begin."""
+        """Note an early end of ``mpiexec``, after which no more ranks can be started."""
         self.process.look()
         if self.process.ending is not None:
             self.ended_at = min(self.ended_at, self.process.ending.at)
 
     @property
     def ending(self) -> Ending | None:
-        """The ending of ``mpiexec``, if it has ended the job; its code is final when it exits."""
+        """The ending of ``mpiexec``, if it has ended the job; its code is final after its exit."""
         if self.ended_at == NEVER:
             return None
         seen = self.process.ending
         code = seen.code if seen is not None else max(0, self.process.exit_code() or 0)
-        # mpiexec may have ended the job because a rank ended: then that rank is the cause.
+        # If mpiexec has ended the job because a rank ended, the cause is that rank.
         return Ending(STARTER, code or 1, self.ended_at)
 
     def find_leftovers(self, ranks: Iterable[RankProcess], stage: int) -> None:
         """Note MPI's files in shared memory, because the job may end without MPI_Finalize.
 
-        They are looked for once in each stage: when ranks have met, and when the job is to end.
+        They are looked for once in each stage: when the ranks have met, and when the job is to end.
         """
         if stage > self._stage:
             self._stage = stage
@@ -154,28 +155,28 @@ class MpiStart:
         with open(given, "rb", closefd=False) as file:
             file.seek(0)
             environment = marshal.load(file)
-        for descriptor in inherited:  # the rank inherits it under this number
+        for descriptor in inherited:  # the rank inherits the descriptor under this number
             environment[shim.DESCRIPTOR_VARIABLE] = str(descriptor)
         self._begin(rank, environment, inherited)
         self._awaited.remove(rank)
         self._links[link] = True
 
     def _hang_up(self, link: socket.socket) -> None:
-        """Close the connection of a shim, which then ends or has ended."""
+        """Close the connection of a shim that has ended, or that is to end."""
         del self._links[link]
         self._loop.unserve(link.fileno())
         link.close()
 
     def end_starting(self) -> None:
-        """Kill ``mpiexec`` if some ranks have not begun, so that they never begin."""
+        """Kill ``mpiexec`` if some ranks have not been started, so that they never are."""
         if self._awaited:
             self._awaited.clear()
             self.process.signal(signal.SIGKILL, group=True)
 
     def leave(self, step: Callable[[float], bool]) -> None:
-        """Let the shims end, and so ``mpiexec``; call it when the ranks have ended.
+        """Make the shims end, and so ``mpiexec``; call this when the ranks have ended.
 
-        ``step`` waits until a time at most, and returns whether to wait no more.
+        ``step`` waits until a given time at most, and returns whether to stop waiting.
         """
         self._loop.unserve(self._listener.fileno())
         self._listener.close()

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-# Variables by which an outer mpiexec tells this process its rank, and COBRE_RANK_PROCESS, which
-# names the process that has taken that rank. Variables that users set (OMPI_MCA_*, PMIX_MCA_*,
-# I_MPI_*, MPICH_*) stay.
+# Variables in which an outer mpiexec has told this process its rank, and COBRE_RANK_PROCESS, which
+# names the process that has taken this rank. Variables that users set are not among them
+# (OMPI_MCA_*, PMIX_MCA_*, I_MPI_*, MPICH_*).
 _OUTER_RANK = re.compile(
     r"COBRE_RANK_PROCESS$|PMI_|PALS_|HYDI_|MPI_LOCAL|PRTE_LAUNCHED|PMIX_(?!MCA_|PREFIX)"
     r"|OMPI_(COMM_WORLD_|UNIVERSE_|APP_CTX_|NUM_APP_|FIRST_RANKS|FILE_LOC|ARGV|COMMAND|MCA_orte_)"
 )
-# Variables by which a batch system says on which machines ranks may be started.
+# Variables in which a batch system says on which machines ranks may be started.
 _BATCH_JOB = re.compile(r"SLURM_|PBS_|LSB_|PE_HOSTFILE$")
-# Variables of a batch system about one process or one srun; the others describe the whole job.
+# Variables of a batch system about one process or one srun; all others describe the whole job.
 _BATCH_RANK = re.compile(
     r"SLURM_(PROCID|LOCALID|NODEID|STEP|TASK_PID|GTIDS|SRUN|LAUNCH|NTASKS$|NPROCS$)"
 )

@@ -1,1 +1,1 @@
-"""The output of ranks: cut it into lines, relay it to the launcher's output and into files."""
+"""The output of ranks: cuts it into lines, relays it to the launcher's output and to files."""

@@ -1,4 +1,4 @@
-"""The destinations of ranks' output: the launcher's own output, files, or /dev/null."""
+"""Where the output of ranks goes: to the launcher's own output, to files, or to /dev/null."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from cobre_comm.run.output.outlet import Outlet
 from cobre_comm.run.output.relay import Relay
 from cobre_comm.system.streams import STDERR, STDOUT
 
-_OUTPUT_FLAGS, _LOCAL_FLAGS = 1, 3  # in the list of tcgetattr
+_OUTPUT_FLAGS, _LOCAL_FLAGS = 1, 3  # indices into the list of tcgetattr
 _FALLBACK_SIZE = (80, 24)
 
 
 @dataclass(frozen=True)
 class Shown:
-    """The choices of the user on the output of ranks."""
+    """What the user has chosen for the output of ranks."""
 
-    # Whether ``[rank]`` stands before each line; in a job of one rank it never does.
+    # Whether each line begins with ``[rank]``; in a job of one rank it never does.
     prefix: bool = True
-    quiet: frozenset[int] = frozenset()  # the ranks that show no output
+    quiet: frozenset[int] = frozenset()  # ranks of which no output is shown
     tty: bool = False  # whether each rank writes to a pseudo-terminal
     logs: Mapping[int, LogFile] = field(default_factory=dict)  # the files of ranks that have one
 
@@ -49,10 +49,10 @@ def parse_ranks(text: str | None, size: int) -> frozenset[int]:
 
 
 class Output:
-    """The output of the ranks of a job, and of ``mpiexec``, on its way to its destinations.
+    """The output of a job's ranks, and of ``mpiexec``, on the way to its destinations.
 
     A job of one rank writes directly to the launcher's stdout and stderr, unless the user has
-    chosen a terminal, quiet ranks or files. ``size`` counts the ranks of the whole job.
+    chosen a terminal, quiet ranks or files. ``size`` is the number of ranks of the whole job.
     """
 
     def __init__(self, loop: LauncherLoop, size: int, shown: Shown) -> None:
@@ -84,7 +84,7 @@ class Output:
         return Standard(_nothing(), stdout, stderr)
 
     def _pipes(self, rank: int, prefixes: Iterable[bytes]) -> list[int]:
-        """Return pipes, or terminals, that the relay reads."""
+        """Make pipes, or terminals, that the relay reads; return the ends for the rank."""
         shown, writers = self._shown, []
         self._streams[rank] = []
         is_quiet, has_terminal = rank in shown.quiet, shown.tty and rank != STARTER
@@ -101,37 +101,37 @@ class Output:
 
     @property
     def variables(self) -> dict[str, str]:
-        """The variables of a rank: with a relay, the rank leaves its traceback to the launcher."""
+        """The variables of a rank; if there is a relay, they leave tracebacks to the launcher."""
         return {} if self._is_direct else {report_pipe.HOLDS_VARIABLE: "1"}
 
     def record(self, rank: int, text: str) -> None:
-        """Add to the file of a rank a text that it has left to the launcher to print."""
+        """Add a text to the file of a rank, which the rank has left to the launcher to print."""
         if rank in self._shown.logs:
             self._shown.logs[rank].write(text.encode(errors="backslashreplace"))
 
     def close(self) -> None:
-        """Close what only this output has opened."""
+        """Close what this output alone has opened."""
         os.close(self._nowhere.fd)
 
     def mute_mpiexec(self) -> None:
-        """Show no further output of ``mpiexec``."""
+        """Show no more output of ``mpiexec``."""
         for stream in self._streams[STARTER]:
             stream.is_muted = True
 
     def hold_interrupts(self) -> None:
-        """Show no further traceback of Ctrl-C that a rank prints."""
+        """Show no more tracebacks of Ctrl-C that ranks print."""
         for _, stderr in self._streams.values():
             stderr.sieve.is_on = True
 
     @property
     def interrupts(self) -> dict[int, bytes]:
-        """By rank, the traceback of Ctrl-C that was not shown."""
+        """By rank, the traceback of Ctrl-C that has not been shown."""
         streams = self._streams.items()
         return {rank: stderr.sieve.taken for rank, (_, stderr) in streams if stderr.sieve.taken}
 
     @property
     def tails(self) -> dict[int, bytes]:
-        """By rank, the end of its stderr."""
+        """By rank, the end of the rank's stderr."""
         return {rank: stderr.tail for rank, (_, stderr) in self._streams.items()}
 
     @property
@@ -149,7 +149,7 @@ def _terminal(taken: int) -> tuple[int, int]:
     """Return both ends of a pseudo-terminal, ``taken`` columns narrower than the launcher's."""
     reader, writer = os.openpty()
     flags = termios.tcgetattr(writer)
-    flags[_OUTPUT_FLAGS] &= ~termios.OPOST  # bytes arrive as they were written
+    flags[_OUTPUT_FLAGS] &= ~termios.OPOST  # so bytes arrive as they were written
     flags[_LOCAL_FLAGS] &= ~termios.ECHO
     termios.tcsetattr(writer, termios.TCSANOW, flags)
     columns, lines = shutil.get_terminal_size(_FALLBACK_SIZE)

@@ -1,6 +1,6 @@
 """Tracebacks of Ctrl-C, held back from the output of ranks, so that equal ones are shown once.
 
-Every rank gets the signal, and Python prints the traceback of each by itself, also in a rank that
+Every rank gets the signal, and on each rank Python prints the traceback by itself, even if the rank
 has not met the others yet. All that a launcher can do is to take the traceback out of stderr.
 """
 
@@ -14,12 +14,12 @@ class Sieve:
     """Takes tracebacks of Ctrl-C out of the stderr of one rank."""
 
     def __init__(self) -> None:
-        self.is_on = False  # set when Ctrl-C has been pressed; until then everything passes
+        self.is_on = False  # True after Ctrl-C; until then everything passes
         self.taken = b""  # the last traceback that was taken out
-        self._begun: list[bytes] = []  # lines of a traceback without its last line so far
+        self._begun: list[bytes] = []  # the lines so far of a traceback without its last line
 
     def sift(self, text: bytes) -> bytes:
-        """Return what is to be shown of these whole lines, and of those held back before."""
+        """Return what to show of these whole lines, and of the lines that were held back before."""
         if not self.is_on:
             return text
         shown: list[bytes] = []

@@ -1,8 +1,8 @@
-"""One rank's output, as whole lines with the rank in front.
+"""The output of one rank, as whole lines that begin with the rank.
 
-A line ends at LF, CR LF or CR (progress bars). Only whole lines are written to a file or a pipe.
-On a terminal an unfinished line is shown after a short while, because it may be a prompt. If
-another rank writes then, its text begins on a new line.
+A line ends at LF, CR LF or CR (progress bars). Only whole lines are written to a file or a pipe. On
+a terminal, an unfinished line is shown after a short while, because it may be a prompt. If another
+rank writes after that, its text begins on a new line.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from cobre_comm.run.output.interrupts import Sieve
 from cobre_comm.run.output.log_file import LogFile
 from cobre_comm.run.output.outlet import Outlet
 
-LONGEST_LINE_BYTES = 4 * 2**20  # a longer one is cut
-TAIL_BYTES = 2**16  # kept for the final report
+LONGEST_LINE_BYTES = 4 * 2**20  # a longer line is cut
+TAIL_BYTES = 2**16  # the end that is kept for the final report
 PARTIAL_AFTER_S = 0.05
 ERASE_LINE = b"\x1b[2K"
 _LINE = re.compile(rb"[^\r\n]*(?:\r\n|\n)|[^\r\n]+\r?")
@@ -23,19 +23,19 @@ _COLOURS = (36, 33, 32, 35, 34, 31)
 
 
 class Screen:
-    """The state of the terminal's last line, shared by all streams that end there."""
+    """The state of the terminal's last line, shared by all streams that write to the terminal."""
 
     def __init__(self) -> None:
-        self.unfinished: Stream | None = None  # the stream of that line, if it is unfinished
-        self.overwritable: Stream | None = None  # the stream of that line, if it ends in \r
+        self.unfinished: Stream | None = None  # the stream that wrote the line, if it is unfinished
+        self.overwritable: Stream | None = None  # the stream that wrote the line, if it ends in \r
 
 
 class Stream:
     """The stdout or stderr of one rank.
 
-    ``prefix`` stands before each line, and all streams of the job share ``screen``. ``log`` gets
-    all bytes as they are. A line goes there when it is whole, because both streams of a rank share
-    its file and must not cut each other's lines.
+    Each line begins with ``prefix``, and all streams of the job share ``screen``. ``log`` gets all
+    bytes as they are, but only whole lines, because both streams of a rank share its file and must
+    not cut each other's lines.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Stream:
         self.outlet = outlet
         self._log = log
         self.tail = b""  # the last ``TAIL_BYTES`` bytes
-        self.is_muted = False  # whether further bytes go to ``tail`` and ``log`` alone
+        self.is_muted = False  # whether further bytes only go to ``tail`` and ``log``
         self.sieve = Sieve()  # takes tracebacks of Ctrl-C out of the lines that are shown
         self._prefix = prefix
         self._screen = screen
@@ -53,16 +53,16 @@ class Stream:
 
     @property
     def show_partial_at(self) -> float | None:
-        """When the unfinished line is to be shown on a terminal; None if there is none."""
+        """The time at which the unfinished line is to be shown on a terminal; None if never."""
         if self._partial and self.outlet.is_terminal:
             return self._partial_since + PARTIAL_AFTER_S
         return None
 
     def feed(self, data: bytes) -> None:
-        """Take bytes of the rank; queue its whole lines."""
+        """Take bytes of the rank, and queue the lines that are whole."""
         self.tail = (self.tail + data)[-TAIL_BYTES:]
         text = self._partial + data
-        # A \r at the end may be half of a \r\n.
+        # A \r at the end may be the first half of \r\n.
         end = max(text.rfind(b"\n"), text.rfind(b"\r", 0, -1)) + 1
         self._partial, self._partial_since = text[end:], time.monotonic()
         if end:
@@ -82,7 +82,7 @@ class Stream:
             self._screen.unfinished = self
 
     def finish(self) -> None:
-        """Queue the unfinished line, ended by a newline."""
+        """Queue the unfinished line, with a newline at its end."""
         self._emit(self.sieve.rest())
         if self._partial:
             text, self._partial = self._partial, b""
@@ -97,7 +97,7 @@ class Stream:
             self._log.write(text)
 
     def _emit(self, text: bytes) -> None:
-        """Queue whole lines, or an unfinished one that is to be shown."""
+        """Queue whole lines, or an unfinished line that is to be shown."""
         if self.is_muted or not text:
             return
         screen, first = self._screen, b""
@@ -117,12 +117,12 @@ class Stream:
             return text
         if b"\r" in text:
             return _LINE.sub(lambda found: self._prefix + found[0], text)
-        body = text[:-1].replace(b"\n", b"\n" + self._prefix)  # ten times as fast
+        body = text[:-1].replace(b"\n", b"\n" + self._prefix)  # ten times as fast as line by line
         return self._prefix + body + text[-1:]
 
 
 def _first_line(text: bytes) -> tuple[bytes, bytes]:
-    """Cut after the first end of line."""
+    """Cut a text behind its first end of line."""
     found = re.search(rb"\r\n|\n|\r", text)
     end = found.end() if found else len(text)
     return text[:end], text[end:]

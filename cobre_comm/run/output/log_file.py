@@ -1,4 +1,4 @@
-"""``--log-dir``: a file for each rank, with the bytes of its whole output."""
+"""``--log-dir``: a file for each rank, which gets all bytes of its output."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class LogFile:
 
 
 def open_logs(folder: str, job: Job) -> dict[int, LogFile]:
-    """Open the files of the ranks of this node; ``ValueError`` if one cannot be made."""
+    """Open the files of the ranks of this node; ``ValueError`` if a file cannot be made."""
     digits = len(str(job.size - 1))
     try:
         allow(len(job.ranks) + SPARE_DESCRIPTORS)

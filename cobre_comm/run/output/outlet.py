@@ -1,4 +1,4 @@
-"""The launcher's stdout or stderr, written without blocking on a slow reader."""
+"""The launcher's stdout or stderr, written to without being blocked by a slow reader."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections import deque
 
 from cobre_comm.system.streams import STDERR, STDOUT
 
-FULL_BYTES = 2**20  # queued: then ranks' output is not read until half are written
-# A pipe or terminal that select.poll calls writable takes this much without blocking (PIPE_BUF on
-# Linux). A file takes any number of bytes.
+FULL_BYTES = 2**20  # if so much is queued, no output of ranks is read until half of it is written
+# If select.poll says that a pipe or terminal is writable, it takes this much without blocking
+# (PIPE_BUF on Linux). A file takes any number of bytes.
 ATOMIC_BYTES = 4096
 FILE_BYTES = 2**20
 
@@ -20,9 +20,9 @@ class Outlet:
     """A file descriptor, with a queue of bytes to write to it."""
 
     def __init__(self, fd: int) -> None:
-        self.fd = fd  # stays in blocking mode, because other processes may share it
+        self.fd = fd  # in blocking mode, because other processes may share it
         self.is_terminal = os.isatty(fd)
-        self.is_broken = False  # whether its reader has gone; then everything is dropped
+        self.is_broken = False  # whether the reader has gone; then all bytes are dropped
         self.problem = ""  # a sentence, if bytes could not be written, as on a full disk; else ""
         self._pending: deque[bytes] = deque()
         self._pending_bytes = 0
@@ -31,7 +31,7 @@ class Outlet:
 
     @property
     def is_full(self) -> bool:
-        """Whether the queue should be written before more bytes are put."""
+        """Whether no more bytes should be put before the queue is written."""
         return self._pending_bytes >= FULL_BYTES
 
     @property
@@ -51,7 +51,7 @@ class Outlet:
             self._pending_bytes += len(data)
 
     def write_some(self) -> None:
-        """Write as much as does not block; call this when ``poll`` says writable."""
+        """Write as much as does not block; call this when ``poll`` says that it is writable."""
         data = self._pending[0]
         try:
             written = os.write(self.fd, memoryview(data)[: self._limit])
@@ -68,7 +68,7 @@ class Outlet:
         self._pending.popleft()
         self._pending_bytes -= written
         if written < len(data):
-            # A queue of views keeps this linear in the length of a long block.
+            # Views keep the cost linear in the length of a long block.
             self._pending.appendleft(memoryview(data)[written:])  # type: ignore[arg-type]
 
     def drop(self) -> None:

@@ -1,4 +1,4 @@
-"""The relay: moves the output of ranks to the launcher's stdout and stderr."""
+"""The relay, which moves the output of ranks to the launcher's stdout and stderr."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cobre_comm.processes.loop import LauncherLoop
 from cobre_comm.run.output.lines import Stream
 from cobre_comm.run.output.outlet import Outlet
 
-READ_BYTES = 2**16  # at a time, the capacity of a pipe: then it is another rank's turn
+READ_BYTES = 2**16  # at a time, the capacity of a pipe; then another rank is read
 
 
 class Relay:
@@ -22,7 +22,7 @@ class Relay:
         self._outlets = {outlet.fd: outlet for outlet in outlets}
         self._loop = loop
         self._streams: dict[int, Stream] = {}
-        self._paused: set[int] = set()  # full outlets: pipes to them are not read
+        self._paused: set[int] = set()  # full outlets; pipes that lead to them are not read
 
     def add(self, pipe: int, stream: Stream) -> None:
         """Read a pipe into a stream from now on, and close the pipe at its end."""
@@ -35,7 +35,7 @@ class Relay:
 
     @property
     def is_reading(self) -> bool:
-        """Whether a pipe has not ended yet."""
+        """Whether some pipe has not ended yet."""
         return bool(self._streams)
 
     @property
@@ -49,7 +49,7 @@ class Relay:
         return not self._streams and all(outlet.is_empty for outlet in self._outlets.values())
 
     def step(self, until: float) -> None:
-        """Serve the pipes and outlets that are ready; wait for them at most until a time."""
+        """Serve the pipes and outlets that are ready; wait until some are, or until a time."""
         partial_at = [at for s in self._streams.values() if (at := s.show_partial_at) is not None]
         self._loop.step(min([until, *partial_at]))
         if partial_at:
@@ -57,7 +57,7 @@ class Relay:
         self._arm()
 
     def close(self) -> None:
-        """Read what the pipes hold, and finish the streams."""
+        """Read the rest of the pipes, and finish the streams."""
         for pipe in list(self._streams):
             self._read(pipe)
             if pipe in self._streams:
@@ -69,7 +69,7 @@ class Relay:
             data = os.read(pipe, READ_BYTES)
         except BlockingIOError:
             return
-        except OSError:  # EIO: all have closed that pseudo-terminal
+        except OSError:  # EIO: nobody has that pseudo-terminal open any more
             data = b""
         stream = self._streams[pipe]
         if not data or stream.outlet.is_broken:
@@ -78,7 +78,8 @@ class Relay:
             stream.feed(data)
 
     def _end(self, pipe: int) -> None:
-        # If nobody reads the output any more, the rank's next write fails, as without a launcher.
+        # If nobody reads the output any more, the next write of the rank fails, as without a
+        # launcher.
         stream = self._streams.pop(pipe)
         stream.finish()
         self._loop.unserve(pipe)
@@ -98,7 +99,7 @@ class Relay:
                 stream.show_partial()
 
     def _arm(self) -> None:
-        """Let the loop serve outlets with bytes to write, and pipes whose outlet has room."""
+        """Make the loop serve outlets with bytes to write, and pipes that lead to a free outlet."""
         for fd, outlet in self._outlets.items():
             if outlet.is_empty:
                 self._loop.unserve(fd)

@@ -1,8 +1,8 @@
 """The table of cases: a file for each collective, a row for each promise that backends keep.
 
-The conformance suite and ``cobre-comm check`` read it. ``collectives`` has each call by itself,
-``memory`` shared regions, ``mixed`` many calls after one another, ``errors`` wrong calls,
-``faults`` ranks that are late or gone. The bodies of ranks need no pytest.
+The conformance suite and ``cobre-comm check`` read the table. ``collectives`` tests each collective
+by itself, ``memory`` shared regions, ``mixed`` sequences of many calls, ``errors`` wrong calls, and
+``faults`` ranks that are late or lost. The bodies of ranks need no pytest.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The collectives as a Python caller and as a caller inside @njit code makes them.
+"""How a Python caller calls each collective, and how a caller inside @njit code does.
 
 A collective is given as a function that calls it, and as arguments that are right by themselves.
 """
@@ -29,11 +29,11 @@ _BODIES = {
 }
 _PYTHON = {"abort": lambda comm, code: comm.abort(code)}
 for _name, _body in _BODIES.items():
-    _body.__qualname__ = _name  # in numba's symbols, which functions from caches must not share
+    _body.__qualname__ = _name  # in numba's symbols, which no two cached functions may share
 _COMPILED = {name: njit(cache=True, nogil=True)(body) for name, body in _BODIES.items()}
 
 
-# What most cases call; the collectives that move data have one more.
+# The operations that most cases call. COLLECTIVES has one more collective that moves data.
 OPERATIONS = ["allgatherv", "allreduce", "broadcast", "barrier"]
 COLLECTIVES = [*OPERATIONS, "gatherv"]
 
@@ -65,10 +65,10 @@ def chosen(caller, rank):
 
 
 def calls(caller, rank=0):
-    """Return the collectives as functions of a caller."""
+    """Return the collectives as functions, for calls from Python or from njit code."""
     return SimpleNamespace(**{"python": _BODIES | _PYTHON, "njit": _COMPILED}[chosen(caller, rank)])
 
 
 def by_caller(function, nogil=True):
-    """Return a function and its compiled twin, by caller."""
+    """Return a function and its compiled form, each under the name of its caller."""
     return {"python": function, "njit": njit(cache=True, nogil=nogil)(function)}

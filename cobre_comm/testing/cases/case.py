@@ -1,4 +1,4 @@
-"""A row of the table, and how a reader of the table tries it on ranks."""
+"""A row of the table of cases, and the function that tries a row on ranks."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from cobre_comm.testing import Outcome, RankPool, RanksFailed
 from cobre_comm.testing.backend_name import BackendName, node_of_ranks
 
 BOTH = ("python", "njit")
-EVERY = (*BOTH, "mixed")  # mixed: ranks in turn call from Python and from compiled code
+EVERY = (*BOTH, "mixed")  # mixed: even ranks call from Python, odd ranks from compiled code
 QUICK, WHOLE, NEVER = "quick", "whole", "never"
 
 
 @dataclass(frozen=True)
 class Slow:
-    """A value that is tried where there is much time, and never by ``cobre-comm check``."""
+    """A value that only long runs try, and ``cobre-comm check`` never tries."""
 
     value: Any
 
@@ -39,7 +39,7 @@ class Cell(NamedTuple):
     caller: str
     buffers: str
     arguments: tuple[Any, ...]
-    name: str  # of the values, for the name of a test
+    name: str  # the values in one word, for the name of a test
     factors: Mapping[str, str]
     is_slow: bool
 
@@ -51,14 +51,14 @@ class Settings:
     Attributes
     ----------
     smallest_buffers : mapping
-        Environment variables with which 4 KiB are more than one chunk of every transport.
+        Environment variables that make every transport need more than one chunk for 4 KiB.
     small_buffers : mapping
-        Environment variables with which some messages of a few KiB are long and others short,
-        where a backend treats them differently.
+        Environment variables that make some messages of a few KiB long and others short, if a
+        backend treats long and short messages differently.
     timeout_variables : mapping
-        The variable with the limit of a wait for a live rank, by kind of backend.
+        The variable that limits the wait for a live rank, by kind of backend.
     nodes : callable
-        ``nodes(backend, size)``: for each rank the number of its node; ranks of one node share
+        ``nodes(backend, size)`` gives the number of each rank's node; ranks of one node share
         regions.
     """
 
@@ -70,14 +70,14 @@ class Settings:
     def environment(
         self, buffers: str, limit_s: float | None = None, late_s: float | None = None
     ) -> dict[str, str]:
-        """Return the variables of these buffers, and of the limits for every backend."""
+        """Return the variables of these buffers, and the limits for every backend."""
         chosen = {"default": {}, "small": self.small_buffers, "smallest": self.smallest_buffers}
         limits = {} if limit_s is None else self.timeout_of(limit_s)
         told = {} if late_s is None else {LATE_VARIABLE: str(late_s)}
         return {**chosen[buffers], **limits, **told}
 
     def timeout_of(self, seconds: float) -> dict[str, str]:
-        """Return the environment variables of a limit, for every backend."""
+        """Return, for every backend, the environment variable that sets this limit."""
         return dict.fromkeys(self.timeout_variables.values(), str(seconds))
 
     def timeout_variable(self, backend: str) -> str:
@@ -92,7 +92,7 @@ class Settings:
 
 OUR_BUFFERS = {f"COBRE_{kind}_BUFFER_BYTES": "4096" for kind in ("SHM", "TCP", "MPI")}
 OURS = Settings(
-    # Over tcp short messages go behind the headers, long ones around the ring.
+    # Over tcp, short messages travel behind the headers, and long messages around the ring.
     smallest_buffers={**OUR_BUFFERS, "COBRE_TCP_EAGER_BYTES": "0"},
     small_buffers={**OUR_BUFFERS, "COBRE_TCP_EAGER_BYTES": "4096"},
     timeout_variables={s.name: s.timeout_variable for s in SPECS if s.timeout_variable},
@@ -118,44 +118,45 @@ class Ran:
 
 
 def all_return(ran: Ran) -> None:
-    """Check that every rank returned; the body itself has compared the results."""
+    """Check that every rank returned; the body itself has already compared the results."""
     ran.values  # noqa: B018  # raises
 
 
 @dataclass(frozen=True)
 class Case:
-    """A row of the table: the body of every rank, the check of its results, and its places."""
+    """A row of the table: the body of every rank, the check of results, and where it is tried."""
 
     name: str  # the promise, as a name of Python
     # `body(comm, caller, *arguments)` on every rank; it compares its results with the reference.
     # Without callers it is `body(comm, *arguments)`.
     body: Callable[..., Any]
-    # Its further arguments in their order: the values that each takes.
+    # The further arguments of the body, in their order: the values that each argument takes.
     over: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    callers: tuple[str, ...] = BOTH  # who calls; empty where that plays no part
+    callers: tuple[str, ...] = BOTH  # who calls; empty if the caller makes no difference
     buffers: tuple[str, ...] = ("default",)  # or "small", "smallest", as `Settings` has them
-    # `expect(ran)` raises unless what the ranks returned is right together.
+    # `expect(ran)` raises an exception unless the values of all ranks together are right.
     expect: Callable[[Ran], None] = all_return
-    # "points", "typed" (each backend once), "arguments" (few numbers of ranks), "thorough" (takes
-    # long), "watchful" (sees the end of a process at once).
+    # The points of the grid on which the case is tried: "points", "typed" (each backend once),
+    # "arguments" (few numbers of ranks), "thorough" (for cases that take long), "watchful"
+    # (backends that see the end of a process at once).
     where: str = "points"
     sizes: tuple[int, ...] = ()  # numbers of ranks; if empty, the reader chooses
-    needs: tuple[str, ...] = ()  # what a backend must be able to do
+    needs: tuple[str, ...] = ()  # features that the backend must have
     limit_s: float | None = None  # how long a live rank is waited for
     late_s: float | None = None  # after how long a line names a late rank
     fresh: bool = False  # whether it needs a communicator of its own
     folder: bool = False  # whether the last argument is an empty folder
     check: str = WHOLE  # or QUICK, NEVER: where `cobre-comm check` tries it
-    # Whether the case is tried at each point; else each point of the grid is tried by some case.
+    # Whether the case itself is tried at each point. If not, each point is tried by some case.
     everywhere: bool = False
-    column: str = ""  # its column in the table of `cobre-comm check`; by default that of the caller
+    column: str = ""  # its column in the table of `cobre-comm check`; "": that of the caller
     timeout_s: float = 60.0  # deadline of all ranks
-    # How often it is tried at most, if it fails: more than once for promises of seconds, which a
-    # machine that is busy with other work breaks now and then.
+    # How often the case is tried at most, if it fails. More than once for a promise in seconds,
+    # which a machine that is busy with other work breaks now and then.
     tries: int = 1
 
     def cells(self, callers: Sequence[str] = EVERY) -> Iterator[Cell]:
-        """Yield every combination of the values of its factors, for the backends' callers."""
+        """Yield every combination of the factors' values, for the callers that a backend has."""
         possible = [c for c in self.callers if c in callers or {*BOTH} <= {*callers}]
         factors = {
             "caller": possible if self.callers else [""],
@@ -176,16 +177,16 @@ class Case:
 
 
 def name_of(value: Any) -> str:
-    """Return a value of a factor in a word."""
+    """Return a value of a factor as one word."""
     return value.name if isinstance(value, Enum) else str(value)
 
 
 def perform(
     case: Case, pool: RankPool, cell: Cell, settings: Settings, timeout_s: float = 0.0
 ) -> None:
-    """Try a cell of a case on the ranks of a pool; raise if it does not find what it expects.
+    """Try a cell of a case on the ranks of a pool; raise if the result is not the expected one.
 
-    The deadline of all ranks is ``timeout_s``, or that of the case if it is later.
+    The deadline of all ranks is ``timeout_s`` or the deadline of the case, whichever is later.
     """
     for left in reversed(range(case.tries)):
         outcomes = _run(case, pool, cell, settings, max(timeout_s, case.timeout_s))
@@ -214,7 +215,7 @@ def _run(
 
 
 def in_turn(comm: Any, body: Callable[..., Any], several: Sequence[Sequence[Any]]) -> list[Any]:
-    """Run a body with one set of arguments after the other; runs on every rank."""
+    """Run a body with one set of arguments after another; every rank calls this function."""
     values = []
     for arguments in several:
         try:

@@ -1,4 +1,4 @@
-"""Phases: time goes to the phase under way; however an inner phase ends, the outer continues."""
+"""Phases: time counts for the innermost phase; when that ends, the phase around it continues."""
 
 import csv
 import pathlib
@@ -20,8 +20,8 @@ from cobre_comm.testing.cases.stats import come
 from cobre_comm.testing.cases.waiting import wait_until
 
 PAUSE_S = 0.02
-AWAITED = 3  # collectives to which one rank comes last
-LONGEST = "ä" * 24  # bytes: 48
+AWAITED = 3  # the collectives in which one rank is last
+LONGEST = "ä" * 24  # 48 bytes
 
 
 def _enter(comm, number):
@@ -29,7 +29,7 @@ def _enter(comm, number):
 
 
 def _nested(comm, outer, inner, values):
-    """Call exact_sum once in the outer phase, twice in the inner one, once more in the outer."""
+    """Call exact_sum once in the outer phase, twice in the inner, and once more in the outer."""
     before = comm.enter(outer)
     comm.exact_sum(values)
     held = comm.enter(inner)
@@ -50,12 +50,12 @@ ENTER, NESTED, FAIL_INSIDE = map(by_caller, (_enter, _nested, _fail_inside))
 
 
 def counts(stats):
-    """Return times entered and collectives, by phase."""
+    """Return, by phase, how often it was entered and how many collectives it has."""
     return {name: (p.entered, p.collectives.calls) for name, p in stats.phases.items()}
 
 
 def nested(comm, caller):
-    """The inner phase gets its collectives; all phases together have the time that has passed."""
+    """The inner phase gets its own collectives; all phases together get all of the time."""
     caller, values = chosen(caller, comm.rank), np.ones(3)
     NESTED[caller](comm, 0, 0, values)  # compiles
     assert comm.stats().phases == {}
@@ -76,7 +76,7 @@ def nested(comm, caller):
 
 
 def with_blocks(comm, caller):
-    """A block may be inside itself, and an exception that leaves it restores the outer phase."""
+    """A block may be inside a block of the same phase; an exception restores the outer phase."""
     fail_inside, values = FAIL_INSIDE[caller], np.ones(3)
     again = comm.phase("again")
     with again, again:
@@ -101,7 +101,7 @@ def _leave_by_an_exception(comm, fail_inside):
 
 
 def one_comes_last(comm, caller, late, folder):
-    """One rank computes in a phase, and the others wait for it there."""
+    """One rank computes in a phase, and the others wait for that rank in the same phase."""
     comm.exact_sum(np.ones(3))
     number = comm.phase_number("uneven")
     for step in range(AWAITED):
@@ -129,7 +129,7 @@ def waits_are_in_the_phase(ran):
 
 
 def names_and_numbers(comm, caller):
-    """Each name has one number; what is no name or no number is refused in a sentence."""
+    """Each name has one number; anything that is no name or no number is refused in a sentence."""
     enter = ENTER[caller]
     assert [comm.phase_number(name) for name in ("a", LONGEST, "a")] == [1, 2, 1]
     for name, error, words in [
@@ -166,7 +166,7 @@ def names_and_numbers(comm, caller):
 
 
 def closed(comm, caller):
-    """A closed communicator enters no phase; the end of a block that has closed it is silent."""
+    """A closed communicator enters no phase; a block in which it is closed ends silently."""
     own = comm.split(0)
     with own.phase("end"):
         own.barrier()
@@ -180,7 +180,7 @@ def closed(comm, caller):
 
 
 def broken(comm, caller):
-    """A collective that fails has waited in its phase; phases of a broken communicator continue."""
+    """A failed collective's wait counts in its phase; a broken communicator has phases too."""
     with comm.phase("before"):
         comm.exact_sum(np.ones(3))
     error = met(_fail_together, comm)
@@ -201,19 +201,19 @@ def _fail_together(comm):
 
 
 def own_calls(comm):
-    """Collectives that the library needs itself count in no phase of the program."""
+    """Collectives that the library makes for its own use count in no phase of the program."""
     with comm.phase("splits"):
         comm.split(0).close()
         comm.exact_sum(np.ones(3))
         assert comm.enter(comm.phase_number("splits")) == comm.phase_number("splits")
     found = counts(comm.stats())
-    assert found["splits"][1] == 2, found  # the split itself, and the sum
+    assert found["splits"][1] == 2, found  # that of the split, and the sum
     assert found["library"][0] == 1, found
     assert found["library"][1] == comm.stats()["library"].calls > 0
 
 
 def files(comm, folder):
-    """A file has the numbers of the statistics."""
+    """A file of phases has the same numbers as the statistics."""
     with comm.phase('a "quoted", name'):
         comm.exact_sum(np.ones(3))
     stats, path = comm.stats(), pathlib.Path(folder) / f"{comm.rank}.csv"
@@ -248,7 +248,7 @@ def files(comm, folder):
 def another_thread(comm, caller, folder):
     """While another thread of a rank is inside a collective, entering a phase is an error.
 
-    What needs no other rank is answered.
+    Calls that need no other rank still work.
     """
     enter, number, go = ENTER[caller], comm.phase_number("a"), pathlib.Path(folder) / "go"
     enter(comm, number)
@@ -270,7 +270,7 @@ def another_thread(comm, caller, folder):
 
 
 def forked(comm, caller, fork):
-    """A child is no rank: it enters no phase, and leaves that of its parent alone."""
+    """A forked child is no rank: it can enter no phase, and does not change its parent's phase."""
     enter, number = ENTER[caller], comm.phase_number("parent")
     enter(comm, 0)
     with comm.phase("parent"):

@@ -1,4 +1,4 @@
-"""The exception of a call, as a value."""
+"""Calls that return the exception which they raise."""
 
 
 def met(call, *args, **keywords):
@@ -11,7 +11,7 @@ def met(call, *args, **keywords):
 
 
 def raises(error, call, *args):
-    """Return the exception that a call raises, which must be of that class."""
+    """Return the exception that a call raises; fail unless it is of the given class."""
     caught = met(call, *args)
     if caught is None:
         raise AssertionError(f"{call} did not raise {error}")

@@ -1,4 +1,4 @@
-"""The right results, in plain NumPy: fold in rank order, allgatherv, data that tells ranks apart.
+"""The right results in plain NumPy: fold in rank order, allgatherv, and data that identify ranks.
 
 MIN and MAX are written with ``numpy.where``: ``numpy.minimum`` does not promise which of two equal
 operands (+0.0 and -0.0) it returns.
@@ -9,22 +9,22 @@ import numpy as np
 from cobre_comm import ReduceOp
 
 SENTINEL = 0xA5
-ZONE_BYTES = 64  # of sentinels before and behind every output
+ZONE_BYTES = 64  # how many sentinels are before and behind every output
 INTEGERS = ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]
 FLOATS = ["f4", "f8"]
 COMPLEX = ["c8", "c16"]
 STRUCTURED = np.dtype([("stage", "i4"), ("cost", "f8"), ("coefficients", "f4", (3,))])
 PLAIN = [*INTEGERS, *FLOATS, *COMPLEX, "?", STRUCTURED, "M8[D]", "m8[ns]", "S5", "U3"]
-PYTHON_ONLY = ["f2", "g", "G", ">f8", ">i2", "V7"]  # numba has none of them on a CPU
+PYTHON_ONLY = ["f2", "g", "G", ">f8", ">i2", "V7"]  # dtypes that numba does not have on a CPU
 OPS = list(ReduceOp)
-ARITHMETIC = {ReduceOp.SUM: np.add, ReduceOp.PROD: np.multiply}  # payloads of NaNs are not promised
+ARITHMETIC = {ReduceOp.SUM: np.add, ReduceOp.PROD: np.multiply}  # a NaN's payload is not promised
 LOGIC = {ReduceOp.LAND: np.logical_and, ReduceOp.LOR: np.logical_or}
 ORDER = {ReduceOp.MIN: np.less_equal, ReduceOp.MAX: np.greater_equal}
 BITWISE = {ReduceOp.BAND: np.bitwise_and, ReduceOp.BOR: np.bitwise_or}
 
 
 def ops_of(dtype):
-    """Return the operations of a dtype: complex has SUM alone; bool and floats lack two each."""
+    """Return a dtype's operations: complex numbers have SUM alone, bools lack two, floats three."""
     lacking = {"c": set(OPS) - {ReduceOp.SUM}, "b": ARITHMETIC, "f": BITWISE}
     return [op for op in OPS if op not in lacking.get(np.dtype(dtype).kind, ())]
 
@@ -104,7 +104,7 @@ def numbers(dtype, rank, count, seed=0, special=True):
     drawn = (sign * np.ldexp(mantissa, exponent)).astype(dtype)
     if special:
         chosen = _mixed(seed + 2, rank, count) % np.uint64(64)
-        chosen[:1] = 63  # a plain number, so that a sum of one element says something
+        chosen[:1] = 63  # never a special number, so that a sum of one element can be wrong
         info = np.finfo(dtype)
         values = [np.nan, np.inf, -np.inf, 0.0, -0.0, info.smallest_subnormal]
         values += [-info.smallest_subnormal, info.tiny, info.max, -info.max, 1.5, 0.0, -0.0]
@@ -131,14 +131,14 @@ def among_sentinels(values):
 def _assert_nothing_written_around(array):
     octets = array.base
     if not isinstance(octets, np.ndarray) or octets.nbytes != array.nbytes + 2 * ZONE_BYTES:
-        return  # not one of sentinels()
+        return  # not an array of sentinels()
     before, behind = octets[:ZONE_BYTES], octets[ZONE_BYTES + array.nbytes :]
     assert (before == SENTINEL).all(), "bytes before the output were written"
     assert (behind == SENTINEL).all(), "bytes behind the output were written"
 
 
 def assert_same_bytes(actual, expected):
-    """Compare two arrays byte for byte; nothing may be written around the first."""
+    """Compare two arrays byte for byte; nothing may have been written around the first array."""
     _assert_nothing_written_around(actual)
     assert actual.shape == expected.shape, (actual.shape, expected.shape)
     assert actual.dtype == expected.dtype, (actual.dtype, expected.dtype)
@@ -154,7 +154,7 @@ def assert_same_bytes(actual, expected):
 
 
 def assert_same_fold(actual, expected, op):
-    """Compare bit for bit; the payload of a NaN that SUM or PROD makes is not promised."""
+    """Compare two results bit for bit, except for the payload of a NaN that SUM or PROD makes."""
     _assert_nothing_written_around(actual)
     if op in ARITHMETIC and actual.dtype.kind in "fc":
         real = actual.dtype if actual.dtype.kind == "f" else np.dtype(f"f{actual.itemsize // 2}")

@@ -1,4 +1,4 @@
-"""block and layout: equal shares of items, as every rank computes them by itself."""
+"""block and layout: equal shares of items; each rank computes them without the other ranks."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ WIDTHS = [0, 1, 3]
 
 
 def shares(comm, caller, n):
-    """The shares are those of NumPy's array_split, which holds every item once."""
+    """Check that the shares are those of NumPy's array_split, in which every item is once."""
     made, right = calls(caller, comm.rank), np.array_split(np.arange(n), comm.size)
     start, stop = made.block(comm, n)
     assert (type(start), type(stop)) == (int, int)
@@ -24,14 +24,14 @@ def shares(comm, caller, n):
 
 
 def gather_shares(comm, caller, n):
-    """An allgatherv takes a layout, and its blocks are those of ``block``."""
+    """Give the result of ``layout`` to an allgatherv: it gathers the blocks of ``block``."""
     made, table = calls(caller, comm.rank), block("f8", 0, (n, 3))
     start, stop = made.block(comm, n)
     recv = np.zeros_like(table)
     made.allgatherv(comm, table[start:stop], recv, *made.layout(comm, n, 3))
     assert_same_bytes(recv, table)
     counts, displs = made.layout(comm, n)
-    counts[:] = displs[:] = -1  # the caller's own
+    counts[:] = displs[:] = -1  # both arrays belong to the caller, who may overwrite them
     assert made.layout(comm, n)[0].sum() == n
 
 

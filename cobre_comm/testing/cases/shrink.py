@@ -1,4 +1,4 @@
-"""shrink: the ranks that are left of a broken communicator get one of their own."""
+"""shrink: the surviving ranks of a broken communicator get a communicator of their own."""
 
 import threading
 import time
@@ -18,7 +18,7 @@ SEES_A_FAILURE = {"none": False, "disagreement": True}
 
 
 def shrink(comm, caller, failure):
-    """No rank has died: all continue together, and what the old communicator has made stays."""
+    """If no rank has died, all continue, and regions of the old communicator stay readable."""
     region = comm.create_shared_region(comm.size)
     mine = slice(comm.rank, comm.rank + 1)
     region.block(mine.start, mine.stop)[:] = comm.rank + 1.0

@@ -1,6 +1,7 @@
-"""check_signals: in a loop that calls no Python, a handler runs, and its exception ends the loop.
+"""check_signals runs Python's signal handlers in a loop that calls no Python.
 
-And a handler that runs while its rank waits can call no collective of the same communicator.
+If a handler raises, its exception ends the loop. A handler that runs while its rank waits cannot
+call a collective of the same communicator.
 """
 
 import pathlib
@@ -40,7 +41,7 @@ LOOPS = {
 
 
 def interrupted(comm, caller):
-    """The handler's exception ends the loop each time, and leaves nothing behind."""
+    """Each handler that raises ends the loop by its exception, and the next loop works again."""
     for error in [Alarm("first"), KeyboardInterrupt("second"), Alarm("third")]:
         assert LOOPS[caller](3) == 3
         met, before = None, signal.signal(signal.SIGALRM, _raising(error))
@@ -74,7 +75,7 @@ def handler_that_returns(comm, caller):
 
 
 def handler_that_calls(comm, caller, folder):
-    """Rank 0 waits for rank 1, and its handler makes two calls; return their errors."""
+    """Rank 0 waits for rank 1; rank 0's handler then makes two calls; return the errors of both."""
     has_called, texts = pathlib.Path(folder) / "called", []
     barrier = calls(caller).barrier
 
@@ -107,7 +108,7 @@ def told_of_the_handler(ran):
 
 
 def another_thread(comm, caller):
-    """In another thread nothing happens, because Python runs handlers in the main thread."""
+    """In another thread check_signals does nothing: Python's handlers run in the main thread."""
     done = []
     thread = threading.Thread(target=lambda: done.append(LOOPS[caller](100_000)))
     thread.start()

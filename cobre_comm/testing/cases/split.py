@@ -11,7 +11,7 @@ from cobre_comm.testing.cases.memory.regions import populate_by_block
 from cobre_comm.testing.cases.mixed.sequences import four_in_a_row
 from cobre_comm.testing.cases.raised import raises
 
-# Color and key of rank r of n.
+# The color and the key of rank r of n ranks, in each plan.
 PLANS = {
     "all": lambda r, n: (0, 0),
     "pairs": lambda r, n: (r // 2, 0),
@@ -26,7 +26,7 @@ PLANS = {
 
 
 def members(plan, rank, size):
-    """Return the ranks of a rank's new communicator in order, or None if it gets none."""
+    """Return the ranks of the new communicator of one rank, in order; None if it gets none."""
     given = [PLANS[plan](r, size) for r in range(size)]
     color = given[rank][0]
     if color is None:
@@ -36,7 +36,7 @@ def members(plan, rank, size):
 
 
 def divide(comm, plan, names):
-    """Split, and check that the right ranks are together; ``names`` are the ranks of the parent."""
+    """Split, and check that the right ranks are together; ``names`` are the parent's ranks."""
     right = members(plan, comm.rank, comm.size)
     child = comm.split(*PLANS[plan](comm.rank, comm.size))
     if right is None:
@@ -52,7 +52,7 @@ def divide(comm, plan, names):
 
 
 def split(comm, caller, plan):
-    """Parent and child work in turn, and so does a split of the child."""
+    """Use parent and child in turn, and then split the child."""
     child, names = divide(comm, plan, range(comm.size))
     for _ in range(2):
         four_in_a_row(comm, caller)
@@ -69,7 +69,7 @@ def split(comm, caller, plan):
 
 
 def outlive_the_parent(comm, caller):
-    """Parents end before their children, closed or collected; each has noted its own calls."""
+    """Parents end before their children, by close or by collection; each counts its own calls."""
     child, names = divide(comm, "odd and even", range(comm.size))
     comm.barrier()
     before = child.stats()["barrier"].calls

@@ -11,14 +11,14 @@ from cobre_comm.testing.cases.case import QUICK, Case
 from cobre_comm.testing.cases.waiting import wait_until
 
 LENGTH = 4
-AWAITED = 5  # allreduces to which one rank comes last
+AWAITED = 5  # the allreduces in which one rank comes last
 PAUSE_S = 0.02
 CALLS = {"barrier": 3, "broadcast": 2, "allreduce": AWAITED + 1, "allgatherv": 1, "exact_sum": 1}
 NBYTES = {"barrier": 0, "broadcast": 16 * LENGTH, "allreduce": 8 * LENGTH * (AWAITED + 1)}
 
 
 def known_calls(comm, caller, late, folder):
-    """Make the calls of CALLS; one rank comes last to all allreduces but the first one."""
+    """Make the calls of CALLS; one rank comes last to each allreduce but the first allreduce."""
     collectives, values, result = calls(caller, comm.rank), np.ones(LENGTH), np.zeros(LENGTH)
     everything, counts = np.zeros(LENGTH * comm.size), [LENGTH] * comm.size
     displs = [LENGTH * rank for rank in range(comm.size)]
@@ -36,7 +36,7 @@ def known_calls(comm, caller, late, folder):
 
 
 def come(comm, late, place):
-    """Let rank ``late`` continue last, after a pause in which the others enter the next call."""
+    """Hold rank ``late`` back until all others are here, and for a pause in which they go ahead."""
     place.mkdir(exist_ok=True)
     if comm.rank != late:
         (place / str(comm.rank)).touch()
@@ -50,7 +50,7 @@ def all_is_counted(ran):
     is_no_op = BackendName.parse(ran.backend).kind == "local" and ran.cell.caller == "njit"
     for rank, stats in enumerate(ran.values):
         assert (stats.rank, stats.size) == (rank, ran.size)
-        if is_no_op:  # nothing of barrier, broadcast and allreduce is left in compiled code
+        if is_no_op:  # compiled code has dropped barrier, broadcast and allreduce
             assert stats["exact_sum"].calls == CALLS["exact_sum"]
             continue
         assert {name: s.calls for name, s in stats.operations.items()} == CALLS

@@ -1,4 +1,4 @@
-"""stop_requested: a signal to one rank is known to all ranks after the same collective."""
+"""stop_requested: after a signal to one rank, all ranks know of it after the same collective."""
 
 import signal
 import threading
@@ -9,7 +9,7 @@ from cobre_comm.testing.cases.case import BOTH, NEVER, Case, Slow
 from cobre_comm.testing.cases.faults.calling import collective
 from cobre_comm.testing.cases.raised import raises
 
-LONG = 3000  # of float64; more than a chunk of small buffers, and than fits behind a header
+LONG = 3000  # float64: more than a small buffer's chunk, and too long to travel behind a header
 
 
 def asked(comm, caller, name, who):
@@ -31,7 +31,7 @@ def all_know_after_the_step(ran):
 
 
 def asked_before_a_fence(comm, caller):
-    """A fence carries no request; the next collective does."""
+    """A fence does not carry a request to stop; the next collective does."""
     call = calls(caller, comm.rank)
     with comm.create_shared_region(1) as region:
         comm._take_signals([signal.SIGTERM])
@@ -44,7 +44,7 @@ def asked_before_a_fence(comm, caller):
 
 
 def asked_after_a_shrink(comm, caller):
-    """The communicator that shrink returns takes the same signals as the old one."""
+    """The communicator that shrink returns takes the signals that the old communicator took."""
     if comm.backend == "mpi":
         return  # over MPI shrink is refused
     comm._take_signals([signal.SIGTERM])

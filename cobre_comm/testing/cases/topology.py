@@ -1,4 +1,4 @@
-"""topology: which ranks are on which node, as each rank tells without asking the others."""
+"""topology: which ranks are on which node; a rank can tell without asking the other ranks."""
 
 import os
 import socket
@@ -9,7 +9,7 @@ from cobre_comm.testing.cases.raised import raises
 
 
 def topology(comm):
-    """A rank asks while the others wait for it, and after a split; a closed communicator raises."""
+    """Call topology while others wait, after a split, and, with an error, after close."""
     for rank in range(comm.size):
         if comm.rank == rank:
             found = comm.topology()
@@ -22,7 +22,7 @@ def topology(comm):
     assert any(line.startswith(f"{found.node}*") for line in told)
     own_cpus = tuple(sorted(getattr(os, "sched_getaffinity", lambda _: ())(0)))
     assert len(found.cpus) == len(found.numa) == comm.size
-    assert found.cpus[comm.rank] in (own_cpus, ())  # a list may be too long to be told
+    assert found.cpus[comm.rank] in (own_cpus, ())  # a long list of CPUs is left out
     assert bool(found.numa[comm.rank]) == bool(found.cpus[comm.rank])
     assert found.hosts[found.node] == socket.gethostname()
     own = [comm.size - 1 - rank for rank in found.ranks[found.node]]

@@ -1,10 +1,10 @@
-"""A wait for what another rank or process does; every such wait ends."""
+"""Waits for a fact that another rank or process brings about; every such wait has a limit."""
 
 import time
 
 
 def wait_until(holds, limit_s=60.0):
-    """Wait until a condition holds; return its value, which is false if the time has passed."""
+    """Wait until a condition holds or the time is over; return its value, which is then false."""
     until = time.monotonic() + limit_s
     while not (found := holds()) and time.monotonic() < until:
         time.sleep(0.01)

@@ -1,4 +1,4 @@
-"""Work that is shared out: every item once in each round, whoever gets it, and results by item."""
+"""Work that is shared out: each round gives every item once, and results are kept by item."""
 
 import hashlib
 import threading
@@ -24,7 +24,7 @@ def _claim(work):
 
 
 def _claim_all(work, times, seen):
-    """Note which items come, in their order; return how many."""
+    """Note which items this rank gets, in order; return the number of items."""
     claimed = 0
     item = work.claim()
     while item >= 0:
@@ -43,7 +43,7 @@ CLAIM, CLAIM_ALL, FIELDS = map(by_caller, (_claim, _claim_all, _fields))
 
 
 def rounds(count):
-    """Yield the arguments of several resets, which are right and the same on all ranks."""
+    """Yield the arguments of several resets; they are valid, and the same on all ranks."""
     draw = np.random.default_rng(count)
     costs = draw.exponential(size=count)
     yield {}
@@ -56,12 +56,12 @@ def rounds(count):
 
 
 def result(item, number):
-    """Return the result of an item in a round: bits that no other item or round gives."""
+    """Return the result of an item in a round; each item and each round has other bits."""
     return np.sin(1.0 + item) / (1.0 + number)
 
 
 def right_digest(count):
-    """Return the digest of all results, as equal shares would give it."""
+    """Return the digest of all results in the order of items, whichever rank would compute them."""
     digest = hashlib.sha256()
     for number, _ in enumerate(rounds(count)):
         values = [result(item, number) for item in range(count)]
@@ -103,7 +103,7 @@ def have_the_digest_of_equal_shares(ran):
 
 
 def check_blocks(count, nodes, blocks):
-    """The ranks of a node have one block, and those of all nodes are all items."""
+    """Check that the ranks of a node have the same block, and that blocks hold each item once."""
     of_nodes = [{blocks[r] for r, n in enumerate(nodes) if n == node} for node in set(nodes)]
     assert all(len(each) == 1 for each in of_nodes), f"ranks of a node differ: {blocks}"
     ascending = sorted(block for [block] in of_nodes)
@@ -112,7 +112,7 @@ def check_blocks(count, nodes, blocks):
 
 
 def shares(comm, count):
-    """Return this node's block without costs, and with costs of which the last half is 0."""
+    """Return this node's block without costs, and with costs that are 0 in the last half."""
     with comm.create_work(count) as work:
         even = work.first, work.last
         work.reset(costs=np.repeat([1, 0], count // 2))
@@ -134,13 +134,13 @@ def are_in_proportion(ran):
 
 
 def late_reset(comm, caller, count):
-    """A rank that is late at a reset continues in the old round, and claims none of the new."""
+    """A rank that comes late to a reset continues in the old round, and gets no item of the new."""
     caller = chosen(caller, comm.rank)
     work, is_late = comm.create_work(count), comm.rank == comm.size - 1
     for _ in range(6):
         times, here = np.zeros(count), slice(work.first, work.last)
         if is_late:
-            time.sleep(PAUSE_S)  # the others are in the reset
+            time.sleep(PAUSE_S)  # meanwhile the others are in the reset
             CLAIM_ALL[caller](work, times, np.zeros(count, np.int64))
         else:
             for _ in range(3):
@@ -153,7 +153,7 @@ def late_reset(comm, caller, count):
 
 
 def contend(comm, caller, count):
-    """Ranks claim as fast as they can."""
+    """Ranks compete: each claims items as fast as it can."""
     caller, work = chosen(caller, comm.rank), comm.create_work(count)
     for _ in range(3):
         times = np.zeros(count)
@@ -165,7 +165,7 @@ def contend(comm, caller, count):
 
 
 def claim_in_threads(comm, caller, count):
-    """Threads of one rank claim at once."""
+    """Several threads of one rank claim items at the same time."""
     claim_all, work = CLAIM_ALL[caller], comm.create_work(count)
     for _ in range(3):
         each, seen = np.zeros((3, count)), np.zeros((3, count), np.int64)
@@ -178,7 +178,7 @@ def claim_in_threads(comm, caller, count):
 
 
 def reset_beside_claims(comm, caller):
-    """A thread that claims while its rank resets gets an item or an error; no item comes twice."""
+    """A thread that claims while its rank resets gets an item, once, or an error."""
     claim, count, rounds = CLAIM[caller], 50, 60
     work, is_over, wrong = comm.create_work(count), threading.Event(), []
     begun = [np.zeros(count)]
@@ -205,7 +205,7 @@ def reset_beside_claims(comm, caller):
 
 
 def costs(comm, caller):
-    """Items that take longer cost more, and the sum is the time of all ranks; all get the same."""
+    """Long items cost more, the sum of costs is the time of all ranks, and all ranks agree."""
     count = 3 * comm.size
     slow = {0, count - 1}
     work = comm.create_work(count)
@@ -269,7 +269,7 @@ def bad_arguments(comm):
 
 
 def closed(comm, caller):
-    """A claim of closed work, or on a closed communicator, raises; its fields stay readable."""
+    """A claim raises if the work or its communicator is closed; the work's fields stay readable."""
     claim, own = CLAIM[caller], comm.split(0)
     work, other = own.create_work(5), own.create_work(5)
     work.close()
@@ -289,7 +289,7 @@ def closed(comm, caller):
 
 
 def broken(comm, caller):
-    """Work of a broken communicator gives nothing out any more."""
+    """The work of a broken communicator gives out no more items."""
     work = comm.create_work(5)
     comm.barrier()
     first = met(comm.allreduce, np.ones(3 + comm.rank), np.ones(3 + comm.rank))
@@ -299,7 +299,7 @@ def broken(comm, caller):
 
 
 def forked(comm, caller, fork):
-    """A child is no rank: it claims nothing."""
+    """A forked child is no rank: it can claim no item."""
     claim, work = CLAIM[caller], comm.create_work(comm.size)
     claim(work)
     comm.barrier()
@@ -327,7 +327,7 @@ DIFFERENT = {
 
 
 def disagree(comm, what):
-    """Rank 1 does something else."""
+    """Rank 1 calls something other than the other ranks."""
     is_odd = comm.rank == 1
     if what == "n":
         return met(comm.create_work, 6 if is_odd else 5)
@@ -353,7 +353,7 @@ def learn_who_differs(ran):
 
 
 def live_on(comm, caller):
-    """A claim works though no variable holds the communicator or its region."""
+    """A claim works though no variable holds the communicator or the region of the work."""
     work = comm.split(0).create_work(4)
     times = np.zeros(4)
     CLAIM_ALL[caller](work, times, np.zeros(4, np.int64))

@@ -1,1 +1,1 @@
-"""``@pytest.mark.ranks``: its arguments, the test on each rank, and pytest's report."""
+"""``@pytest.mark.ranks``: the arguments of the mark, the test on each rank, and pytest's report."""

@@ -18,12 +18,12 @@ FORM = "@pytest.mark.ranks(4, backends=['shm', 'tcp'], timeout=60, env={}, conne
 
 @dataclass(frozen=True)
 class MarkedJob:
-    """Stands for the communicator in pytest's own process, which has none."""
+    """Takes the place of the communicator in pytest's own process, which has no communicator."""
 
     backend: str  # as ``run_ranks`` takes it
     size: int
     timeout_s: float  # limit of the test on all ranks together
-    env: Mapping[str, str] = field(repr=False)  # with which ranks make their communicator
+    env: Mapping[str, str] = field(repr=False)  # ranks make their communicator in it
     connect: bool = True  # whether ranks get a communicator; else they are new processes
     killed: int = 0  # how many ranks are killed during the test
 
@@ -36,7 +36,7 @@ class MarkedJob:
 
 
 def parametrize(metafunc: pytest.Metafunc) -> None:
-    """Have a marked test collected once for each job."""
+    """Make pytest collect a marked test once for each job."""
     name = metafunc.function.__name__
     if "comm" not in metafunc.fixturenames:
         refuse(f"{name} is marked with ranks: give it an argument `comm`, its communicator")
@@ -83,7 +83,7 @@ def _name_of(backend: Any) -> str:
     [name] = getattr(backend, "values", [backend])
     if isinstance(name, str) and BackendName.parse(name).kind in NAMES:
         return name
-    # Looked for only now, because to ask all distributions takes a while.
+    # Only now, because it takes a while to ask all distributions for their backends.
     known = dict.fromkeys([*NAMES, *available_backends()])
     if not isinstance(name, str) or BackendName.parse(name).kind not in known:
         raise ValueError(f"there is no backend {name!r}, only {', '.join(known)}")

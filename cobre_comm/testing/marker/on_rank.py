@@ -1,7 +1,7 @@
 """A marked test on one rank: the function runs in a session of pytest that collects nothing.
 
-In such a session pytest rewrites the asserts of the module as in its own process, so that a failing
-assert shows its values.
+In that session pytest rewrites the asserts of the module as it does in its own process, so a
+failing assert shows its values.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import pytest
 from cobre_comm.reports.report_pipe import lost_ranks
 
 PASSED, SKIPPED, XFAILED, FAILED = "passed", "skipped", "xfailed", "failed"
-# No plugin but pytest's own, no conftest.py, no file of options.
+# The session loads pytest's own plugins alone, no conftest.py, and no file of options.
 OPTIONS = (
     "--noconftest",
     "-c",
@@ -42,12 +42,12 @@ OPTIONS = (
 class Call:
     """A test function and its arguments."""
 
-    module: str  # its name
-    path: str  # its file
-    function: str  # qualified name in it
+    module: str  # the name of its module
+    path: str  # the file of its module
+    function: str  # its qualified name in the module
     values: Mapping[str, bytes]  # values of fixtures and parameters, pickled
     rewritten: Sequence[str]  # modules whose asserts pytest has rewritten
-    options: Sequence[str]  # of pytest's command line: how a failure is shown
+    options: Sequence[str]  # options of pytest's command line that say how a failure is shown
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Result:
 
 
 def meet(comm: Any) -> None:
-    """Meet once, so that a communicator loads its modules outside of any test's time."""
+    """Call one collective, so that its modules are loaded outside of any test's time."""
     comm.barrier()
 
 
@@ -73,7 +73,7 @@ def run_test(comm: Any, call: Call) -> Result:
         patch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
         for name in ("PYTEST_ADDOPTS", "PYTEST_PLUGINS"):
             patch.delenv(name, raising=False)
-        with contextlib.redirect_stdout(null):  # of pytest: its header
+        with contextlib.redirect_stdout(null):  # hides pytest's header
             pytest.main([*OPTIONS, *call.options], plugins=[session])
     sys.stdout.flush()
     return session.result
@@ -109,7 +109,7 @@ class _Session:
         """Call the function; return its value."""
         call = self._call
         pytest.register_assert_rewrite(*[n for n in call.rewritten if n not in sys.modules])
-        with warnings.catch_warnings():  # about marks of plugins that a rank does not load
+        with warnings.catch_warnings():  # about marks of plugins that a rank lacks
             warnings.simplefilter("ignore", pytest.PytestUnknownMarkWarning)
             function: Any = _import(call.module, call.path)
         for name in call.function.split("."):
@@ -124,14 +124,14 @@ class _Session:
 
 
 def _result_of(returned: Any, function: str) -> Result:
-    """Return a failure if a function has returned its body instead of running it."""
+    """Return a failure if the function returned a coroutine or a generator, which has not run."""
     is_body = any(
         check(returned) for check in (inspect.iscoroutine, inspect.isasyncgen, inspect.isgenerator)
     )
     if not is_body:
         return Result()
     if inspect.iscoroutine(returned):
-        returned.close()  # else Python warns that nobody has awaited it
+        returned.close()  # else Python warns that the coroutine was never awaited
     name = function.rpartition(".")[2]
     return Result(
         FAILED,
@@ -155,7 +155,7 @@ def _import(name: str, path: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise
-    # pytest has imported it by its path (--import-mode=importlib).
+    # pytest has imported this module by its path (--import-mode=importlib).
     spec = next(filter(None, (f.find_spec(name, [str(Path(path).parent)]) for f in sys.meta_path)))
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     assert spec.loader is not None
@@ -174,10 +174,10 @@ def _failure(error: BaseException, config: pytest.Config, path: str) -> Result:
     crash, text = shown.reprcrash, str(shown)
     where = f"{crash.path}:{crash.lineno}" if crash else ""
     line = info.exconly(tryshort=True).partition("\n")[0]
-    text = text if text.startswith(">") else f"    {text}"  # str() has stripped it
+    text = text if text.startswith(">") else f"    {text}"  # str() has stripped the indentation
     return Result(FAILED, line, where, text, lost_ranks(error))
 
 
 def _is_of_the_test(entry: Any) -> bool:
-    """Tell whether a frame is shown: not one of contextlib, because rank_raises has such frames."""
+    """Tell whether a frame is shown: those of contextlib are not, which rank_raises adds."""
     return Path(entry.path).name != "contextlib.py"

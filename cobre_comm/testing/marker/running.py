@@ -1,4 +1,4 @@
-"""Running a marked test: its arguments go to the ranks, and the ranks' results come back."""
+"""Running a marked test: its arguments go to the ranks, and the results of the ranks return."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def run_on_ranks(item: pytest.Function, job: MarkedJob, pool_of: PoolOf) -> None
     """Run a marked test on every rank of a job; fail or skip the test as the ranks did."""
     outcomes = _run(_call_of(item), job, pool_of)
     for each in outcomes:
-        if each.output and not (each.timed_out or each.ended):  # judge shows that output
+        if each.output and not (each.timed_out or each.ended):  # else judge shows the output
             item.add_report_section("call", f"output of rank {each.rank}", each.output)
     judge(job, outcomes)
 
@@ -76,7 +76,7 @@ def _try_pickle(value: object) -> tuple[bytes, str]:
 
 
 def _rewritten(module: Any) -> list[str]:
-    """Return the modules whose asserts pytest rewrites; none if it does not rewrite this one."""
+    """Return the modules in which pytest rewrites asserts; none if it rewrites no assert here."""
     hook = type(module.__loader__)
     if hook.__module__ != "_pytest.assertion.rewrite":
         return []

@@ -1,4 +1,4 @@
-"""The report of a test that has run on ranks: causes first, then failures that follow."""
+"""The report of a test that has run on ranks: first causes, then failures that follow from them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cobre_comm.testing.ranks.outcome import Outcome
 
 @dataclass(frozen=True)
 class Failure:
-    """The failure of a rank: in a line, in full, its place, and the ranks that were lost."""
+    """The failure of a rank: in one line, in full, its place, and the lost ranks that it names."""
 
     line: str
     text: str
@@ -47,9 +47,9 @@ def judge(job: MarkedJob, outcomes: Sequence[Outcome]) -> None:
 
 
 def describe(job: MarkedJob, failures: Mapping[int, Failure]) -> str:
-    """Return the failures of ranks as text: equal ones once; those that follow, a line each."""
+    """Return all failures as text: equal failures once, and in one line those that only follow."""
     followed = {rank: each for rank, each in failures.items() if _follows(rank, failures)}
-    if len(followed) == len(failures):  # each blames another
+    if len(followed) == len(failures):  # each failure blames another rank
         followed = {}
     causes = {rank: each for rank, each in failures.items() if rank not in followed}
     first = next(iter(causes.values())).line
@@ -63,7 +63,7 @@ def describe(job: MarkedJob, failures: Mapping[int, Failure]) -> str:
 
 
 def _follows(rank: int, failures: Mapping[int, Failure]) -> bool:
-    """Whether a rank's failure names lost ranks, all of which have failed themselves."""
+    """Whether a rank's failure names lost ranks, and each of these ranks has a failure too."""
     lost = set(failures[rank].lost)
     return bool(lost) and lost <= failures.keys() - {rank}
 
@@ -74,7 +74,7 @@ def _failure(outcome: Outcome, job: MarkedJob) -> Failure | None:
         return Failure(line, "\n".join(_of_the_test(outcome.output.splitlines())))
     if outcome.ended:
         return Failure(f"its process ended with exit code {outcome.exit_code}", outcome.output)
-    if outcome.exception is not None:  # it made no communicator
+    if outcome.exception is not None:  # the rank could not make its communicator
         error = outcome.exception
         return Failure(str(error), outcome.traceback, lost=lost_ranks(error))
     result: Result = outcome.value
@@ -84,7 +84,7 @@ def _failure(outcome: Outcome, job: MarkedJob) -> Failure | None:
 
 
 def _of_the_test(lines: Iterable[str]) -> Iterator[str]:
-    """Yield lines that a rank wrote at its end, without the frames in which it ran the test."""
+    """Yield the lines that a rank wrote at its end, without the frames that called the test."""
     is_ours = False
     for line in lines:
         is_ours = line.startswith("  File ") and (is_ours or on_rank.__file__ in line)

@@ -1,1 +1,1 @@
-"""Ranks for tests: run a function on each, collect the outcomes."""
+"""Ranks for tests: run a function on each rank, and collect the outcomes."""

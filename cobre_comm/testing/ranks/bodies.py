@@ -23,25 +23,25 @@ NO_COMMUNICATOR = ""
 
 
 class BodyRunner:
-    """Runs bodies on communicators that it makes from the environment and keeps by key."""
+    """Runs bodies on communicators, which it makes from the environment and keeps by key."""
 
     def __init__(self, pipe: ReportPipe) -> None:
         self._pipe = pipe
         self._communicators: dict[str, Any] = {}
 
     def serve(self, orders: int) -> None:
-        """Run the orders that come through a descriptor, until the other side closes it."""
+        """Run the orders that arrive through a descriptor, until the other end is closed."""
         pid = os.getpid()
         while (order := frames.receive(orders)) is not None:
             try:
                 report = self._run(order)
             except SystemExit as exception:
-                # Reported now, because the end of MPI may wait for the other ranks.
+                # Sent now, because MPI may wait for the other ranks when this process ends.
                 sys.stdout.flush()
                 self._send(("exit", exit_code_of(exception)))
                 raise
             if os.getpid() != pid:
-                os._exit(1)  # a child that a body has forked and not ended: it is no rank
+                os._exit(1)  # a forked child of a body, which has not ended: it is no rank
             self._send(report)
         for comm in self._communicators.values():
             comm.close()
@@ -49,7 +49,7 @@ class BodyRunner:
     def _send(self, report: tuple[str, Any]) -> None:
         try:
             message = pickle.dumps(report)
-        except Exception as exception:  # a value that does not pickle
+        except Exception as exception:  # the value does not pickle
             message = pickle.dumps(("exception", Failed.of(exception)))
         self._pipe.send(message)
 
@@ -62,7 +62,7 @@ class BodyRunner:
             try:
                 value = body(comm, *args)
             except SystemExit:
-                raise  # a body that ends its process means it, and need not close anything
+                raise  # a body that ends its process needs no cleanup
             except BaseException:
                 self._give_up(key, keep)
                 raise
@@ -71,7 +71,7 @@ class BodyRunner:
             raise
         except BaseException as exception:
             failed = Failed.of(exception)
-            traceback.clear_frames(exception.__traceback__)  # frees what the body has made
+            traceback.clear_frames(exception.__traceback__)  # frees the body's objects
             return "exception", failed
         return "value", value
 
@@ -98,7 +98,7 @@ class BodyRunner:
 
 @functools.cache
 def _pass_over_modules() -> None:
-    """Have garbage collections leave out what the first body has imported: it stays anyway."""
+    """Exclude all that the first body has imported from garbage collections, because it stays."""
     gc.freeze()
 
 
@@ -109,7 +109,7 @@ def _unpack(order: bytes) -> tuple[Any, ...]:
 
 
 def prepare_process() -> None:
-    """Write stacks on ``SIGUSR1``, raise on Ctrl-C also in the background, and write whole lines.
+    """Make ``SIGUSR1`` write all stacks and Ctrl-C raise, and make the output whole lines.
 
     A process that a shell starts in the background ignores ``SIGINT``.
     """
@@ -121,10 +121,11 @@ def prepare_process() -> None:
 
 
 def leave() -> NoReturn:
-    """End at once: taking numba and LLVM down in order would cost each rank half a second.
+    """End at once: an orderly end of numba and LLVM would take half a second on each rank.
 
-    MPI is finalized, and the C library's exit is run for it: MPICH tells its starter in an exit
-    handler that this rank has finalized. The starter ends all ranks if one ends without that.
+    MPI is finalized first. Then the C library's exit handlers run, because one of MPICH's tells the
+    process starter that this rank has finalized. If a rank ended without telling, the starter would
+    end all ranks.
     """
     mpi = sys.modules.get("mpi4py.MPI")
     if mpi is not None and mpi.Is_initialized() and not mpi.Is_finalized():
@@ -137,7 +138,7 @@ def leave() -> NoReturn:
 
 
 def main() -> None:
-    """Serve on stdin until it ends; a body that reads stdin finds it empty."""
+    """Run the orders on stdin until stdin ends; a body that reads stdin finds it empty."""
     prepare_process()
     pipe = report_pipe.claim()
     orders = take_stdin()

@@ -1,8 +1,9 @@
 """Ranks that call the same cached function at the same time: one compiles it, the others load it.
 
-By itself numba compiles such a function in every rank at the same time. And if two ranks save
-different signatures of one function at the same time, numba's index keeps one of them alone. Both
-cost tests seconds, because most cases are the first call of their kind in a fresh checkout.
+Without this module, numba compiles such a function in every rank at the same time. And if two ranks
+save different signatures of one function at the same time, the index of numba's cache keeps only
+one of them. Both cost tests seconds, because in a fresh checkout most cases call a function for the
+first time.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
-NAME = ".compiling"  # in each folder of numba's cache; each function has a byte of it
+NAME = ".compiling"  # a file in each folder of numba's cache; each function has one byte of it
 LAST_BYTE = 2**31
 LOOK_S = 0.01
-LONGEST_S = 20.0  # what numba compiles for one function of a test takes less
+LONGEST_S = 20.0  # longer than numba compiles for one function of a test
 
 
 def once_in_all_ranks() -> None:
-    """Let numba, if this process has imported it, take turns with the other ranks."""
+    """Make numba, if this process has imported it, compile in turn with the other ranks."""
     if "numba" in sys.modules:
         _change_numba()
 
@@ -39,8 +40,8 @@ def _change_numba() -> None:
 
     @functools.wraps(compile_alone)
     def compile_in_turn(self: Any, sig: Any) -> Any:
-        # numba's own lock comes first, as in the call below. In the reverse order two threads of
-        # this process could hold one of the locks each, and wait for each other.
+        # numba's own lock is taken first, here as in the call below. If the order differed, two
+        # threads of this process could hold one lock each and wait for each other.
         with global_compiler_lock, _turn(self, sig), _without_collections():
             return compile_alone(self, sig)
 
@@ -49,7 +50,7 @@ def _change_numba() -> None:
 
 @contextlib.contextmanager
 def _without_collections() -> Iterator[None]:
-    """Keep Python from collecting: numba makes little garbage, and many objects to look at."""
+    """Collect no garbage meanwhile: numba makes many objects, and little of them is garbage."""
     if not gc.isenabled():
         yield
         return
@@ -62,10 +63,10 @@ def _without_collections() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _turn(dispatcher: Any, sig: Any) -> Iterator[None]:
-    """Hold the function's byte, unless the signature is in the cache when the byte is free.
+    """Lock the function's byte, or wait until another rank has compiled this signature.
 
-    The kernel releases the byte if this process ends meanwhile. A rank that is stopped while it
-    compiles is waited for no longer than `LONGEST_S`.
+    The operating system unlocks the byte if the process ends. A rank that is stopped while it
+    compiles holds the others up for no longer than `LONGEST_S`.
     """
     folder = getattr(dispatcher._cache, "cache_path", None)
     file = None if folder is None else _lock_file(folder)
@@ -75,10 +76,10 @@ def _turn(dispatcher: Any, sig: Any) -> Iterator[None]:
     while file is not None and not _is_cached(dispatcher, sig) and time.monotonic() < until:
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
-        except (BlockingIOError, PermissionError):  # another rank compiles
+        except (BlockingIOError, PermissionError):  # another rank compiles this function
             time.sleep(LOOK_S)
             continue
-        except OSError:  # a file system without locks
+        except OSError:  # the file system has no locks
             break
         try:
             yield
@@ -89,7 +90,7 @@ def _turn(dispatcher: Any, sig: Any) -> Iterator[None]:
 
 
 def _is_cached(dispatcher: Any, sig: Any) -> bool:
-    """Whether numba would load this signature from its cache; numba asks the same index."""
+    """Whether numba would load this signature from its cache; asks the index that numba asks."""
     cache = dispatcher._cache
     key = cache._index_key(sig, dispatcher.targetctx.codegen())
     try:
@@ -100,7 +101,7 @@ def _is_cached(dispatcher: Any, sig: Any) -> bool:
 
 @functools.cache
 def _lock_file(folder: str) -> int | None:
-    """Return the descriptor of a folder's file, which stays open; None where none can be made."""
+    """Return the descriptor of a folder's file, which stays open; None if there can be no file."""
     path = pathlib.Path(folder)
     with contextlib.suppress(OSError):
         path.mkdir(parents=True, exist_ok=True)

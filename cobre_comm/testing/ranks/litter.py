@@ -1,4 +1,4 @@
-"""Files that an MPI leaves in shared memory when ranks are killed; /dev/shm may fill up."""
+"""Removes the files that an MPI leaves in /dev/shm when ranks are killed, before it is full."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import time
 from pathlib import Path
 
 SHM_FOLDER = Path("/dev/shm")
-PATTERNS = ("mpich_shm_*", "sm_segment.*")  # of MPICH, and of Open MPI if its starter is killed too
-YOUNGEST_S = 1.0  # a job that has just begun has made its file and not mapped it yet
+PATTERNS = ("mpich_shm_*", "sm_segment.*")  # of MPICH; of Open MPI, if its starter is killed
+YOUNGEST_S = 1.0  # a younger file may be of a job that has not mapped it yet
 
 
 def unused_files(pattern: str) -> set[Path]:
     """Return the files of shared memory that match a pattern and that no process has mapped."""
     mapped: set[str] = set()
     for maps in Path("/proc").glob("[0-9]*/maps"):
-        with contextlib.suppress(OSError):  # of other users, or ended
+        with contextlib.suppress(OSError):  # a process of another user, or one that has ended
             mapped.update(re.findall(rf"{SHM_FOLDER}/\S+", maps.read_text()))
     return {path for path in SHM_FOLDER.glob(pattern) if str(path) not in mapped}
 
 
 def remove_litter(began: float) -> None:
-    """Remove files that MPIs have made since a job began (``time.time()``) and no process uses."""
+    """Remove files that MPIs have made since ``began`` (``time.time()``); keep mapped ones."""
     for pattern in PATTERNS:
         for path in unused_files(pattern):
             with contextlib.suppress(OSError):

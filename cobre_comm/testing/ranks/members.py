@@ -1,7 +1,7 @@
-"""The ranks of one job of tests: they get bodies, report outcomes, and leave when asked to.
+"""The ranks of a job of tests: they receive bodies, report outcomes, and leave when asked.
 
-The engine of every launcher starts, watches and reaps the ranks (``processes/attempt.py``). But no
-rank is ended because another one has failed.
+As for every launcher, the engine starts, watches and reaps the ranks (``processes/attempt.py``).
+But here no rank is ended because another rank has failed.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ from cobre_comm.testing.ranks.outcome import Outcome
 from cobre_comm.testing.ranks.surroundings import inherited_environment, scaled_limit
 
 SINGLE_THREADED = {"NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-POLL_S = 0.05  # how often to look for processes that ended without a report
+POLL_S = 0.05  # the time between two looks for processes that ended without a report
 GRACE_S = 5.0  # how long processes may take to leave by themselves
-STACK_S = 0.2  # for a rank to write where it is
+STACK_S = 0.2  # the time that a rank gets to write its stacks
 OUTPUT_BYTES = 6000
 
 
 class Member:
-    """One rank of a job; ``start`` starts its process, with the stdin, stdout, stderr it gets."""
+    """One rank of a job; ``start`` starts its process with the given stdin, stdout and stderr."""
 
     def __init__(self, attempt: Attempt, start: Callable[[Standard], RankProcess]) -> None:
         self._outbox = Outbox(attempt.loop)
         self._output: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # as long as the process
         self._begin = 0
-        self.outcome: Outcome | None = None  # of the present body
+        self.outcome: Outcome | None = None  # the outcome of the body that runs now
         self.process = start(Standard(self._outbox.reader, *duplicates(self._output)))
         self.rank = self.process.rank
         attempt.add(self.process, self._hear)
 
     def send(self, order: bytes) -> None:
-        """Hand out a body; if the process has gone, its outcome tells so later."""
+        """Send a body to the process; if the process has ended, the outcome will say so."""
         self.outcome = None
         self._begin = os.fstat(self._output.fileno()).st_size
         self._outbox.send(order)
@@ -76,12 +76,12 @@ class Member:
             self.outcome = self._ended(None if taken else self.process.ending.code)
 
     def ask_where(self) -> None:
-        """Have the process write its stacks, also if it is stopped."""
+        """Make the process write its stacks; if it is stopped, let it continue first."""
         for number in (signal.SIGCONT, signal.SIGUSR1):
             self.process.signal(number, group=False)
 
     def is_overdue(self) -> None:
-        """Kill the process with all that it has started; it was busy at the deadline."""
+        """Kill the process, because it missed the deadline, and all processes that it started."""
         self.process.signal(signal.SIGKILL, group=True)
         self.outcome = Outcome(self.rank, timed_out=True, output=self.tail())
 
@@ -93,7 +93,7 @@ class Member:
         return tail(self._output, self._begin)
 
     def hang_up(self) -> None:
-        """Let the process leave by itself, when it is not busy."""
+        """Ask the process to leave; it does when it is not busy."""
         self._outbox.close()
 
     def close(self) -> None:
@@ -122,7 +122,7 @@ class RankJob(Closing):
         return [member.process.pid for member in self.members]
 
     def run(self, orders: Sequence[bytes], timeout_s: float) -> list[Outcome]:
-        """Hand out bodies; return all outcomes. Processes busy at the deadline are killed."""
+        """Send a body to each rank; return all outcomes. Kill processes busy at the deadline."""
         for member, order in zip(self.members, orders, strict=True):
             member.send(order)
         if not self._step_until(self._is_idle, scaled_limit(timeout_s)):
@@ -186,7 +186,7 @@ def command() -> list[str]:
 def pack_order(
     key: str, keep: bool, environment: Mapping[str, str], body: Callable[..., Any], args: Any
 ) -> bytes:
-    """Pickle a body for a worker, together with the path to import it from."""
+    """Pickle a body for a rank, together with the path from which to import it."""
     if getattr(body, "__module__", None) == "__main__":
         name = getattr(body, "__qualname__", repr(body))
         raise ValueError(
@@ -203,6 +203,6 @@ def duplicates(file: IO[bytes]) -> tuple[int, int]:
 
 
 def tail(file: IO[bytes], begin: int = 0) -> str:
-    """Return the end of a file that processes write, nothing before ``begin``."""
+    """Return the end of a file that processes write to, but nothing before ``begin``."""
     begin = max(begin, os.fstat(file.fileno()).st_size - OUTPUT_BYTES)
     return os.pread(file.fileno(), OUTPUT_BYTES, begin).decode(errors="replace")

@@ -1,4 +1,4 @@
-"""The processes of one job that a real ``mpiexec`` starts."""
+"""The processes of a job that a real ``mpiexec`` starts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from cobre_comm.testing.ranks.members import (
 from cobre_comm.testing.ranks.outcome import Outcome
 from cobre_comm.testing.ranks.surroundings import inherited_environment, scaled_limit
 
-# By this Open MPI gives a core away while it waits, because there may be more ranks than cores.
+# Makes Open MPI yield its core while it waits, because there may be more ranks than cores.
 YIELDING = {"OMPI_MCA_mpi_yield_when_idle": "1"}
 LOOK_S = 0.02
 
@@ -31,8 +31,9 @@ LOOK_S = 0.02
 class MpiJob(RankJob):
     """One ``mpiexec`` and the ranks that it has started.
 
-    ``mpiexec`` gets the environment of this process, without variables that configure backends, and
-    ``environment``. The variables of ``rank_environments`` are for the ranks alone.
+    ``mpiexec`` gets ``environment`` in addition to the environment of this process, without the
+    variables there that configure backends. The variables of ``rank_environments`` are for the
+    ranks alone.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class MpiJob(RankJob):
         self.members.sort(key=lambda member: member.rank)
 
     def run(self, orders: Sequence[bytes], timeout_s: float) -> list[Outcome]:
-        """Hand out bodies when all ranks have begun; else tell how ``mpiexec`` ended."""
+        """Run a body on each rank when all have begun; else report how ``mpiexec`` ended."""
         self._step_until(lambda: not self._starter.is_starting, scaled_limit(timeout_s))
         if self._have_begun:
             return super().run(orders, timeout_s)
@@ -76,7 +77,7 @@ class MpiJob(RankJob):
         return len(self.members) == len(self._own)
 
     def _grace_s(self) -> float:
-        """Return the time for MPI_Finalize, which needs all ranks: 0 if a rank has ended."""
+        """Return the time for MPI_Finalize, which needs all ranks: 0 s if a rank has ended."""
         are_alive = self._have_begun and len(self.attempt.running) == len(self.members)
         return super()._grace_s() if are_alive else 0.0
 
@@ -87,7 +88,7 @@ class MpiJob(RankJob):
         self._starter.leave(self._step)
 
     def close(self) -> None:
-        """Let all processes leave; if some have not left MPI, remove the files of MPI."""
+        """Let all processes leave; if one did not finalize MPI, remove the files of MPI."""
         super().close()
         self._said.close()
         if self._has_failed:  # some rank may not have finalized MPI

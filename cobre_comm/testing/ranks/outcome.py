@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-LONGEST_TRACEBACK = 3000  # characters; its end says most
+LONGEST_TRACEBACK = 3000  # characters; the end is kept, because it says most
 
 
 @dataclass(frozen=True)
@@ -20,18 +20,18 @@ class Outcome:
     value : object
         The value that the body returned, if it returned.
     exception : BaseException or None
-        The exception that it raised, if any.
+        The exception that the body raised, if it raised one.
     traceback : str
         The traceback of that exception, formatted on the rank.
     ended : bool
-        Whether its process ended without a report.
+        Whether the process ended without a report.
     exit_code : int or None
-        Exit code of such a process, negative for a signal; None where it is not known, because
-        mpiexec has ended all.
+        The exit code of a process that ended so, negative for a signal; None if the code is not
+        known, because mpiexec has ended all processes.
     timed_out : bool
         Whether the deadline ended the process.
     output : str
-        The last of what the process wrote during the body.
+        The end of what the process wrote during the body.
 
     Examples
     --------
@@ -81,8 +81,8 @@ class Outcome:
         return f"rank {self.rank} returned {self.value!r}"
 
 
-class RanksFailed(AssertionError):  # its name is a sentence, as CollectiveFailed is
-    """A body did not end as it should on some ranks.
+class RanksFailed(AssertionError):  # named as a sentence, like CollectiveFailed
+    """A body did not end as expected on some ranks.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Ranks that stay and run many bodies, because a process costs a second to start."""
+"""Ranks that stay and run many bodies, because it takes a second to start a process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cobre_comm.testing.ranks.run import DEFAULT_TIMEOUT_S
 from cobre_comm.testing.ranks.start_job import start_job
 from cobre_comm.testing.ranks.surroundings import rank_environment
 
-# Said by mpiexec of Open MPI 5 when it fails to start any rank, once in some thousand starts.
+# mpiexec of Open MPI 5 prints this when it fails to start any rank, once in some thousand starts.
 NOT_STARTED = "The PMIx server's listener thread failed to start"
 
 
@@ -131,7 +131,7 @@ class RankPool(Closing):
         ]
         try:
             outcomes = job.run(orders, timeout_s)
-        except BaseException:  # Ctrl-C, or the limit of a test: the ranks are still busy
+        except BaseException:  # Ctrl-C, or a test's time limit, while the ranks are busy
             job.kill()
             self.close()
             raise

@@ -1,4 +1,4 @@
-"""Run a function once, on real ranks: new processes, which are killed at a deadline."""
+"""Runs a function once, on real ranks: new processes, which are killed at a deadline."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run_ranks_outcomes(
 ) -> list[Outcome]:
     """Run ``body(comm, *args)`` on new ranks and return the outcome of each.
 
-    When a rank ends, the others are left alone, over ``mpi`` too.
+    When a rank ends, the other ranks are not ended, over ``mpi`` either.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def run_ranks_outcomes(
     timeout_s : float
         Deadline of all ranks together, start-up included.
     env : mapping or sequence of mapping
-        Further environment variables of every rank, or of each in rank order.
+        Further environment variables of every rank, or a mapping for each rank in rank order.
     connect : bool
         Whether to make the communicator; otherwise ``comm`` is None and the environment is set.
 

@@ -1,4 +1,4 @@
-"""Starting the ranks of a job, as their backend wants it."""
+"""Starts the ranks of a job in the way that their backend needs."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ def start_job(
     rank_environments: Sequence[Mapping[str, str]],
     job_class: type[RankJob] = RankJob,
 ) -> RankJob:
-    """Start a process for each environment of a rank; ``environment`` is added to each of them.
+    """Start a process for each of the environments of ranks; ``environment`` is added to each.
 
-    ``job_class`` makes the job where ranks are children of this process.
+    ``job_class`` makes the job if the ranks are children of this process.
     """
     name = BackendName.parse(backend)
     if name.is_mpi:
         from cobre_comm.testing.ranks.mpi_job import MpiJob
 
-        # The MPI must be chosen before the processes begin; other variables may come later.
+        # The MPI must be chosen before the processes start; other variables may be set later.
         return MpiJob({**name.environment(), **environment}, rank_environments)
     job = job_class(name.kind, len(rank_environments))
     try:

@@ -17,15 +17,16 @@ from cobre_comm.processes.port import LOOPBACK, ReservedPort
 from cobre_comm.testing.backend_name import BackendName
 
 SHM_FOLDER = pathlib.Path("/dev/shm")
-RECENT_JOBS = 64  # keep their ports: ranks take a while to start; then rank 0 has the port
-# What the surroundings of this process must not decide for its ranks.
+RECENT_JOBS = 64  # that many jobs keep their ports reserved: rank 0 may start late
+# Variables of this process's environment that its ranks must not inherit.
 PRIVATE_PREFIXES = (
     "COBRE_", "MPI4PY_", "MPI_LOCALRANKID", "OMPI_", "PMIX_NAMESPACE", "PMIX_RANK", "PMIX_SERVER",
     "PMI_", "SLURM_",
 )  # fmt: skip
 
 LIMITS = "COBRE_TEST_LIMITS"
-# What tells the ranks of a backend that is not ours where to meet: docs/howto/third-backends.md.
+# Variables that tell the ranks of another distribution's backend where to meet
+# (docs/howto/third-backends.md).
 OF_ANOTHER: Mapping[str, Callable[[Job, int], str]] = {
     "COBRE_RANK": lambda job, rank: str(rank),
     "COBRE_SIZE": lambda job, rank: str(job.size),
@@ -43,14 +44,14 @@ def inherited_environment() -> dict[str, str]:
 
 
 def scaled_limit(seconds: float) -> float:
-    """Return how long a test may take here: ``seconds`` times ``COBRE_TEST_LIMITS``."""
+    """Return how long a test may take on this machine: ``seconds`` times ``COBRE_TEST_LIMITS``."""
     return seconds * float(os.environ.get(LIMITS) or 1)
 
 
 def startable_mpi(library: str | None) -> tuple[str, str]:
-    """Return the MPI that starts ranks here, and the reason if ``library`` cannot start any.
+    """Return the MPI that starts ranks here; and, if ``library`` cannot start any, the reason.
 
-    An mpi4py that was built for one MPI always loads that MPI.
+    An mpi4py that was built for one MPI always loads this MPI.
     """
     from cobre_comm.processes.mpi.mpiexec import find_mpiexec
 
@@ -100,9 +101,9 @@ def rank_environment(backend: str, size: int) -> list[dict[str, str]]:
     Parameters
     ----------
     backend : str
-        ``"local"``, ``"shm"``, ``"tcp"``, a name of ``mpi`` (the rest is told by mpiexec), or the
-        name of another distribution's backend, which gets ``COBRE_RANK``, ``COBRE_SIZE`` and
-        ``COBRE_JOB``, a name that no other job has.
+        ``"local"``, ``"shm"``, ``"tcp"``, a name of ``mpi`` (whose ranks get the rest from
+        mpiexec), or the name of another distribution's backend, which gets ``COBRE_RANK``,
+        ``COBRE_SIZE`` and ``COBRE_JOB``, a name that no other job has.
     size : int
         Number of ranks; 1 for ``local``.
 
@@ -128,7 +129,7 @@ def rank_environment(backend: str, size: int) -> list[dict[str, str]]:
 
 
 def _reserve_port() -> int:
-    """Return a port that stays reserved for a job until :data:`RECENT_JOBS` others have one."""
+    """Return a port for a job; it stays reserved until :data:`RECENT_JOBS` other jobs got one."""
     while len(_reserved) >= RECENT_JOBS:
         _reserved.popleft().close()
     _reserved.append(ReservedPort())
@@ -137,6 +138,6 @@ def _reserve_port() -> int:
 
 @atexit.register
 def _release_ports() -> None:
-    """Release the ports at the end of the process, where an open socket may be a warning."""
+    """Release the ports at the end of the process, because an open socket may cause a warning."""
     while _reserved:
         _reserved.popleft().close()

@@ -11,11 +11,11 @@ from cobre_comm.testing.backend_name import BackendName
 from cobre_comm.testing.cases.case import BOTH, QUICK, Case, Cell, Settings, Slow
 from cobre_comm.testing.pairwise import choose
 
-POINT = "point"  # the factor of which each value is needed, and few combinations
-EVERYWHERE = "everywhere"  # a case and its point together
-TRANSPORT = "transport"  # the way; between nodes also the MPI and how many leaders a node has
-PAIRED = ("case", "way", "caller")  # of which a usual run has all pairs
-FEW = 3  # ranks on which wrong arguments are tried: a first, a last, and one between
+POINT = "point"  # a factor: each of its values is needed, but few combinations with others
+EVERYWHERE = "everywhere"  # a factor: a case and its point together
+TRANSPORT = "transport"  # a factor: the way; between nodes also the MPI and the number of leaders
+PAIRED = ("case", "way", "caller")  # the factors of which a usual run has all pairs
+FEW = 3  # how many ranks try wrong arguments: a first, a last, and one between
 
 
 class Trial(NamedTuple):
@@ -43,9 +43,10 @@ class Trial(NamedTuple):
 
     @property
     def own_factors(self) -> dict[str, str]:
-        """The factors without the point, where a factor of the case bears the name of the case.
+        """The factors without the point; a factor of the case alone is named after the case.
 
-        So every case needs all values of its own factors, but not every point.
+        So a run that has every value of these factors has all values of each case, but not every
+        point.
         """
         of_case = [name for name in self.cell.factors if name not in PAIRED]
         return {
@@ -60,25 +61,25 @@ class Grid(Settings):
     """The points on which each kind of case is tried.
 
     A point is a tuple ``(backend, size)``. For cases that choose the number of ranks by themselves
-    (2, 3 or 4, most often) there are names of backends in place of points. ``Slow(point)`` is tried
-    where there is much time.
+    A point is a tuple ``(backend, size)``. Cases that choose the number of ranks by themselves,
+    mostly 2, 3 or 4, have names of backends in place of points. Only long runs try ``Slow(point)``.
 
     Attributes
     ----------
     points : sequence
-        For most cases.
+        The points of most cases.
     thorough_points : sequence
-        For cases that take long at each of their points.
+        The points of cases that take long at each point.
     argument_points : sequence
-        For cases of wrong arguments, of which each tries many.
+        The points of cases that try many wrong arguments.
     typed_points : sequence
-        Each backend once.
+        The points of cases that each backend tries once.
     backends : sequence
         Backends with several ranks, for cases that choose the number of ranks.
     watchful_backends : sequence
-        Those of ``backends`` that see at once when the process of a rank ends.
+        Those of ``backends`` that notice at once when the process of a rank ends.
     quick_points : sequence
-        What is tried when there is little time.
+        The points that are tried when there is little time.
     callers : sequence of str
         ``"python"``, and ``"njit"`` for calls from compiled code.
     """
@@ -108,10 +109,11 @@ class Grid(Settings):
         Parameters
         ----------
         backend : str
-            Its name in the entry-point group ``cobre_comm.backends``.
+            The name of the backend in the entry-point group ``cobre_comm.backends``.
         sizes : sequence of int
-            Numbers of ranks. If one is above 1, cases that choose the number by themselves run too.
-            A fold in a wrong order shows with 3 ranks or more, a fold by pairs with 4 or more.
+            Numbers of ranks. If one of them is above 1, cases that choose the number by themselves
+            run too. A fold in a wrong order shows with 3 ranks or more, a fold by pairs with 4 or
+            more.
         callers : sequence of str
             ``("python",)`` for a backend that cannot be an argument of compiled code.
         shares_memory : bool
@@ -141,7 +143,7 @@ class Grid(Settings):
         )
 
     def trials(self, case: Case) -> Iterator[Trial]:
-        """Yield the full product of a case: every point with every cell."""
+        """Yield all trials of a case: every point with every cell."""
         cells = [*case.cells(self.callers)]
         for point in self._points(case):
             is_slow = isinstance(point, Slow)
@@ -152,9 +154,9 @@ class Grid(Settings):
     def is_quick(self, trial: Trial) -> bool:
         """Whether a quick run has time for the trial.
 
-        A case that chooses the number of ranks is tried with its least number. It is not tried on a
-        backend that is shared memory under another name, because the start of such ranks costs
-        seconds.
+        A case that chooses the number of ranks is tried with the smallest number that it chooses.
+        It is not tried on a backend that is shared memory under another name, because these ranks
+        take seconds to start.
         """
         backends = {backend for backend, _ in self.quick_points}
         here = (
@@ -170,8 +172,8 @@ class Grid(Settings):
     def usual_points(self) -> set[str]:
         """The few points that a usual run prefers, because ranks have to start for each point.
 
-        They are those of a quick run, and further ones, until each way is tried on each number of
-        ranks.
+        The points are those of a quick run, and more points, until each way is tried on each number
+        of ranks.
         """
         points = [*self.quick_points, *(p for p in self.points if not isinstance(p, Slow))]
         rows = [factors_of_point(*point) for point in points]
@@ -193,7 +195,7 @@ class Grid(Settings):
 
 
 def factors_of_point(backend: str, size: int) -> dict[str, str]:
-    """Return the factors of a trial that follow from its point."""
+    """Return the factors of a trial that its point decides."""
     name = BackendName.parse(backend)
     way = way_of(backend)
     lanes = f" by {name.leaders} leaders" if name.leaders > 1 else ""
@@ -206,7 +208,7 @@ def factors_of_point(backend: str, size: int) -> dict[str, str]:
 
 
 def way_of(backend: str) -> str:
-    """Return how ranks speak to each other; tcp and mpi have the collectives of shm on one node."""
+    """Return how ranks communicate; on one node tcp and mpi have the collectives of shm."""
     name = BackendName.parse(backend)
     if name.nodes:
         return f"{name.kind} over nodes"

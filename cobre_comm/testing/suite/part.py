@@ -13,12 +13,13 @@ from cobre_comm.testing.pairwise import choose
 from cobre_comm.testing.suite.grid import PAIRED, POINT, TRANSPORT, Grid, Trial
 
 PLUGIN = "cobre_comm.testing.plugin"
-QUICK, USUAL, PAIRS, TRIPLES = range(4)  # runs, each with all tests of the one before
-# The run that `-m` asks for. To collect the tests of a longer run costs seconds.
+QUICK, USUAL, PAIRS, TRIPLES = range(4)  # runs; each has all tests of the run before it
+# The run that pytest's option `-m` selects, because it takes seconds to collect a longer run's
+# tests.
 RUNS = {"quick": QUICK, "not slow": USUAL, "not slowest": PAIRS, "slow and not slowest": PAIRS}
-USUAL_S = 60.0  # what a case may take without saying so
+USUAL_S = 60.0  # a case that may take longer has to say so
 LONG_S = 600.0  # a case that may take longer is one of the slowest
-# What a backend may declare that it cannot do; the rest is part of being a communicator.
+# Features that a backend may lack. Every communicator has all other features.
 FEATURES = {
     "njit": "be an argument of compiled code",
     "regions": "make shared regions",
@@ -39,15 +40,15 @@ FEATURES = {
 
 
 class Part:
-    """Base of the classes of tests, which give each test the trials of their grid.
+    """Base of the classes of tests, which try each case at the points of their grid.
 
     Attributes
     ----------
     grid : Grid
         Set by the class that pytest collects.
     cannot : mapping
-        Features of :data:`FEATURES` that the backend lacks, and why. Tests of them are skipped, and
-        give the reason.
+        The features of :data:`FEATURES` that the backend lacks, each with the reason. Tests of
+        these features are skipped, and show the reason.
     cases : sequence of Case
         The rows of the table that the class tries.
     """
@@ -64,7 +65,7 @@ class Part:
             )
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        """Give the test of a case its trials, and other tests backends and callers of the grid."""
+        """Give the test of a case its trials; give any other test backends and callers."""
         if not metafunc.config.pluginmanager.has_plugin(PLUGIN):
             raise pytest.UsageError(
                 f"the conformance suite needs its plugin, which is not loaded: pytest -p {PLUGIN}"
@@ -101,12 +102,13 @@ def marked_trials(grid: Grid, cases: Sequence[Case], run: int = TRIPLES) -> list
     """Return trials of some cases as parameters, with the marks quick, slow and slowest.
 
     A quick run has every value. A usual run, which leaves out what is slow, has every value of
-    every case, and every pair of case, caller and way in which ranks speak to each other. A run
-    without the slowest has every pair of values, and also each way on many ranks where no MPI
-    starts them. A run with the slowest has every triple. Only the trials of ``run`` are returned.
+    every case, and every pair of a case, a caller and a way in which ranks communicate. A run
+    without the slowest tests has every pair of values, and also each way on many ranks, unless an
+    MPI starts them. A run with the slowest tests has every triple. Only the trials of ``run`` are
+    returned.
 
     Each case is tried in every way, but not with every MPI and every placement of ranks. Only the
-    triples try each case between nodes with both Open MPI and MPICH.
+    run with every triple tries each case between nodes with both Open MPI and MPICH.
     """
     key = id(grid), id(cases), run
     if key not in _marked:
@@ -124,13 +126,14 @@ def marked_trials(grid: Grid, cases: Sequence[Case], run: int = TRIPLES) -> list
             chosen.append(_choose(short, own, 2, alone, preferred, compiled))
         if run >= PAIRS:
             pairs = _choose(short, rows, 2, [POINT, TRANSPORT], chosen[-1])
-            # Trials on many ranks are slow; those without an MPI are fast enough for each way.
+            # Trials on many ranks are slow. Without an MPI they are fast enough to try each way.
             light = [n for n, t in enumerate(trials) if not BackendName.parse(t.backend).is_mpi]
             where = [{name: row[name] for name in ("way", "ranks")} for row in rows]
             chosen.append(_choose(sorted({*light, *pairs}), where, 2, (), pairs))
         if run >= TRIPLES:
             chosen.append(_choose(range(len(trials)), rows, 3, [POINT], chosen[-1]))
-        # pytest wants a trial for each test: a case without one keeps its last, marked as slowest.
+        # pytest wants a trial for each test, so a case without one keeps its last trial, which is
+        # marked as slowest.
         named = {trials[n].case.name for n in chosen[-1]}
         left = {each.case.name: n for n, each in enumerate(trials) if each.case.name not in named}
         _marked[key] = [
@@ -148,7 +151,7 @@ def _choose(
     given: Iterable[int] = (),
     last: Collection[int] = (),
 ) -> set[int]:
-    """Return few of these numbers; their rows hold each combination that the rows of all hold."""
+    """Return few of these numbers; their rows have each combination that some row has."""
     before = {numbers.index(number) for number in given}
     behind = {n for n, number in enumerate(numbers) if number in last}
     found = choose([rows[number] for number in numbers], strength, before, alone, behind)

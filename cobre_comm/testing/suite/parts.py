@@ -9,7 +9,7 @@ from cobre_comm.testing.suite.part import Part, part
 
 
 def class_name(module: str) -> str:
-    """Return the name of the class of a file of the table: ``AllreduceTests`` of ``allreduce``."""
+    """Return the class name of a file of the table: ``AllreduceTests`` for ``allreduce``."""
     return "".join(word.capitalize() for word in module.split("_")) + "Tests"
 
 
@@ -21,9 +21,9 @@ PARTS: dict[str, type[Part]] = {
 class ConformanceSuite(Part):
     """All tests of the suite.
 
-    A subclass with a ``grid`` holds one class for each part, which pytest collects as
-    ``TestMine::TestAllgatherv::test_layouts[uneven-mine-2-python]``. To leave a part
-    out, the subclass has ``TestBarrier = None``; to replace it, a class of that name.
+    A subclass with a ``grid`` contains one class for each part, which pytest collects as
+    ``TestMine::TestAllgatherv::test_layouts[uneven-mine-2-python]``. The subclass leaves a part out
+    by ``TestBarrier = None``, and replaces it by a class of that name.
     """
 
     def __init_subclass__(cls, **keywords: Any) -> None:

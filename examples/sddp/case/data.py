@@ -1,4 +1,4 @@
-"""The data of a hydrothermal case, every shape spelled out.
+"""The data of a hydrothermal case, with every shape spelled out.
 
 T stages, H hydros, B buses. Numbers are per stage: water in units of a volume, energy, money.
 """
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Segment:
-    """A part of a turbine: water up to `qmax` [T], energy per unit of it, and the bus it feeds."""
+    """A part of a turbine: water up to `qmax` [T], energy per unit of water, the bus it feeds."""
 
     qmax: list[float]
     productivity: float
@@ -17,9 +17,9 @@ class Segment:
 
 @dataclass(frozen=True)
 class Limit:
-    """Bounds [T] of the outflow of a hydro, or of its turbines alone, and what missing them costs.
+    """Bounds [T] of a hydro's outflow, or of its turbines alone, and what a missed bound costs.
 
-    `most` is infinite where there is no upper bound. The costs are per unit of water.
+    `most` is infinite if there is no upper bound. The costs are per unit of water.
     """
 
     with_spill: bool
@@ -31,9 +31,9 @@ class Limit:
 
 @dataclass(frozen=True)
 class Hydro:
-    """A reservoir and its turbine; `downstream` is the index of the receiver, or -1.
+    """A reservoir and its turbine; `downstream` is the index of the hydro below it, or -1.
 
-    Water that is not there can be bought at `water_cost`, unless that is None.
+    Missing water can be bought at `water_cost`, unless this is None.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Hydro:
 
 @dataclass(frozen=True)
 class Thermal:
-    """A thermal plant: the least and most energy [T] that it gives to its bus, and its cost [T]."""
+    """A thermal plant: the least and the most energy [T] that its bus gets, and the cost [T]."""
 
     name: str
     bus: int
@@ -60,7 +60,7 @@ class Thermal:
 
 @dataclass(frozen=True)
 class Step:
-    """A step of a deficit: its price, and how much energy [T] it has (infinite in the last)."""
+    """A step of a deficit: its price, and its energy [T], which is infinite in the last step."""
 
     cost: float
     depth: list[float]
@@ -68,7 +68,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Bus:
-    """A place where energy balances: steps of its deficit, and the price of an excess, if any."""
+    """A place where energy balances: the steps of its deficit, and the price of any excess."""
 
     name: str
     deficit: list[Step]

@@ -1,4 +1,4 @@
-"""Reading fields of parsed JSON with their path, so that an error can name it."""
+"""Reading fields of parsed JSON with their path in the file, so that errors can name the field."""
 
 import json
 import math
@@ -24,7 +24,7 @@ class CaseError(ValueError):
         self.file, self.path, self.found, self.expected = file, path, found, expected
 
     def __str__(self) -> str:
-        """Return one sentence made from the fields."""
+        """Return one sentence made of the fields of the error."""
         return f"{self.file}: {self.path}: found {self.found}, expected {self.expected}"
 
 
@@ -63,7 +63,7 @@ class Field:
         return Field(self.file, path, self.value[name])
 
     def items(self, length: int | None = None, what: str = "") -> list["Field"]:
-        """Return the elements of this list, of which there must be `length` unless that is None."""
+        """Return the elements of this list; if `length` is not None, there must be so many."""
         if not isinstance(self.value, list):
             raise self.error("a list")
         if length is not None and len(self.value) != length:
@@ -71,7 +71,7 @@ class Field:
         return [Field(self.file, f"{self.path}[{i}]", v) for i, v in enumerate(self.value)]
 
     def number(self, least: float = -math.inf, most: float = math.inf) -> float:
-        """Return this number between `least` and `most`, of at most `HUGE` in size."""
+        """Return this number; it must be from `least` to `most`, and at most `HUGE` in size."""
         if isinstance(self.value, bool) or not isinstance(self.value, (int, float)):
             raise self.error("a number")
         try:
@@ -89,7 +89,7 @@ class Field:
         return value
 
     def integer(self, least: int) -> int:
-        """Return this integer, at least `least`."""
+        """Return this integer, which must be at least `least`."""
         if isinstance(self.value, bool) or not isinstance(self.value, int):
             raise self.error("an integer")
         if self.value < least:
@@ -97,7 +97,7 @@ class Field:
         return self.value
 
     def text(self) -> str:
-        """Return this string, which can be written."""
+        """Return this string, which must be writable."""
         if not isinstance(self.value, str):
             raise self.error("a string")
         try:
@@ -107,15 +107,15 @@ class Field:
         return self.value
 
     def numbers(self, length: int, what: str, least: float = -math.inf) -> list[float]:
-        """Return this list of `length` numbers, each at least `least`."""
+        """Return this list, which must have `length` numbers of at least `least`."""
         return [f.number(least) for f in self.items(length, what)]
 
     def per_stage(self, stages: int, least: float = -math.inf) -> list[float]:
-        """Return these numbers, one per stage; a single one holds for all stages."""
+        """Return these numbers, one per stage; a single number holds for all stages."""
         if isinstance(self.value, list):
             return self.numbers(stages, "one per stage", least)
         return [self.number(least)] * stages
 
     def each(self, read: Callable[["Field"], Item]) -> list[Item]:
-        """Return `read` of every element."""
+        """Return what `read` gives for every element."""
         return [read(f) for f in self.items()]

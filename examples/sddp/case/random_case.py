@@ -1,7 +1,7 @@
-"""Random cases of any size: seeded, and always feasible.
+"""Random cases of any size, made from a seed, and always feasible.
 
 They are feasible because inflows are not negative, and a reservoir starts at or above its least
-volume. Spill is not bounded; a deficit has a price, and so has an excess where plants must run.
+volume. Spill is not bounded. A deficit has a price, and an excess has one if plants must run.
 """
 
 from dataclasses import dataclass
@@ -18,13 +18,13 @@ class Shape:
     thermals: int
     stages: int
     openings: int
-    segments: bool = False  # every turbine has three, of falling productivity
+    segments: bool = False  # every turbine has three segments, with less and less productivity
     random_demand: bool = False  # demand differs between openings
     stage_cost: bool = False  # thermal costs follow the seasons
     uneven: bool = False  # openings differ in probability
     fixed_first: bool = False  # the first stage has one opening
-    limits: bool = False  # of outflow; thermal plants must run; water can be bought
-    buses: int = 1  # in a ring of lines, with deficits in two steps
+    limits: bool = False  # limits of outflow, plants that must run, and water that can be bought
+    buses: int = 1  # buses are in a ring of lines, and have deficits of two steps
 
 
 def make_hydros(rng: np.random.Generator, shape: Shape) -> list[dict[str, Any]]:
@@ -80,7 +80,7 @@ def make_thermals(rng: np.random.Generator, shape: Shape) -> list[dict[str, Any]
 def make_inflows(
     rng: np.random.Generator, shape: Shape, counts: list[int]
 ) -> list[list[list[float]]]:
-    """Return lognormal seasonal inflows; openings are wet or dry for all reservoirs together."""
+    """Return lognormal seasonal inflows; an opening is wet or dry for all reservoirs together."""
     mean = rng.uniform(10.0, 40.0, shape.hydros)
     inflows = []
     for t in range(shape.stages):
@@ -94,14 +94,14 @@ def make_inflows(
 def make_probabilities(
     rng: np.random.Generator, counts: list[int], uneven: bool
 ) -> list[list[float]]:
-    """Return a row of probabilities per stage, equal or not."""
+    """Return the probabilities of each stage, equal or unequal."""
     if not uneven:
         return [[1.0 / k] * k for k in counts]
     return [(w / w.sum()).tolist() for w in (rng.uniform(0.2, 1.0, k) for k in counts)]
 
 
 def make_demand(rng: np.random.Generator, case: dict[str, Any], random_demand: bool) -> None:
-    """Add a demand that water and most of the thermal plants can meet on average."""
+    """Add a demand that water and most thermal plants can meet on average."""
     stages = case["stages"]
     counts = [len(p) for p in case["probabilities"]]
     inflow = np.mean([np.mean(np.sum(rows, axis=1)) for rows in case["inflows"]])
@@ -117,7 +117,7 @@ def make_demand(rng: np.random.Generator, case: dict[str, Any], random_demand: b
 
 
 def add_limits(rng: np.random.Generator, case: dict[str, Any]) -> None:
-    """Give every second hydro limits of outflow and a price of water; let thermal plants run."""
+    """Give every second hydro limits of outflow, and a price of water; let thermal plants run."""
     for hydro in case["hydros"][::2]:
         least = round(float(rng.uniform(0.0, 0.3)) * hydro["qmax"], 3)
         prices = {"below_cost": 300.0, "above_cost": 150.0}
@@ -130,7 +130,7 @@ def add_limits(rng: np.random.Generator, case: dict[str, Any]) -> None:
 
 
 def split_by_bus(rng: np.random.Generator, case: dict[str, Any], count: int) -> None:
-    """Divide plants and demand among `count` buses, which lines join to a ring."""
+    """Divide plants and demand among `count` buses, which lines join into a ring."""
     for plant in case["hydros"] + case["thermals"]:
         plant["bus"] = int(rng.integers(count))
     part = rng.uniform(0.5, 1.5, count)

@@ -1,7 +1,7 @@
 """Read a case from JSON, and check every field.
 
-The schema is described in README.md. Shapes that the file may abbreviate are spelled out: every
-hydro has segments, every number of a stage is one per stage, every opening has its demand by bus.
+The schema is in README.md. Shapes that the file may abbreviate are spelled out: every hydro has
+segments, a number of a stage is given for each stage, and every opening has its demand by bus.
 """
 
 import json
@@ -30,7 +30,8 @@ def parse_case(data: bytes, file: str) -> Case:
         raise CaseError(file, "the file", f"no valid JSON ({error})", "a JSON object") from None
     _refuse_unsupported(root)
     stages = root.get("stages").integer(1)
-    # The list comes first: without one entry per stage in the file, no list of stages is made.
+    # This list is read first: if the file does not have an entry for each stage, no list of stages
+    # is made.
     probabilities = _read_probabilities(root.get("probabilities"), stages)
     buses = read_buses(root, stages)
     hydros = read_hydros(root.get("hydros"), stages, len(buses))
@@ -56,7 +57,7 @@ def parse_case(data: bytes, file: str) -> Case:
 
 
 def _refuse_unsupported(root: Field) -> None:
-    """Raise if the case needs a feature that this example lacks."""
+    """Raise if the case needs a feature that this example does not have."""
     for feature in root.get("features").items():
         if feature.text() not in FEATURES:
             raise feature.error("one of " + ", ".join(FEATURES))
@@ -88,14 +89,14 @@ def _read_demand(root: Field, openings: list[int], buses: int) -> list[list[list
 
 
 def demand_by_bus(field: Field, buses: int) -> list[float]:
-    """Return a demand by bus; where there is one bus, the file may have a number."""
+    """Return a demand by bus; if there is one bus, the file may have a number."""
     if buses == 1 and not isinstance(field.value, list):
         return [field.number(0.0)]
     return field.numbers(buses, "one per bus", 0.0)
 
 
 def _read_discount(field: Field, stages: int) -> list[float]:
-    """Return the factor of each stage; a number is that from one stage to the next."""
+    """Return the factor of each stage; a number in the file is the factor from stage to stage."""
     if isinstance(field.value, list):
         return field.numbers(stages, "one per stage", 0.0)
     factor = field.number(0.0, 1.0)
@@ -103,16 +104,16 @@ def _read_discount(field: Field, stages: int) -> list[float]:
 
 
 def _read_inflows(field: Field, openings: list[int], hydros: int) -> list[list[list[float]]]:
-    """Return the inflows of every opening; they may be negative (evaporation)."""
+    """Return the inflows of every opening; evaporation may make them negative."""
     stages = field.items(len(openings), "one per stage")
     rows = [s.items(k, "one per opening") for s, k in zip(stages, openings, strict=True)]
     return [[r.numbers(hydros, "one per hydro") for r in row] for row in rows]
 
 
 def _read_known(root: Field) -> tuple[float | None, bool]:
-    """Return the optimum stated in the file, and whether it is only a lower bound.
+    """Return the optimum that the file states, and whether it is only a lower bound.
 
-    These fields describe the case and are not part of it, so odd values are ignored.
+    These fields describe the case, and are no part of it, so odd values are ignored.
     """
     try:
         verified = root.get("verified")

@@ -7,7 +7,7 @@ from case.fields import Field
 
 
 def read_buses(root: Field, stages: int) -> list[Bus]:
-    """Return the buses; without them, one whose deficit has the price `deficit_cost`."""
+    """Return the buses; if there are none, one bus with a deficit at the price `deficit_cost`."""
     if not root.has("buses"):
         price = root.get("deficit_cost").number(0.0)
         return [Bus("all", [Step(price, [math.inf] * stages)], None)]
@@ -18,7 +18,7 @@ def read_buses(root: Field, stages: int) -> list[Bus]:
 
 
 def _read_bus(field: Field, stages: int) -> Bus:
-    """Return one bus; the last step of its deficit must have no end."""
+    """Return one bus; the last step of its deficit must be unlimited."""
     steps = field.get("deficit").each(lambda f: _read_step(f, stages))
     if not steps or steps[-1].depth[0] < math.inf:
         raise field.get("deficit").error("a last step without depth")
@@ -41,7 +41,7 @@ def _read_most(field: Field, name: str, stages: int) -> list[float]:
 
 
 def _read_index(field: Field, name: str, count: int, what: str) -> int:
-    """Return the index `name` of one of `count` things, 0 if it is left out."""
+    """Return the index `name` of one of `count` things; an index that is left out is 0."""
     if not field.has(name):
         return 0
     index = field.get(name).integer(0)
@@ -51,7 +51,7 @@ def _read_index(field: Field, name: str, count: int, what: str) -> int:
 
 
 def read_hydros(field: Field, stages: int, buses: int) -> list[Hydro]:
-    """Return the reservoirs; there must be no circle of them."""
+    """Return the reservoirs; their water must not flow in a circle."""
     count = len(field.items())
     hydros = field.each(lambda f: _read_hydro(f, count, stages, buses))
     for h in range(count):
@@ -89,7 +89,7 @@ def _read_hydro(field: Field, count: int, stages: int, buses: int) -> Hydro:
 
 
 def _read_segments(field: Field, stages: int, buses: int) -> list[Segment]:
-    """Return the segments of a turbine; without them, the one that the hydro itself describes."""
+    """Return the segments of a turbine; if there are none, the segment that the hydro describes."""
     bus = _read_index(field, "bus", buses, "buses")
     if not field.has("segments") or field.value["segments"] is None:
         return [_read_segment(field, stages, buses, bus)]
@@ -100,7 +100,7 @@ def _read_segments(field: Field, stages: int, buses: int) -> list[Segment]:
 
 
 def _read_segment(field: Field, stages: int, buses: int, bus: int) -> Segment:
-    """Return the segment that `field` describes; it feeds `bus` unless it says another."""
+    """Return the segment that `field` describes; it feeds `bus` unless the field has another."""
     if field.has("bus"):
         bus = _read_index(field, "bus", buses, "buses")
     most = field.get("qmax").per_stage(stages, 0.0)
@@ -108,12 +108,12 @@ def _read_segment(field: Field, stages: int, buses: int, bus: int) -> Segment:
 
 
 def _read_limits(field: Field, stages: int) -> list[Limit]:
-    """Return the limits of a hydro's outflow; it may have none."""
+    """Return the limits of a hydro's outflow, of which there may be none."""
     return field.get("limits").each(lambda f: _read_limit(f, stages)) if field.has("limits") else []
 
 
 def _read_limit(field: Field, stages: int) -> Limit:
-    """Return one limit; the upper bound must not be below the lower one."""
+    """Return one limit; its upper bound must not be below its lower bound."""
     kind = field.get("of").text()
     if kind not in ("outflow", "turbined"):
         raise field.get("of").error('"outflow" or "turbined"')
@@ -143,7 +143,7 @@ def read_thermal(field: Field, stages: int, buses: int) -> Thermal:
 
 
 def read_line(field: Field, stages: int, buses: int) -> Line:
-    """Return one line; its ends must be two buses."""
+    """Return one line, which must join two buses."""
     ends = []
     for name in ("source", "target"):
         field.get(name)

@@ -1,5 +1,5 @@
-"""The checkpoint of a training: a file that holds its policy, and from which it continues.
+"""The checkpoint of a training: a file that has its policy, and from which it can continue.
 
-Rank 0 writes and reads the file. What the file holds does not depend on ranks, so any number of
+Rank 0 writes and reads the file. The content of the file does not depend on ranks, so any number of
 ranks can continue from it.
 """

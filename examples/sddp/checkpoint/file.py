@@ -1,4 +1,4 @@
-"""A checkpoint on disk: replaced as a whole, verified before it is used."""
+"""A checkpoint on disk: the file is replaced as a whole, and verified before it is used."""
 
 import hashlib
 import os
@@ -12,13 +12,13 @@ from files import replacing
 from checkpoint.header import MAGIC, VERSION, CheckpointError, Header, decode
 
 PIECE = 1 << 20
-"""Bytes that are read and hashed together."""
+"""So many bytes are read and hashed at a time."""
 LINE = 1 << 24
-"""Bytes that the header may have."""
+"""The most bytes that the header may have."""
 
 
 def write_checkpoint(path: Path, header: Header, arrays: Iterable[np.ndarray]) -> None:
-    """Replace `path` by a checkpoint of `arrays`, so that it is always the old or the new one."""
+    """Replace `path` by a checkpoint of `arrays`: the file is always the old one or the new one."""
     with replacing(path) as file:
         digest = hashlib.sha256()
         _put(file, digest, header.encode())
@@ -64,7 +64,7 @@ def verify(path: Path, fields: int) -> Header:
 
 
 def read_header(file: BinaryIO) -> Header:
-    """Return the header; `file` then stands at the numbers."""
+    """Return the header; after that, `file` is at the beginning of the numbers."""
     first = file.readline(len(MAGIC) + 24)
     if not first.startswith(MAGIC + b" ") and not (MAGIC + b" ").startswith(first):
         raise CheckpointError("is no checkpoint of this program")
@@ -80,7 +80,7 @@ def read_header(file: BinaryIO) -> Header:
 
 
 def _is_whole(file: BinaryIO) -> bool:
-    """Return whether the file ends with the SHA-256 of what precedes it."""
+    """Return whether the file ends with the SHA-256 of all bytes before."""
     file.seek(0, os.SEEK_END)
     left = file.tell() - hashlib.sha256().digest_size
     file.seek(0)

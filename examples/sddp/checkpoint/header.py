@@ -1,9 +1,10 @@
 """The header of a checkpoint: its version, and the case and sizes of its cuts.
 
-The file begins with the line `MAGIC` and the version, and a line of JSON (`Header`). Numbers of 8
-bytes follow as they lie in memory, and the SHA-256 of all that. The numbers are the trace, the
-reference volumes of each stage, and the cuts of each stage, coefficient by coefficient. If cuts are
-selected, the points of each stage follow, with the highest cuts at them, row by row.
+The file begins with a line that has `MAGIC` and the version, and with a line of JSON (`Header`).
+Then numbers of 8 bytes follow as they are in memory, and the SHA-256 of all before. The numbers are
+the trace, the reference volumes of each stage, and the cuts of each stage, coefficient by
+coefficient. If cuts are selected, the points of each stage follow, each with its highest cut, row
+by row.
 """
 
 import hashlib
@@ -18,12 +19,12 @@ VERSION = 7
 
 
 class CheckpointError(ValueError):
-    """A file cannot serve as checkpoint; one sentence says why, and what to do."""
+    """A file cannot serve as a checkpoint; one sentence says why, and what the user can do."""
 
 
 @dataclass(frozen=True)
 class Header:
-    """The case and seed of the cuts in a checkpoint, and the sizes of its arrays."""
+    """The case and the seed of a checkpoint's cuts, and the sizes of the arrays."""
 
     case: str
     case_sha256: str
@@ -32,20 +33,20 @@ class Header:
     hydros: int
     iterations: int
     counts: list[int]
-    ring: int  # of `Plan`
-    spared: int  # of `Plan`
-    seen: list[int]  # of `Points`
+    ring: int  # the field of `Plan`
+    spared: int  # the field of `Plan`
+    seen: list[int]  # the field of `Points`
 
     def encode(self) -> bytes:
         """Return the two lines at the beginning of the file."""
         return b"%s %d\n%s\n" % (MAGIC, VERSION, json.dumps(asdict(self)).encode())
 
     def points(self) -> list[int]:
-        """Return how many points of each stage there are."""
+        """Return how many points each stage has."""
         return [min(seen, self.ring) for seen in self.seen]
 
     def numbers(self, fields: int) -> int:
-        """Return how many numbers follow; a record of the trace has so many `fields`."""
+        """Return how many numbers follow; a record of the trace has `fields` numbers."""
         reference = len(self.counts) * self.hydros
         cuts = sum(self.counts) * (self.hydros + 1)
         points = sum(self.points()) * (self.hydros + FIELDS)

@@ -1,4 +1,4 @@
-"""Train a case of Cobre's, or turn a case of one program into one of the other.
+"""Train a case of Cobre's, or turn a case of one of the two programs into a case of the other.
 
     python -m examples.sddp.cobre FOLDER [options of train.py]
     python -m examples.sddp.cobre FOLDER --as case.json

@@ -1,4 +1,4 @@
-"""What `config.json` says about the problem; how Cobre solves it is not read."""
+"""What `config.json` says about the problem; what it says on how Cobre solves it is not read."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ OPENINGS = "scenarios/noise_openings.parquet"
 
 
 def _unread(*names: str) -> dict[str, Kind]:
-    """Return fields that are not read."""
+    """Return declarations of fields that are not read."""
     return dict.fromkeys(names, ANYTHING)
 
 
@@ -33,7 +33,7 @@ TRAINING = Object(
 MODELING = Object(
     optional={
         "inflow_non_negativity": Object(
-            # Cobre takes the price of penalties.json.
+            # Cobre uses the price in penalties.json instead.
             optional={"method": Text(METHODS), "penalty_cost": ANYTHING}
         ),
         "cost_scale_factor": ANYTHING,
@@ -43,8 +43,8 @@ POLICY = Object(
     optional=_unread("path", "mode", "validate_compatibility", "checkpointing"),
     features={"boundary": "costs after the last stage"},
 )
-# Outputs and simulations are not read, nor models fitted to a history, which is lacked by its own
-# name.
+# What is about outputs and simulations is not read, nor what is about models fitted to a history:
+# the history is named as a missing feature itself.
 CONFIG = Object(
     {"training": TRAINING},
     optional={"modeling": MODELING, "policy": POLICY}
@@ -56,7 +56,8 @@ CONFIG = Object(
 class Config:
     """What becomes of negative inflows, and where openings come from.
 
-    Negative inflows may be cut off, and water may be bought. Openings are given, or `seed` draws.
+    Negative inflows may be cut off, and water may be bought. The openings are given, or drawn from
+    `seed`.
     """
 
     truncated: bool
@@ -66,12 +67,14 @@ class Config:
 
 
 def read_config(folder: Folder) -> Config:
-    """Return the configuration; sampling other than from openings is taken down."""
+    """Return the configuration; note any sampling that is not from openings as missing."""
     root = folder.json("config.json", ANYTHING)
-    folder.is_new = root.get("training").has("selection")  # which 0.18 alone has, and requires
+    # only 0.18 has this field, and requires it
+    folder.is_new = root.get("training").has("selection")
     CONFIG.check(root, folder)
     if not folder.is_new and not root.get("training").has("forward_passes"):
-        root.get("training").get("selection")  # neither has it: the error names that of 0.18
+        # the fields of both versions are missing; the error names that of 0.18
+        root.get("training").get("selection")
     method = _read_method(root)
     policy, training = at(root, "policy"), root.get("training")
     mode = None if policy is None else at(policy, "mode")
@@ -80,7 +83,7 @@ def read_config(folder: Folder) -> Config:
     if source is not None:
         _check_schemes(folder, source)
         seed = seed or at(source, "seed")
-    if folder.is_new:  # 0.18 takes the openings of a file only if it is told so
+    if folder.is_new:  # 0.18 uses the openings of a file only if the configuration says so
         openings = None if source is None else at(source, "openings")
         given = openings is not None and openings.get("source").value == "file"
         folder.lack_if({"a file of openings that are not used": folder.has(OPENINGS) and not given})
@@ -95,7 +98,7 @@ def read_config(folder: Folder) -> Config:
 
 
 def _read_method(root: Field) -> str:
-    """Return the method by which inflows are kept from being negative."""
+    """Return the method by which negative inflows are avoided."""
     modeling = at(root, "modeling")
     inflow = None if modeling is None else at(modeling, "inflow_non_negativity")
     method = None if inflow is None else at(inflow, "method")
@@ -103,7 +106,7 @@ def _read_method(root: Field) -> str:
 
 
 def _check_schemes(folder: Folder, source: Field) -> None:
-    """Take down scenarios that training does not sample from the openings."""
+    """Note as missing the scenarios that training does not sample from the openings."""
     folder.lack_if({"historical scenarios": at(source, "historical_years") is not None})
     for name in ("inflow", "load", "ncs"):
         entry = at(source, name)

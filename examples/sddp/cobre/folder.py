@@ -1,4 +1,4 @@
-"""A folder of Cobre's: its files, what is lacked for them, and errors that name a field."""
+"""A folder of Cobre's: its files, what this program lacks for them, errors that name a field."""
 
 import json
 from collections.abc import Mapping
@@ -13,17 +13,18 @@ NOT_LACKED = {
     "config.json", "penalties.json", "stages.json", "initial_conditions.json",
     "system/buses.json", "system/hydros.json", "system/lines.json", "system/thermals.json",
     "system/hydro_production_models.json",
-    "system/hydro_geometry.parquet",  # of FPHA and evaporation, which are lacked by their own names
+    # about FPHA and evaporation, which are noted as missing features themselves
+    "system/hydro_geometry.parquet",
     "scenarios/inflow_seasonal_stats.parquet", "scenarios/load_seasonal_stats.parquet",
     "scenarios/load_factors.json", "scenarios/noise_openings.parquet",
-    "scenarios/correlation.json",  # matters where openings are drawn
+    "scenarios/correlation.json",  # matters only if openings are drawn
     "constraints/hydro_bounds.parquet", "constraints/thermal_bounds.parquet",
     "constraints/hydro_unit_group_bounds.parquet",
     "constraints/line_bounds.parquet", "constraints/exchange_factors.json",
     "constraints/penalty_overrides_bus.parquet", "constraints/penalty_overrides_line.parquet",
     "constraints/penalty_overrides_hydro.parquet",
 }  # fmt: skip
-NOT_IN_NEW = {"constraints/exchange_factors.json"}  # 0.18 refuses it
+NOT_IN_NEW = {"constraints/exchange_factors.json"}  # 0.18 refuses this file
 SOURCES = "non-controllable sources"
 PAST = "inflows that depend on those before"
 LACKED = {
@@ -50,19 +51,19 @@ PARTS = "system", "scenarios", "constraints"
 
 
 class NotFromCobre(Exception):
-    """A case of Cobre's is not read; the message is a sentence that says why."""
+    """A case of Cobre's cannot be read; the message is one sentence that says why."""
 
 
 class Row(Field):
-    """A row of a table; its path is its number, and a value in it is `column[number]`."""
+    """A row of a table; its path is its number, and the path of a value is `column[number]`."""
 
     def get(self, name: str) -> Field:
-        """Return the value in a column, None if the table does not have the column."""
+        """Return the value in a column, or None if the table lacks the column."""
         return Field(self.file, f"{name}[{self.path}]", self.value.get(name))
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object none of whose fields is given twice."""
+    """Return a JSON object, after a check that no field is given twice."""
     told = dict(pairs)
     if len(told) < len(pairs):
         names = [name for name, _ in pairs]
@@ -71,52 +72,53 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse(name: str) -> NoReturn:
-    """Refuse NaN and Infinity, which JSON does not have."""
+    """Refuse NaN and Infinity, which are not in JSON."""
     raise ValueError(f"{name} is no number")
 
 
 def at(field: Field, name: str) -> Field | None:
-    """Return the field `name` of an object, or None if it is left out or null."""
+    """Return the field `name` of an object, or None if the field is left out or null."""
     return field.get(name) if field.has(name) and field.value[name] is not None else None
 
 
 def items(field: Field, name: str) -> list[Field]:
-    """Return the elements of the list `name`, none if it is left out or null."""
+    """Return the elements of the list `name`; none if the list is left out or null."""
     part = at(field, name)
     return [] if part is None else part.items()
 
 
 def number(field: Field, name: str, default: float) -> float:
-    """Return the number `name`, or `default` if it is left out or null."""
+    """Return the number `name`, or `default` if the number is left out or null."""
     part = at(field, name)
     return default if part is None else part.number()
 
 
 class Folder:
-    """The files of a case, and the features of it that this program lacks.
+    """The files of a case, and those features of the case that this program lacks.
 
-    Features are gathered while files are read, so that one sentence names them all.
+    Features are gathered while files are read, so that one sentence can name all of them.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.name = path.resolve().name
         self.lacked: dict[str, None] = {}  # an ordered set
-        self.is_new = False  # of 0.18 rather than 0.5; its configuration says so
+        # whether the folder is of 0.18 rather than 0.5, as its configuration says
+        self.is_new = False
         self.ids: dict[str, list[int]] = {}  # the numbers of stages, buses and so on
 
     def lack(self, feature: str) -> None:
-        """Take down a feature that this program lacks."""
+        """Note a feature that this program lacks."""
         self.lacked[feature] = None
 
     def lack_if(self, features: Mapping[str, bool]) -> None:
-        """Take down each feature whose value is true."""
+        """Note each feature whose value is true as lacking."""
         for feature, is_there in features.items():
             if is_there:
                 self.lack(feature)
 
     def refuse(self) -> None:
-        """Raise `NotFromCobre` if a feature is lacked."""
+        """Raise `NotFromCobre` if any feature was noted as lacking."""
         if self.lacked:
             *first, last = self.lacked
             told = f"{', '.join(first)} and {last}" if first else last
@@ -129,17 +131,17 @@ class Folder:
         return part.file.removeprefix(f"{self.name}/")
 
     def has(self, file: str) -> bool:
-        """Return whether there is such a file."""
+        """Return whether the folder has this file."""
         return (self.path / file).is_file()
 
     def json(self, file: str, schema: Kind) -> Field:
-        """Return what is in a JSON file, which is as the schema says."""
+        """Return the content of a JSON file, after a check against its schema."""
         root = self._parse(file)
         schema.check(root, self)
         return root
 
     def _parse(self, file: str) -> Field:
-        """Return what is in a JSON file."""
+        """Return the content of a JSON file, unchecked."""
         label = f"{self.name}/{file}"
         if not self.has(file):
             raise CaseError(label, "the file", "nothing", "this file of a case of Cobre's")
@@ -154,10 +156,10 @@ class Folder:
             ) from None
 
     def rows(self, file: str, schema: List) -> list[dict[str, Any]]:
-        """Return the rows of a Parquet file, none if it is not there.
+        """Return the rows of a Parquet file; none if the file does not exist.
 
-        The rows are as the schema says. A column that the schema lacks is taken down if it has
-        values.
+        The rows are checked against the schema. A column that the schema does not have is noted as
+        a lacking feature, if the column has values.
         """
         if not self.has(file):
             return []
@@ -196,7 +198,7 @@ class Folder:
             raise CaseError(f"{self.name}/{file}", "the file", found, "a table") from None
 
     def check_files(self) -> None:
-        """Take down every file that this program does not read, unless it is empty."""
+        """Note every file that this program does not read as lacking, unless the file is empty."""
         found = [*self.path.glob("*.json"), *self.path.glob("*.parquet")]
         for part in PARTS:
             found += (self.path / part).rglob("*")
@@ -210,7 +212,7 @@ class Folder:
                 self.lack(LACKED.get(file, f"the file {file}"))
 
     def _is_empty(self, file: str) -> bool:
-        """Return whether a file that is not read says nothing."""
+        """Return whether a file that is not read has no content."""
         if file.endswith(".parquet"):
             return bool(self._table(file).num_rows == 0)
         content = self._parse(file).value

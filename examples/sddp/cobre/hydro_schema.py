@@ -1,4 +1,4 @@
-"""What Cobre's files say of hydros, as declarations."""
+"""What Cobre's files say about hydros, as declarations."""
 
 from case.fields import Field
 
@@ -26,7 +26,7 @@ OUTFLOW = "min_outflow_m3s", "max_outflow_m3s"
 WITHDRAWN = "water_withdrawal_m3s"
 BOUNDS = dict.fromkeys((*TURBINE, *STORAGE, *OUTFLOW), AMOUNT) | {WITHDRAWN: Number()}
 WITHDRAWAL = "water_withdrawal_violation_cost"
-PRICES = (  # of penalties.json, and most of them of a hydro and of a stage
+PRICES = (  # prices in penalties.json; most of them may also be given for a hydro or a stage
     "spillage_cost", "turbined_violation_below_cost", "outflow_violation_below_cost",
     "outflow_violation_above_cost", "generation_violation_below_cost", "diversion_cost",
     "storage_violation_below_cost", "filling_target_violation_cost", "evaporation_violation_cost",
@@ -54,7 +54,7 @@ FEATURES = {
     "filling": "reservoirs that are being filled",
     "travel_time_hours": "travel times of water",
 }
-HEADS = (  # say how a head comes about, which a constant productivity does not need
+HEADS = (  # these say how a head results; a constant productivity needs no head
     "tailrace", "hydraulic_losses", "efficiency", "specific_productivity_mw_per_m3s_per_m",
 )  # fmt: skip
 _LIMITS = dict.fromkeys(TURBINE, AMOUNT)
@@ -100,7 +100,7 @@ HYDROS = Object({"hydros": List(HYDRO_ENTRY, key=("id",), defines="hydro", rule=
 VOLUMES = List(Object({"hydro_id": HYDRO, "value_hm3": AMOUNT}), key=("hydro_id",))
 INITIAL = Object(
     {"storage": VOLUMES, "filling_storage": List(ANYTHING)},
-    # What flowed before the first stage matters only where inflows depend on past ones.
+    # Flows before the first stage matter only if inflows depend on past inflows.
     optional={"past_inflows": ANYTHING, "recent_observations": ANYTHING},
     features={
         "filling_storage": FEATURES["filling"],

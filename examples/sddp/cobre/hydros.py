@@ -1,7 +1,7 @@
 """Reservoirs of a case of Cobre's, in hm3 per stage.
 
-A flow that lasts the hours of a stage is a volume: 1 m3/s brings 0.0036 hm3 in an hour. So a price
-of 1 m3/s in an hour, divided by 0.0036, is one of 1 hm3, and MW per m3/s become MWh per hm3.
+A flow that lasts the hours of a stage is a volume: in an hour, 1 m3/s brings 0.0036 hm3. So a price
+of 1 m3/s for an hour, divided by 0.0036, is the price of 1 hm3, and MW per m3/s become MWh per hm3.
 """
 
 from typing import Any
@@ -33,7 +33,7 @@ FILE = "system/hydros.json"
 
 
 class Prices:
-    """The prices of hydros: that of the stage, else that of the hydro, else that of all hydros."""
+    """The prices of hydros: the price of the stage, else of the hydro, else that of all hydros."""
 
     def __init__(self, study: Study, usual: Field) -> None:
         self.study, self.usual = study, usual
@@ -41,7 +41,7 @@ class Prices:
         self.rows = Rows(study.folder, file, HYDRO, STAGE_PRICES)
 
     def of(self, field: Field, name: str) -> np.ndarray:
-        """Return a price [T] of 1 m3/s in an hour, or of 1 MWh."""
+        """Return a price [T] of 1 m3/s for an hour, or of 1 MWh."""
         own = at(field, "penalties")
         withdrawal = name.startswith("water_withdrawal")
         price = None if own is None else at(own, WITHDRAWAL if withdrawal else name)
@@ -55,7 +55,7 @@ class Prices:
 
 
 class Hydros:
-    """Reads `system/hydros.json` and what changes it."""
+    """Reads `system/hydros.json`, and the files that change what this file says."""
 
     def __init__(self, study: Study, penalties: Field, bought: bool) -> None:
         self.study, self.bought = study, bought
@@ -106,9 +106,10 @@ class Hydros:
         return hydro if price is None else hydro | {"water_cost": price}
 
     def _turbine(self, field: Field, name: str) -> np.ndarray:
-        """Return a bound [T] of the turbines of a hydro; 0.18 may have them in one unit group.
+        """Return a bound [T] of a hydro's turbines, which in 0.18 may be the bound of a unit group.
 
-        With a group, a least bound is that of the group alone, and a most bound the lower of both.
+        With a group, the lower bound is that of the group alone, and the upper bound is the smaller
+        one of the hydro and the group.
         """
         of_hydro = self._bound(field, name, field.get("generation").get(name).number())
         groups, key = items(field, "unit_groups"), field.value["id"]
@@ -119,7 +120,7 @@ class Hydros:
         return of_group if name in LEAST else np.minimum(of_hydro, of_group)
 
     def _check(self, field: Field) -> None:
-        """Take down what this program lacks of one hydro."""
+        """Note what this program lacks of the features of one hydro."""
         study, folder = self.study, self.study.folder
         own = at(field, "penalties")
         turbined = number(self.prices.usual, "turbined_cost", 0.0)
@@ -135,7 +136,7 @@ class Hydros:
         study.check_life(field)
 
     def _check_group(self, field: Field, group: Field) -> None:
-        """Raise `CaseError` if the only unit group of a hydro does not fit the hydro, as in 0.18.
+        """Raise `CaseError` if the only unit group of a hydro does not fit the hydro, as 0.18 does.
 
         What a hydro and a group declare is the most that a stage may have.
         """
@@ -159,11 +160,11 @@ class Hydros:
                 raise CaseError(self.groups.label, told, found, "a unit group of the hydro")
 
     def _price(self, field: Field, name: str, what: str) -> float:
-        """Return a price of 1 hm3, which all stages must share."""
+        """Return a price of 1 hm3, which must be the same in all stages."""
         return float(self.study.constant(self.prices.of(field, name), what) / WATER)
 
     def _capacity(self, field: Field) -> np.ndarray:
-        """Return the most [T] that turbines take, in m3/s: for their power, too."""
+        """Return the most water [T] that turbines take, in m3/s, considering their power too."""
         water, power = (self._turbine(field, n) for n in ("max_turbined_m3s", "max_generation_mw"))
         rho = self.production.of(field)
         return np.minimum(
@@ -171,7 +172,7 @@ class Hydros:
         )
 
     def _segments(self, field: Field, capacity: np.ndarray) -> list[dict[str, Any]]:
-        """Return the turbine of each block, once for every productivity that it has in a stage."""
+        """Return the turbine of each block, as a segment for each productivity in a stage."""
         study, rho = self.study, self.production.of(field)
         place = field if field.has("bus_id") else (items(field, "unit_groups") or [field])[0]
         return [
@@ -187,8 +188,9 @@ class Hydros:
     def _limits(self, field: Field, capacity: np.ndarray) -> list[dict[str, Any]]:
         """Return the limits of outflow and of turbined water.
 
-        Cobre has them in each block. Ours hold for a stage, which is the same in one block, and for
-        a most outflow that turbines cannot exceed: spill then goes to blocks that have room for it.
+        Cobre has limits in each block. Ours hold for a stage. This is the same if there is one
+        block, and for an upper bound of outflow that turbines cannot exceed: spill then goes to
+        blocks that have room.
         """
         folder, several = self.study.folder, self.study.stages.several_blocks
         outflow = field.get("outflow")
@@ -219,7 +221,7 @@ class Hydros:
         return limits
 
     def _least_power(self, field: Field, power: np.ndarray) -> dict[str, Any]:
-        """Return the limit of turbined water by which a hydro gives at least a power [T]."""
+        """Return the limit of turbined water by which a hydro gives at least some power [T]."""
         rho = self.production.usual(field)
         self.study.folder.lack_if(
             {"least powers of hydros without productivity": (rho <= 0.0).any()}
@@ -231,17 +233,18 @@ class Hydros:
         )
 
     def _least(self, kind: str, flow: np.ndarray, price: float) -> dict[str, Any]:
-        """Return the limit of a least flow [T]."""
+        """Return the limit that a flow must at least have [T]."""
         return {"of": kind, "least": self._volume(flow), "below_cost": price, "above_cost": 0.0}
 
     def _volume(self, flow: np.ndarray) -> float | list[float]:
-        """Return the hm3 of a flow [T]."""
+        """Return the hm3 that a flow brings [T]."""
         return shorten(flow * self.study.stages.water)
 
     def _water_price(self, field: Field) -> float | None:
-        """Return the price of 1 hm3 of water that is not there, or None if none is for sale.
+        """Return the price of 1 hm3 of missing water, or None if no water can be bought.
 
-        It makes up for a negative inflow, or for water that is not withdrawn: the cheaper counts.
+        Bought water makes up for a negative inflow, or for water that is not withdrawn. The lower
+        of the two prices counts.
         """
         price = np.full(len(self.study.stages.ids), np.inf)
         if self.bought:
@@ -252,7 +255,7 @@ class Hydros:
         return None if np.isinf(value) else float(value)
 
     def _check_withdrawals(self, hydros: list[dict[str, Any]]) -> None:
-        """Take down if it could pay to withdraw more water than asked: if spilling costs more."""
+        """Note as lacking a spill that costs more than to withdraw more water than asked."""
         spilt = []
         for field, hydro in zip(self.fields, hydros, strict=True):
             cost = self.prices.of(field, "spillage_cost")
@@ -270,6 +273,6 @@ class Hydros:
 
 
 def _read_start(folder: Folder) -> dict[int, Field]:
-    """Return the volume of each hydro at the start, by its number."""
+    """Return the initial volume of each hydro, by the hydro's number."""
     root = folder.json("initial_conditions.json", INITIAL)
     return {f.value["hydro_id"]: f.get("value_hm3") for f in items(root, "storage")}

@@ -1,7 +1,7 @@
 """The openings of a case of Cobre's: inflows and demand of every stage.
 
-Cobre's noise of an opening has an entry for every hydro and then one for every bus whose demand
-varies. A value is its mean plus its standard deviation times this noise.
+In Cobre, an opening's noise has an entry for every hydro, and then an entry for every bus on which
+demand varies. A value is its mean plus its standard deviation times this noise.
 """
 
 from typing import Any
@@ -37,12 +37,12 @@ BLOCKS = List(Object({"block_id": COUNT, "factor": PRICE}), key=("block_id",))
 FACTOR = Object({"bus_id": BUS, "stage_id": STAGE, "block_factors": BLOCKS})
 FACTORS = Object({"load_factors": List(FACTOR, key=("bus_id", "stage_id"))})
 MOST_DRAWN = 10_000_000
-"""The numbers that are drawn for a case: as many take a minute to share."""
+"""The most numbers that are drawn for a case: to share so many takes a minute."""
 DRAWN = "Openings of {name} are drawn here: Cobre would draw others from the same distribution."
 
 
 class Scenario:
-    """Means and deviations by stage, the noise, and what follows from them."""
+    """Means and deviations by stage, the noise, and the values that follow from these."""
 
     def __init__(self, study: Study, hydros: Hydros, config: Config) -> None:
         self.study, self.config = study, config
@@ -64,7 +64,7 @@ class Scenario:
         self.drawn = False
 
     def read(self) -> dict[str, Any]:
-        """Return demand, inflows and probabilities of our format."""
+        """Return demand, inflows and probabilities in our format."""
         noise = self._noise()
         stages = range(len(noise))
         outcomes = [[self._demand(t, row) for row in noise[t]] for t in stages]
@@ -78,10 +78,11 @@ class Scenario:
         return scenario
 
     def _inflows(self, t: int, noise: np.ndarray) -> list[float]:
-        """Return the inflows of an opening in hm3, less what is withdrawn."""
+        """Return the inflows of an opening in hm3, minus the water that is withdrawn."""
         flow = self.mean[t] + self.deviation[t] * noise[: self.mean.shape[1]]
         if self.config.truncated:
-            # Cobre cuts off by changing the noise, so that without deviation nothing is cut off.
+            # Cobre cuts off by changing the noise, so that nothing is cut off where the deviation
+            # is zero.
             flow = np.where(self.deviation[t] > 0.0, np.maximum(flow, 0.0), flow)
         water = self.study.stages.water[t] * (flow - self.withdrawn[t])
         return list(map(float, water))
@@ -95,7 +96,7 @@ class Scenario:
         return energy.ravel()
 
     def _noise(self) -> list[np.ndarray]:
-        """Return the noise [K_t][entities] of each stage: one opening where nothing varies."""
+        """Return the noise [K_t][entities] of each stage: a single opening if nothing varies."""
         stages, width = self.study.stages, self.mean.shape[1] + self.varying.size
         if not self.varying.size and not self.deviation.any():
             return [np.zeros((1, width)) for _ in stages.ids]
@@ -113,7 +114,7 @@ class Scenario:
         return [rng.standard_normal((count, width)) for count in stages.openings]
 
     def _check_drawn(self) -> None:
-        """Take down distributions other than of independent normal noise."""
+        """Note distributions as lacking, unless they are of independent normal noise."""
         stages, folder = self.study.stages, self.study.folder
         told = [month for month in stages.month if month is not None]
         folder.lack_if(
@@ -126,7 +127,7 @@ class Scenario:
 
 
 def _tables(rows: Rows, stages: Any, keys: list[int], names: tuple[str, str]) -> list[np.ndarray]:
-    """Return the values of each name, by stage and entity; zero without a row, as in Cobre."""
+    """Return the values of each name, by stage and entity; zero if there is no row, as in Cobre."""
     return [
         np.array([rows.values(stages, key, name, 0.0) for key in keys], float)
         .reshape(len(keys), len(stages.ids))
@@ -151,7 +152,7 @@ def _read_factors(study: Study) -> np.ndarray:
 
 
 def _read_noise(study: Study, width: int) -> list[np.ndarray]:
-    """Return the noise of the file of openings; 0.5 counts its stages, 0.18 has their numbers."""
+    """Return the noise in the file of openings; 0.5 counts stages, 0.18 gives their numbers."""
     folder, stages = study.folder, study.stages
     rows = folder.rows(OPENINGS, NOISE)
     ids = stages.ids if folder.is_new else sorted({row["stage_id"] for row in rows})
@@ -171,7 +172,8 @@ def _read_noise(study: Study, width: int) -> list[np.ndarray]:
         for k in range(count)
         for entity in range(width)
     )
-    for key in keys:  # ends at the first one that is missing, however many there should be
+    # the loop ends at the first key that is missing, however many keys there should be
+    for key in keys:
         if key not in found:
             told = f"a row for every opening and each of {width} hydros and varying buses"
             raise _wrong(folder, _named(key), "no row", told)
@@ -191,5 +193,5 @@ def _named(key: tuple[int, ...]) -> str:
 
 
 def _wrong(folder: Folder, path: str, found: str, expected: str) -> CaseError:
-    """Return the error of a file of openings that does not fit the case."""
+    """Return the error for a file of openings that does not fit the case."""
     return CaseError(f"{folder.name}/{OPENINGS}", path, found, expected)

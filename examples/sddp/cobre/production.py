@@ -9,7 +9,8 @@ from cobre.study import Study
 
 FPHA = "FPHA"
 HEADS = "productivities that follow from heads"
-VALUES = "productivity_override", "productivity_mw_per_m3s"  # of 0.5 and of 0.18
+# the field in 0.5, then the field in 0.18
+VALUES = "productivity_override", "productivity_mw_per_m3s"
 FILE = "system/hydro_production_models.json"
 _ENTRY = {
     "optional": {VALUES[1]: AMOUNT, "fpha_config": ANYTHING},
@@ -41,7 +42,7 @@ MODELS = Object(
 
 
 class Production:
-    """The productivity of each hydro, from its own entry or from the models beside it."""
+    """The productivity of each hydro, from the hydro's own entry or from the models beside it."""
 
     def __init__(self, study: Study) -> None:
         self.study = study
@@ -51,15 +52,15 @@ class Production:
                 self.models[field.value["hydro_id"]] = field
 
     def usual(self, field: Field) -> np.ndarray:
-        """Return the productivity [T] by which Cobre counts the least power of a hydro.
+        """Return the productivity [T] with which Cobre computes the least power of a hydro.
 
-        That is the hydro's own, if it has one, whatever the models say.
+        If the hydro has a productivity of its own, it is this one, whatever the models say.
         """
         own = at(field.get("generation"), "productivity_mw_per_m3s")
         return self.of(field) if own is None else np.full(len(self.study.stages.ids), own.number())
 
     def of(self, field: Field) -> np.ndarray:
-        """Return the productivity [T] of a hydro; what is not constant is taken down."""
+        """Return the productivity [T] of a hydro; note any that is not constant as lacking."""
         folder, stages = self.study.folder, self.study.stages
         generation = field.get("generation")
         own = at(generation, "productivity_mw_per_m3s")
@@ -80,7 +81,7 @@ class Production:
         return np.array([0.0 if v is None else v.number() for v in values])
 
     def _entry(self, field: Field, model: Field, t: int) -> Field | None:
-        """Return the productivity that the model of a hydro has in stage t, or None."""
+        """Return the productivity that a hydro's model has in stage t, or None."""
         stage, season = self.study.stages.ids[t], self.study.stages.seasons[t]
         mode = model.get("selection_mode").text()
         if mode == "stage_ranges":
@@ -99,12 +100,12 @@ class Production:
         return None
 
     def _value(self, field: Field, entry: Field) -> Field | None:
-        """Return the productivity of an entry of a model, or None."""
+        """Return the productivity that an entry of a model has, or None."""
         self._check_model(field, entry.get("model").text())
         return at(entry, VALUES[0]) or at(entry, VALUES[1])
 
     def _check_model(self, field: Field, model: str) -> None:
-        """Take down every model but that of a constant productivity.
+        """Note every model as lacking, except that of a constant productivity.
 
         Cobre 0.5 solves a linearized head with the constant productivity of the hydro.
         """

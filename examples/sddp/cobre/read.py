@@ -1,9 +1,9 @@
 """Read a folder of Cobre's as a case: of Cobre 0.5, or of 0.18 as `write.py` writes it.
 
-Every file is checked against a declaration (`schema.py`) before anything is taken from it.
+Every file is checked against a declaration (`schema.py`) before any value of the file is used.
 
 The stage problem of Cobre is that of `crates/cobre-sddp/src/lp_builder/matrix.rs`. What differs
-from ours is taken down while files are read, and then named in one sentence.
+from ours is noted while files are read, and then named in one sentence.
 """
 
 from pathlib import Path
@@ -48,14 +48,14 @@ def read_folder(path: Path) -> dict[str, Any]:
     try:
         case = _read(folder)
     except CaseError:
-        folder.refuse()  # what is lacked may be why the field is not as expected
+        folder.refuse()  # a lacking feature may be the reason why the field is not as expected
         raise
     folder.refuse()
     return case
 
 
 def _read(folder: Folder) -> dict[str, Any]:
-    """Return the case; what is lacked has been taken down."""
+    """Return the case; features that are lacking have been noted."""
     config = read_config(folder)
     folder.check_files()
     stages = read_stages(folder)

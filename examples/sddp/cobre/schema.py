@@ -1,4 +1,4 @@
-"""What a file of Cobre's may hold, as a declaration that is checked when the file is read.
+"""What a file of Cobre's may contain, as a declaration against which the file is checked.
 
 A JSON file is an object, and a table is a list of rows. Cobre 0.5 and 0.18 differ in some fields.
 """
@@ -18,13 +18,13 @@ ABSENT = None, [], {}
 
 
 class Context(Protocol):
-    """What a check must know of the folder: its version, the numbers in it, and what is lacked."""
+    """What a check must know about the folder: its version, its numbers, and what is lacking."""
 
     is_new: bool
     ids: dict[str, list[int]]
 
     def lack(self, feature: str) -> None:
-        """Take down a feature that this program lacks."""
+        """Note a feature that this program lacks."""
 
     def relative(self, part: Field) -> str:
         """Return the name of the file of a field inside the folder."""
@@ -39,7 +39,7 @@ class Kind(Protocol):
 
 @dataclass(frozen=True)
 class Number:
-    """A finite number, at least `least` and more than `above`."""
+    """A finite number that is at least `least`, and more than `above`."""
 
     least: float = -math.inf
     above: float = -math.inf
@@ -53,7 +53,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Integer:
-    """An integer from `least` to `most`; the number of one of the things `of`, if any."""
+    """An integer from `least` to `most`; if `of` is given, the number of one of these things."""
 
     least: int = -(2**31)
     most: int = 2**31 - 1
@@ -70,7 +70,7 @@ class Integer:
 
 @dataclass(frozen=True)
 class Text:
-    """A string, one of `values` if there are any."""
+    """A string, and one of `values` if there are any."""
 
     values: tuple[str, ...] = ()
 
@@ -106,9 +106,9 @@ class Anything:
 class Object:
     """An object, or a row of a table, with its fields by name.
 
-    0.18 alone has the fields `new`, which it requires, and 0.5 alone the fields `old`. A field of
-    `features` that has a value is what this program lacks, by that name; so is an unknown field.
-    `rule` is what fields must be to each other.
+    0.18 alone has the fields `new`, which it requires, and 0.5 alone the fields `old`. If a field
+    of `features` has a value, this program lacks the feature of that name; an unknown field is
+    lacking too. `rule` says how fields must fit each other.
     """
 
     required: Mapping[str, Kind] = field(default_factory=dict)
@@ -139,7 +139,7 @@ class Object:
             self.rule(value)
 
     def _take_down(self, value: Field, context: Context) -> None:
-        """Take down what this program lacks."""
+        """Note what this program lacks."""
         declared = self.fields(context.is_new).keys() | {"$schema"}
         for name, content in value.value.items():
             has_value = content not in ABSENT
@@ -147,7 +147,7 @@ class Object:
                 if has_value:
                     context.lack(self.features[name])
             elif name not in declared and (has_value or context.is_new):
-                # 0.18 refuses an unknown field without a value, too.
+                # 0.18 refuses an unknown field even if the field has no value.
                 part = value.get(name)
                 path = re.sub(r"\[\d+\]", "", part.path)
                 context.lack(f"the field {path} of {context.relative(part)}")
@@ -155,10 +155,11 @@ class Object:
 
 @dataclass(frozen=True)
 class List:
-    """A list, or the rows of a table, none of which has the `key` of another.
+    """A list, or the rows of a table, in which no two entries have the same `key`.
 
-    `defines` names the things whose numbers are the field `id`, for references to them. If there
-    are rows, then all combinations of the things `complete` have one, in the order of `key`.
+    If `defines` is given, the field `id` is the number of such a thing, to which other files may
+    refer. If there are rows, each combination of the things `complete` has a row, in the order of
+    `key`.
     """
 
     item: Kind
@@ -204,7 +205,7 @@ class List:
 
 
 def ordered(*pairs: tuple[str, str]) -> Callable[[Field], None]:
-    """Return the rule that the first field of each pair is not more than the second."""
+    """Return the rule that in each pair the first field is not more than the second."""
 
     def rule(value: Field) -> None:
         for low, high in pairs:

@@ -64,7 +64,7 @@ GRAPH = Object(
 STAGES = Object(
     {"stages": List(STAGE_ENTRY, key=("id",), least=1, defines="stage"), "policy_graph": GRAPH},
     optional={
-        # Seasons and stages before the first matter only where inflows depend on past ones.
+        # Seasons, and stages before the first, matter only if inflows depend on past inflows.
         "season_definitions": ANYTHING,
         "pre_study_stages": ANYTHING,
     },
@@ -75,8 +75,8 @@ STAGES = Object(
 class Stages:
     """T stages of up to K blocks, in the order of their numbers `ids`.
 
-    `hours` [T][K] is zero where a stage has no such block. `month` is the season and year of a
-    stage, or None; `sampling` how Cobre would draw its openings.
+    `hours` [T][K] is zero if a stage does not have the block. `month` is the season and year of a
+    stage, or None; `sampling` says how Cobre would draw the openings of a stage.
     """
 
     ids: list[int]
@@ -95,12 +95,12 @@ class Stages:
 
     @property
     def several_blocks(self) -> np.ndarray:
-        """Whether a stage [T] has more than one block."""
+        """Whether each stage [T] has more than one block."""
         return np.count_nonzero(self.hours, axis=1) > 1
 
 
 def read_stages(folder: Folder) -> Stages:
-    """Return the stages; what is not a chain of them in parallel blocks is taken down."""
+    """Return the stages; note as lacking all but a chain of stages in parallel blocks."""
     root = folder.json("stages.json", STAGES)
     each = sorted(root.get("stages").items(), key=lambda f: f.get("id").integer(0))
     ids = [f.value["id"] for f in each]
@@ -126,7 +126,7 @@ def read_stages(folder: Folder) -> Stages:
 
 
 def _check_stage(folder: Folder, field: Field) -> None:
-    """Take down what this program lacks of one stage."""
+    """Note what this program lacks of the features of one stage."""
     mode, risk, state = (at(field, n) for n in ("block_mode", "risk_measure", "state_variables"))
     folder.lack_if(
         {
@@ -146,7 +146,7 @@ def _read_hours(field: Field) -> list[float]:
 
 
 def _read_count(field: Field) -> int:
-    """Return the number of openings, by the name of 0.18 or by that of 0.5."""
+    """Return the number of openings, which 0.18 and 0.5 give under different names."""
     return field.get("num_openings" if field.has("num_openings") else "num_scenarios").integer(1)
 
 
@@ -170,9 +170,10 @@ def _read_rates(folder: Folder, graph: Field, ids: list[int]) -> list[float]:
 
 
 def _factors(rates: list[float], days: list[int]) -> list[float]:
-    """Return the factor by which the costs of each stage count: one in the first.
+    """Return the factor by which the costs of each stage count; it is one in the first stage.
 
-    What follows stage t counts (1 + rate) ** (-days / year) as much, by its own rate and days.
+    The costs after stage t count (1 + rate) ** (-days / year) as much, by the rate and days of
+    stage t.
     """
     factors = [1.0]
     for rate, length in zip(rates[:-1], days[:-1], strict=True):

@@ -22,15 +22,15 @@ class Study:
 
     @property
     def blocks(self) -> range:
-        """The blocks of a stage; a bus of Cobre's is one of ours in each of them."""
+        """The blocks of a stage; in each block, a bus of Cobre's is a bus of ours."""
         return range(self.stages.hours.shape[1])
 
     def bus(self, field: Field, name: str, block: int) -> int:
-        """Return our index of the bus with the number in the field `name`, in a block."""
+        """Return our index of a bus in a block; the field `name` has the number of the bus."""
         return self.buses[field.get(name).value] * len(self.blocks) + block
 
     def block(self, field: Field, stage: int) -> int:
-        """Return the number of a block in the field `block_id`, which a stage has."""
+        """Return the number of a block in the field `block_id`; the stage has this block."""
         block = field.get("block_id").integer(0)
         t = self.stages.ids.index(stage)
         if block not in self.blocks or self.stages.hours[t, block] == 0.0:
@@ -38,22 +38,22 @@ class Study:
         return block
 
     def energy(self, power: Sequence[float] | float, block: int) -> float | list[float]:
-        """Return the energy of a power, in MW and maybe one per stage, in a block."""
+        """Return the energy, in a block, of a power in MW, which may differ between stages."""
         return shorten(np.multiply(power, self.stages.hours[:, block]))
 
     def named(self, name: str, block: int) -> str:
-        """Return the name of what stands for something in one block."""
+        """Return the name for what represents something in one block."""
         return name if len(self.blocks) == 1 else f"{name}, block {block}"
 
     def constant(self, values: Iterable[float], what: str) -> float:
-        """Return the value that all stages share; take down if they do not."""
+        """Return the value that all stages share; note values that differ as lacking."""
         first, *others = values
         if any(value != first for value in others):
             self.folder.lack(f"{what} that differ between stages")
         return first
 
     def check_life(self, field: Field) -> None:
-        """Take down if something is not there in all stages."""
+        """Note as lacking whatever does not exist in all stages."""
         start = at(field, "operational_start_date")
         self.folder.lack_if(
             {
@@ -65,10 +65,10 @@ class Study:
 
 
 class Rows:
-    """The values of a Parquet file with a row for some pairs of an entity and a stage.
+    """The values of a Parquet file that has a row for some pairs of an entity and a stage.
 
-    With `complete` every pair has one, if there are rows. `part` is the column of what belongs to
-    the entity, of which there is one.
+    If `complete` is set and there are rows, every pair has a row. `part` is the column of something
+    that belongs to the entity; an entity has only one of these things.
     """
 
     def __init__(
@@ -92,16 +92,16 @@ class Rows:
         }
 
     def values(self, stages: Stages, entity: int, name: str, base: Any) -> list[Any]:
-        """Return the value [T] of an entity: `base` in stages without one."""
+        """Return the values [T] of an entity; in stages without a row, the value is `base`."""
         told = [self.cells.get((entity, t), {}).get(name) for t in stages.ids]
         return [base if value is None else value for value in told]
 
     def ordered(
         self, stages: Stages, entity: int, low: tuple[str, Any], high: tuple[str, Any]
     ) -> None:
-        """Raise `CaseError` if a value [T] of an entity is above another one, each with its name.
+        """Raise `CaseError` if one value [T] of an entity is above another; each has its name.
 
-        Rows change one of them at least: the others have been compared before.
+        Only values that rows change are compared: the other values have been compared before.
         """
         for t, least, most in zip(stages.ids, low[1], high[1], strict=True):
             if least > most:
@@ -112,11 +112,11 @@ class Rows:
 
 
 def by_number(root: Field, name: str) -> list[Field]:
-    """Return the entries of a list in the order of their numbers, which is Cobre's."""
+    """Return the entries of a list in the order of their numbers, which is Cobre's order."""
     return sorted(root.get(name).items(), key=lambda f: int(f.value["id"]))
 
 
 def shorten(values: Any) -> float | list[float]:
-    """Return the number that all stages share, or else one per stage."""
+    """Return the number that all stages share, or else the numbers of the stages."""
     listed = np.asarray(values, float).tolist()
     return listed[0] if all(value == listed[0] for value in listed) else listed

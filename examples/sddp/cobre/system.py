@@ -1,6 +1,6 @@
 """Buses, lines and thermal plants of a case of Cobre's, in energy per stage.
 
-Power that lasts the hours of a block is energy; prices per MWh stay.
+Power that lasts the hours of a block is energy; prices per MWh stay the same.
 """
 
 from itertools import pairwise
@@ -28,7 +28,7 @@ from cobre.study import Rows, Study, by_number, shorten
 
 
 def _check_steps(field: Field) -> None:
-    """Raise `CaseError` unless steps of a deficit rise in cost, and the last one has no end."""
+    """Raise `CaseError` unless a deficit's steps rise in cost, and the last is unlimited."""
     steps = field.items()
     for before, step in pairwise(steps):
         if step.value["cost"] <= before.value["cost"]:
@@ -38,7 +38,7 @@ def _check_steps(field: Field) -> None:
 
 
 def _check_ends(field: Field) -> None:
-    """Raise `CaseError` if a line ends where it begins."""
+    """Raise `CaseError` if a line joins a bus to itself."""
     if field.value["source_bus_id"] == field.value["target_bus_id"]:
         raise field.get("target_bus_id").error("another bus than source_bus_id")
 
@@ -191,7 +191,7 @@ def read_lines(study: Study, penalties: Field) -> list[dict[str, Any]]:
 
 
 def _read_factors(study: Study) -> dict[tuple[int, int, int], tuple[float, float]]:
-    """Return factors of the capacities of a line, by line, stage and block."""
+    """Return the factors of a line's capacities, by line, stage and block."""
     file = "constraints/exchange_factors.json"
     if not study.folder.has(file):
         return {}

@@ -1,4 +1,4 @@
-"""Write a case as a folder of Cobre's, as 0.18 reads it, with the openings of the case.
+"""Write a case and its openings as a folder of Cobre's, in the form that 0.18 reads.
 
 Both programs then solve the same stage problems.
 """
@@ -22,7 +22,7 @@ from cobre.stages import YEAR
 from cobre.write_system import HOURS, bounds_by_stage, not_written, penalties, system
 
 LEAST = 1e-9
-"""The least factor between the discounts of two stages: for less, Cobre has no precise rate."""
+"""The least factor between two stages' discounts; for a smaller one Cobre's rate is imprecise."""
 
 
 class NotInCobre(Exception):
@@ -30,7 +30,7 @@ class NotInCobre(Exception):
 
 
 def check(case: Case) -> None:
-    """Raise `NotInCobre` with a sentence for each feature that is not written."""
+    """Raise `NotInCobre`, with a sentence for each feature of the case that cannot be written."""
     missing = {
         "openings that differ in probability": any(np.ptp(p) > 1e-12 for p in case.probabilities),
         "costs that count more in a later stage": any(
@@ -50,7 +50,7 @@ def check(case: Case) -> None:
 def config(
     case: Case, forward_passes: int, iterations: int, selection: str | None
 ) -> dict[str, Any]:
-    """Return `config.json`: so many iterations, and the cut selection by its name, if any."""
+    """Return `config.json` with a number of iterations and the name of a cut selection, if any."""
     schemes = {name: {"scheme": "in_sample"} for name in ("inflow", "load", "ncs")}
     training = {
         "selection": {"method": "sampled", "forward_passes": forward_passes},
@@ -69,9 +69,9 @@ def config(
 
 
 def stages(case: Case) -> dict[str, Any]:
-    """Return `stages.json`: a stage is a month by its dates, and lasts `HOURS`.
+    """Return `stages.json`: by its dates a stage is a month, but it lasts `HOURS`.
 
-    The rate from a stage to the next is the one by which a month discounts as the case does.
+    The rate from a stage to the next is the rate by which a month discounts as the case does.
     """
     firsts = [date(2000 + t // 12, t % 12 + 1, 1) for t in range(case.stages + 1)]
     each = [
@@ -101,7 +101,7 @@ def stages(case: Case) -> dict[str, Any]:
 
 
 def write_table(path: Path, **columns: Sequence[float | None]) -> None:
-    """Write a table; 0.18 reads no snappy."""
+    """Write a table, without the compression snappy, which 0.18 does not read."""
     kinds = {"opening_index": pa.uint32(), "entity_index": pa.uint32()}
     arrays = {
         name: pa.array(
@@ -113,7 +113,7 @@ def write_table(path: Path, **columns: Sequence[float | None]) -> None:
 
 
 def write_scenarios(case: Case, folder: Path) -> None:
-    """Write the openings as noise, and the statistics by which noise is what it stands for."""
+    """Write the openings as noise, with statistics by which the noise gives the values."""
     hydros, demand = len(case.hydros), [np.array(rows) for rows in case.demand]
     varying = [b for b in range(len(case.buses)) if any(np.ptp(d[:, b]) for d in demand)]
     pairs = [(h, t) for h in range(hydros) for t in range(case.stages)]
@@ -161,12 +161,12 @@ def write_case(
     case : Case
         Any case that `check` lets pass.
     folder : Path
-        Is made whole or not at all. If it is there, then it must be empty: what was left of
-        another case would be read with this one.
+        The folder is made as a whole or not at all. If it exists, it must be empty: files that
+        another case has left would be read with this case.
     forward_passes, iterations : int
-        What Cobre is to do: Cobre has no options for these two numbers.
+        How Cobre trains: Cobre has no options for these two numbers.
     selection : str, optional
-        Its method of cut selection, such as ``"dynamic"``; without it, every cut is a row.
+        Cobre's method of cut selection, such as ``"dynamic"``; without it, every cut is a row.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """The system of a case in Cobre's files: buses, lines, plants, and what differs between stages.
 
-A stage lasts as long as one m3/s takes to bring one unit of water, so that numbers keep their size;
-costs per MWh are divided by the hours of a stage.
+A stage lasts as long as one m3/s takes to bring one unit of water, so that numbers keep their size.
+Costs per MWh are divided by the hours of a stage.
 """
 
 import math
@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from case.data import Bus, Case, Hydro
 
-HOURS = 1e6 / 3600.0  # in which 1 m3/s brings 1 hm3
+HOURS = 1e6 / 3600.0  # the hours in which 1 m3/s brings 1 hm3
 START = "2000-01-01"
-FORBIDDEN = 1e6  # the price of what the case has no variable for
-MARGIN = 1.001  # the power of a hydro must not bind before its turbine does
-BOUNDS = {  # the column of a bound of a hydro, and the field of its price
+FORBIDDEN = 1e6  # the price of what has no variable in the case
+MARGIN = 1.001  # so that the power of a hydro never binds before its turbine
+BOUNDS = {  # for each bound of a hydro, its column, and the field of its price
     ("outflow", "least"): ("min_outflow_m3s", "outflow_violation_below_cost"),
     ("outflow", "most"): ("max_outflow_m3s", "outflow_violation_above_cost"),
     ("turbined", "least"): ("min_turbined_m3s", "turbined_violation_below_cost"),
@@ -37,7 +37,7 @@ def bounds_of(plant: Hydro) -> list[tuple[tuple[str, str], list[float], float]]:
 
 
 def not_written(case: Case) -> dict[str, bool]:
-    """Return whether the system has each feature that is not written."""
+    """Return, for each feature that cannot be written, whether the system has it."""
     kinds = [[kind for kind, *_ in bounds_of(h)] for h in case.hydros]
     prices = {bus.excess_cost for bus in case.buses}
     water = [h.water_cost is None for h in case.hydros]
@@ -191,7 +191,7 @@ def system(case: Case) -> dict[str, Any]:
 def bounds_by_stage(case: Case) -> dict[str, Table]:
     """Return the files of `constraints`, by name: the plants and lines that differ by stage."""
     flows = [{BOUNDS[kind][0]: values for kind, values, _ in bounds_of(h)} for h in case.hydros]
-    # Cobre takes the least flow of turbines from their unit groups alone.
+    # For turbines, Cobre reads the least flow only from the unit groups.
     groups = [{n: v for n, v in f.items() if n == "min_turbined_m3s"} for f in flows]
     hydros, thermals, lines = (
         [
@@ -222,7 +222,7 @@ def bounds_by_stage(case: Case) -> dict[str, Table]:
 
 
 def _table(key: str, entities: list[dict[str, list[float]]], stages: int) -> Table:
-    """Return a row for every stage of the entities of which a value differs between stages."""
+    """Return rows for those entities that have a value which differs between stages."""
     differ = {e: c for e, c in enumerate(entities) if any(np.ptp(v) for v in c.values())}
     names = sorted({name for columns in differ.values() for name in columns})
     if not differ:

@@ -1,7 +1,7 @@
 """The convergence plot: bound, simulated cost and gap, over iterations and over time.
 
 One iteration simulates few trajectories. So the simulated cost is drawn as the mean over the last
-iterations: at most `WINDOW` of them, and none of the first half.
+iterations: at most `WINDOW` iterations, and none from the first half.
 """
 
 from pathlib import Path
@@ -13,14 +13,14 @@ from training.run import Training
 from output.style import BLUE, GREY, ORANGE, figure_of
 
 WINDOW = 20
-"""Largest number of iterations over which simulated costs are averaged."""
+"""The most iterations over which simulated costs are averaged."""
 
 FLOOR = 1e-9
 """Gaps below this are rounding."""
 
 
 def save_plot(training: Training, path: Path) -> None:
-    """Draw the convergence of `training` to the file `path`: bounds above, relative gaps below."""
+    """Draw the convergence of `training` to `path`: bounds above, relative gaps below."""
     trace = training.trace
     iterations = np.arange(1, len(trace) + 1)
     seconds = np.cumsum(trace["wall_ns"]) * 1e-9
@@ -46,7 +46,7 @@ def save_plot(training: Training, path: Path) -> None:
 def upper_bound(trace: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the mean over the last iterations, and the half-width of its 95 % interval.
 
-    It is NaN, and not drawn, where a single trajectory of an iteration counts.
+    If only one trajectory of an iteration counts, the half-width is NaN, and is not drawn.
     """
     mean, half = np.zeros(len(trace)), np.zeros(len(trace))
     for i in range(len(trace)):
@@ -60,7 +60,7 @@ def upper_bound(trace: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _draw_bounds(
     axes: Any, x: np.ndarray, training: Training, upper: tuple[np.ndarray, np.ndarray]
 ) -> None:
-    """Draw the lower bound, the simulated cost with its interval, and that of each iteration."""
+    """Draw the lower bound, the simulated cost with its interval, and each iteration's cost."""
     trace, (mean, half) = training.trace, upper
     axes.plot(x, trace["mean"], color=ORANGE, alpha=0.4, linewidth=0.6, label="one iteration")
     axes.fill_between(x, mean - half, mean + half, color=ORANGE, alpha=0.25, linewidth=0)
@@ -69,7 +69,7 @@ def _draw_bounds(
     if training.case.known is not None:
         known = training.case.known
         axes.axhline(known, color=GREY, linestyle="--", linewidth=0.8, label=_name(training))
-    # The first iterations cost so much that all others would look like one line.
+    # The first iterations cost so much that all other iterations would look like one line.
     late = slice(min(len(trace) // 10, 5), None)
     if len(trace):
         band = np.nan_to_num(half[late])
@@ -84,7 +84,7 @@ def _draw_gaps(
 ) -> None:
     """Draw the relative gaps from the lower bound to the simulated cost and to the known optimum.
 
-    A gap of zero, or one that is negative by chance, leaves the plot at the bottom.
+    A gap of zero, or a gap that is negative by chance, leaves the plot at the bottom.
     """
     lower, (mean, half) = training.trace["lower_bound"], upper
     lines = [(mean + half, "-", "to simulated cost + 95 %", ORANGE)]

@@ -12,7 +12,7 @@ from training.run import SAMPLE, Training
 from training.stopping import gap_of, is_below_bound
 
 MARKS = (1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 50, 64, 80)
-"""Iterations with a line of their own, up to 99; above that, the same times ten, and so on."""
+"""Iterations that have a line, up to 99; above that, ten times these numbers, and so on."""
 
 PHASES = "  phase      computing    waiting transferring"
 HEADER = (
@@ -24,21 +24,21 @@ collectives: until the last rank had arrived, and the rest."""
 
 
 def told_left(seconds: float) -> str:
-    """Return how long a training still takes, in one unit: "40 s", "7 min" or "3.2 h"."""
+    """Return as text how long a training still takes: "40 s", "7 min" or "3.2 h"."""
     if seconds < 90.0:
         return f"{seconds:.0f} s"
     return f"{seconds / 60.0:.0f} min" if seconds < 5400.0 else f"{seconds / 3600.0:.1f} h"
 
 
 def has_line(iteration: int) -> bool:
-    """Return whether iteration number `iteration`, from 1, is shown."""
+    """Return whether the iteration with this number, from 1, has a line."""
     while iteration >= 100 and iteration % 10 == 0:
         iteration //= 10
     return iteration in MARKS
 
 
 def told_gap(trace: np.ndarray) -> list[str]:
-    """Return what the latest sample of fresh paths says, if there is one."""
+    """Return as text what the latest sample of fresh paths shows; "" if there is no sample."""
     tested = np.flatnonzero(trace["fresh_paths"])
     if not tested.size:
         return []
@@ -59,20 +59,20 @@ def told_gap(trace: np.ndarray) -> list[str]:
 
 
 class Display:
-    """Shows training as it runs; on ranks other than 0 it shows nothing.
+    """Shows training while it runs; on ranks other than 0 it shows nothing.
 
-    On a terminal one line at the bottom follows every iteration. Elsewhere (a pipe, a log) there
-    are plain lines only.
+    On a terminal, a line at the bottom changes with every iteration. Elsewhere (a pipe, a log) only
+    plain lines are printed.
     """
 
     def __init__(self, comm: Any, limit: int | None) -> None:
         self.comm = comm
         self.active = comm.rank == 0
         self.limit = limit
-        self.told = 0.0, 0.0, 0.0  # `spent` at the line before
+        self.told = 0.0, 0.0, 0.0  # what `spent` returned at the line before
         self.has_begun = False
         self.elapsed = 0.0
-        self.recent = 0.0  # seconds of an iteration: a mean in which the last ones count most
+        self.recent = 0.0  # seconds of an iteration: a mean in which the last iterations count most
         self.last = ""
         self.console = Console(highlight=False, soft_wrap=True)
         columns = (TextColumn("{task.description}"), TimeElapsedColumn())
@@ -87,14 +87,14 @@ class Display:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop the moving line, and show the last iteration if it has not been shown."""
+        """Stop the moving line, and show the last iteration unless it has been shown."""
         if self.live:
             self.progress.stop()
         if self.active and self.last:
             self.print_line()
 
     def watch(self, number: int, line: np.void) -> None:
-        """Show iteration `number` if it is due; `line` is its record."""
+        """Show iteration `number` if it is to have a line; `line` is its record."""
         seconds = line["wall_ns"] * 1e-9
         self.elapsed += seconds
         self.recent = 0.8 * self.recent + 0.2 * seconds if self.recent else seconds
@@ -120,18 +120,18 @@ class Display:
             self.print_line(f"  {left} left" if left else "")
 
     def print_line(self, left: str = "") -> None:
-        """Print the line of the last iteration, with what collectives took since the one before."""
+        """Print the last iteration's line, with what collectives took since the line before."""
         spent, before = self.spent(), self.told
         waiting, transferring, total = (now - then for now, then in zip(spent, before, strict=True))
         self.told = spent
-        # An iteration of a checkpoint has taken this communicator no time.
+        # If the iteration comes from a checkpoint, this communicator has spent no time on it.
         parts = f"{waiting / total:7.1%} {transferring / total:12.1%}" if total > 0.0 else ""
         self.console.print(f"{self.last} {parts}{left}".rstrip(), markup=False)
         self.last = ""
         sys.stdout.flush()
 
     def spent(self) -> tuple[float, float, float]:
-        """Return the seconds in all phases so far: waiting, transferring, and all of them."""
+        """Return the seconds in all phases until now: waiting, transferring, and all seconds."""
         of_phases = self.comm.stats().phases
         phases = [of_phases[name] for name in (*Phases._fields, SAMPLE) if name in of_phases]
         return (
@@ -154,7 +154,7 @@ class Display:
             )
 
     def summarise(self, training: Training) -> None:
-        """Print the result beside the optimum that the case file states."""
+        """Print the result, and the optimum that the case file states."""
         if not self.active:
             return
         before = training.resumed_after

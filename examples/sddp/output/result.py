@@ -12,10 +12,10 @@ from training.stopping import gap_of, is_below_bound
 
 
 def both_bases(traces: Mapping[str, Any]) -> dict[str, Any]:
-    """Return numbers, or lists of them, as hexadecimal texts, and under "decimal" as they are.
+    """Return numbers, or lists of them, as hexadecimal texts and, under "decimal", as numbers.
 
-    What is None or no number is null in both. Two results are compared by the hexadecimal texts.
-    The decimals read back as the same bits too.
+    What is None or not a finite number is null in both forms. Two results are compared by the
+    hexadecimal texts. Also the decimals give the same bits when they are read.
     """
     numbers = {name: _each(value, lambda x: x) for name, value in traces.items()}
     hexadecimal = {name: _each(value, float.hex) for name, value in traces.items()}
@@ -30,7 +30,7 @@ def _each(value: Any, convert: Callable[[float], Any]) -> Any:
 
 
 def gap_tests(training: Training) -> list[dict[str, Any]]:
-    """Return what the samples of fresh paths have shown, by which the gap is judged."""
+    """Return what the samples of fresh paths, which are for judging the gap, have shown."""
     return [
         {
             "iteration": i + 1,
@@ -46,7 +46,7 @@ def gap_tests(training: Training) -> list[dict[str, Any]]:
 
 
 def write_result(training: Training, seed: int, path: Path) -> None:
-    """Write bounds, digest and times to `path`; what a reader looks for first comes first."""
+    """Write bounds, digest and times to `path`; first comes what a reader looks for first."""
     bounds = both_bases(
         {
             "lower_bound": training.lower_bound,

@@ -1,4 +1,4 @@
-"""The style of plots: sized for the page of a paper, in colours that everyone tells apart."""
+"""The style of plots: sized for the page of a paper, in colours that everyone can tell apart."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -48,7 +48,7 @@ def figure_of(path: Path, rows: int, columns: int, height_in: float) -> Iterator
 
 
 def suffix_problem(program: str, path: Path | None) -> list[str]:
-    """Return a sentence on the file name of a plot if its ending is unknown, else an empty list."""
+    """Return a list with a sentence if the file name of a plot has an unknown ending, else []."""
     if path is None or path.suffix in (".png", ".pdf", ".svg"):
         return []
     return [f"{program}: error: --plot {path} must end in .png, .pdf or .svg"]

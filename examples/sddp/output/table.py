@@ -10,7 +10,7 @@ from files import replacing
 
 
 def table_problem(program: str, path: Path | None) -> list[str]:
-    """Return a sentence if a table cannot be written as `path`, else an empty list."""
+    """Return a list with a sentence if a table cannot be written as `path`, else an empty list."""
     if path is None or path.suffix == ".csv":
         return []
     if path.suffix != ".parquet":
@@ -21,7 +21,7 @@ def table_problem(program: str, path: Path | None) -> list[str]:
 
 
 def write_table(columns: dict[str, np.ndarray], path: Path) -> None:
-    """Write (S, T) arrays as columns to `path`, after columns with scenario and stage, from 0."""
+    """Write (S, T) arrays as columns to `path`; first come scenario and stage, counted from 0."""
     scenario, stage = np.indices(next(iter(columns.values())).shape)
     flat = {
         name: a.ravel() for name, a in {"scenario": scenario, "stage": stage, **columns}.items()

@@ -29,10 +29,10 @@ from simplex.state import (
 )
 
 SINGULAR = 1e-12
-"""A pivot below this, times the largest entry of its column, is taken for zero. Cuts that are
-nearly alike leave pivots of 1e-10, and the simplex has to pass such bases."""
+"""A pivot below this, times the largest entry of its column, counts as zero. Cuts that are nearly
+alike leave pivots of 1e-10, and the simplex has to continue at such bases."""
 LIGHTEST = 1e-4
-"""No weight is smaller: rounding must not make one zero or negative."""
+"""The least weight, so that rounding makes no weight zero or negative."""
 
 
 @plain
@@ -75,9 +75,9 @@ def slack_basis(lp: Lp) -> None:
 
 @plain
 def cold_start(lp: Lp) -> bool:
-    """Put `lp` at the slack basis, each variable on the bound its cost prefers; rows stay.
+    """Put `lp` at the slack basis, each variable on the bound that its cost prefers; rows stay.
 
-    Returns False where a cost prefers an infinite bound, so that no such start exists.
+    Returns False if a cost prefers an infinite bound, because no such start exists then.
     """
     slack_basis(lp)
     for j in range(lp.cost.size):
@@ -116,7 +116,7 @@ def add_column(lp: Lp, var: int, factor: float, total: np.ndarray) -> None:
 
 @plain
 def size_of_column(lp: Lp, var: int) -> float:
-    """Return the largest entry of the structural variable `var` in the program."""
+    """Return the largest entry that the structural variable `var` has in the program."""
     column = lp.by_column
     largest = 0.0
     for e in range(column.first[var], column.first[var + 1]):
@@ -130,7 +130,7 @@ def size_of_column(lp: Lp, var: int) -> float:
 
 @plain
 def add_row_of_matrix(lp: Lp, i: int, factor: float, total: np.ndarray) -> None:
-    """Add `factor` times row `i` of the program to `total`, by structural variables."""
+    """Add `factor` times row `i` of the program to `total`, by structural variable."""
     m = rows_of(lp)
     if i < m:
         first, index, value = lp.by_row
@@ -143,21 +143,21 @@ def add_row_of_matrix(lp: Lp, i: int, factor: float, total: np.ndarray) -> None:
 
 @plain
 def clear_column(lp: Lp) -> None:
-    """Make `column` zero: no basic variable moves."""
+    """Make `column` zero, which says that no basic variable moves."""
     for p in range(lp.head[ROWS]):
         lp.column[p] = 0.0
 
 
 @plain
 def read_column(lp: Lp, var: int) -> None:
-    """Write to `column` how the basic variables move with the nonbasic `var`."""
+    """Write to `column` how the basic variables move when the nonbasic `var` moves by one."""
     clear_column(lp)
     add_column(lp, var, 1.0, lp.column)
 
 
 @plain
 def read_row(lp: Lp, r: int) -> None:
-    """Write to `entry` how the basic variable of place `r` moves with each nonbasic one."""
+    """Write to `entry` how the basic variable of place `r` moves with each nonbasic variable."""
     n = lp.cost.size
     for j in range(n):
         lp.entry[j] = 0.0
@@ -172,10 +172,10 @@ def read_row(lp: Lp, r: int) -> None:
 
 @plain
 def replace(lp: Lp, r: int, var: int) -> None:
-    """Let the nonbasic `var`, whose column is in `column`, take place `r` in the basis.
+    """Let the nonbasic `var` take place `r` in the basis; `column` must hold the column of `var`.
 
-    The weights are brought up to date by the formula of J. J. Forrest, D. Goldfarb, Math.
-    Programming 57 (1992) 341, and kept above the least that rounding leaves them.
+    The weights are updated by the formula of J. J. Forrest, D. Goldfarb, Math. Programming 57
+    (1992) 341, but no weight is set below what rounding allows.
     """
     rows = lp.head[ROWS]
     column, across, weight = lp.column, lp.across, lp.weight
@@ -219,11 +219,11 @@ def weigh(lp: Lp) -> None:
 
 @plain
 def rebuild(lp: Lp) -> bool:
-    """Recompute the inverse of the present basis from the data, shedding accumulated error.
+    """Recompute the inverse of the present basis from the data, without accumulated errors.
 
-    Each structural variable of the basis takes the place where it moves most, among places of
-    activities that must leave. Returns False if the basis is singular to working precision; the
-    caller then starts cold.
+    Each structural variable of the basis takes the place where it moves most, among the places of
+    activities that must leave the basis. Returns False if the basis is singular to working
+    precision; the caller then starts cold.
     """
     n = lp.cost.size
     for j in range(n):
@@ -250,7 +250,7 @@ def rebuild(lp: Lp) -> bool:
 
 @plain
 def reprice(lp: Lp) -> None:
-    """Compute the reduced costs from the original costs, and in `ratio` the size of their terms."""
+    """Compute the reduced costs from the original costs; write their terms' size to `ratio`."""
     n, m = lp.cost.size, rows_of(lp)
     for j in range(n):
         lp.red[j] = lp.cost[j]

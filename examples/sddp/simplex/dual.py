@@ -52,7 +52,7 @@ SMALL = 1e-6
 TIE = 1e-12
 """A reduced cost within this of zero has no sign: the variable stays where it rests."""
 REFRESH = 200
-"""Pivots after which the inverse is rebuilt before the next solve."""
+"""After so many pivots, the inverse is rebuilt before the next solve."""
 
 
 @plain
@@ -74,7 +74,7 @@ def rest_boxed(lp: Lp) -> None:
 
 @plain
 def compute_basics(lp: Lp) -> None:
-    """Compute the values of all variables from the resting values of the nonbasic ones."""
+    """Compute the values of all variables from those at which nonbasic variables rest."""
     n, m = lp.cost.size, rows_of(lp)
     for j in range(n):
         if is_nonbasic(lp, j):
@@ -104,7 +104,7 @@ def compute_basics(lp: Lp) -> None:
 
 @plain
 def choose_row(lp: Lp, bland: bool) -> tuple[int, float]:
-    """Return the leaving place, and its distance to the bound that it misses (negative: above)."""
+    """Return the leaving place and its distance to the missed bound, negative if it is above."""
     row, miss, largest = -1, 0.0, 0.0
     tolerance = IMPOSSIBLE if bland else FEASIBLE
     for p in range(lp.head[ROWS]):
@@ -127,7 +127,7 @@ def choose_row(lp: Lp, bland: bool) -> tuple[int, float]:
 
 @plain
 def exchange(lp: Lp, r: int, var: int, bound: int) -> None:
-    """Bring place `r` exactly to the bound that it misses (`AT_...`); `var` enters.
+    """Bring place `r` exactly to the bound (`AT_...`) that it misses; `var` enters the basis.
 
     `entry` and `column` must hold row `r` and the column of `var`.
     """
@@ -152,10 +152,10 @@ def exchange(lp: Lp, r: int, var: int, bound: int) -> None:
 
 @plain
 def shift(lp: Lp, var: int) -> None:
-    """Take the reduced cost of the entering `var` for zero, if its sign is wrong.
+    """Treat the reduced cost of the entering `var` as zero, if its sign is wrong.
 
-    With the wrong sign the dual step would go back. With a small pivot this step would be so long
-    that all reduced costs lose their signs. `reprice` takes the shift back.
+    With the wrong sign, the dual step would go back. If the pivot were small too, this step would
+    be so long that all reduced costs would lose their signs. `reprice` undoes the shift.
     """
     d = lp.red[var]
     if (d < 0.0 and lp.status[var] == AT_LOWER) or (d > 0.0 and lp.status[var] == AT_UPPER):
@@ -165,7 +165,7 @@ def shift(lp: Lp, var: int) -> None:
 
 @plain
 def iterate(lp: Lp, patience: int) -> int:
-    """Pivot until all rows keep their bounds, from reduced costs of the right signs.
+    """Pivot until all rows keep their bounds; at the start, all reduced costs have right signs.
 
     After `patience` times as many steps as there are variables, pivots are chosen by least index.
     """
@@ -177,7 +177,7 @@ def iterate(lp: Lp, patience: int) -> int:
 
 @plain
 def pivot_until_feasible(lp: Lp, patience: int) -> int:
-    """Do the steps of `iterate`; some reduced costs may be shifted afterwards."""
+    """Do the steps of `iterate`; after that, some reduced costs may be shifted."""
     size = lp.head[ROWS] + lp.cost.size
     rest_boxed(lp)
     compute_basics(lp)
@@ -193,7 +193,7 @@ def pivot_until_feasible(lp: Lp, patience: int) -> int:
             bound = lp.lower[lp.basis[r]] if miss > 0.0 else lp.upper[lp.basis[r]]
             if ratio > IMPOSSIBLE * (1.0 + abs(bound)):
                 return INFEASIBLE
-            # All help is used up and the rest is rounding: take the bound as met.
+            # No variable is left that could help, and the rest is rounding: treat the bound as met.
             lp.x[lp.basis[r]] = bound
             continue
         read_column(lp, var)
@@ -210,7 +210,7 @@ def pivot_until_feasible(lp: Lp, patience: int) -> int:
 
 @plain
 def is_unsure(lp: Lp, r: int, var: int, largest: float) -> bool:
-    """Tell whether a pivot is small in its row, or row and column do not agree on it."""
+    """Tell whether a pivot is small in its row, or has different values in row and column."""
     by_row, by_column = lp.entry[var], lp.column[r]
     if abs(by_row - by_column) > SMALLEST * (abs(by_row) + abs(by_column)):
         return True

@@ -21,7 +21,7 @@ ROUNDED = 1e-13
 
 @plain
 def choose_entering(lp: Lp, bland: bool) -> tuple[int, float]:
-    """Return the variable of the most wrong reduced cost and its direction; -1 if none is wrong."""
+    """Return the variable with the most wrong reduced cost, and its direction; -1 if none."""
     entering, way, worst = -1, 0.0, 0.0
     for var in range(lp.cost.size + end_of(lp)):
         if not is_nonbasic(lp, var) or lp.lower[var] == lp.upper[var]:
@@ -42,7 +42,7 @@ def choose_entering(lp: Lp, bland: bool) -> tuple[int, float]:
 
 @plain
 def room_of(lp: Lp, p: int, entry: float) -> float:
-    """Return how far the variable of place `p` may go if the entering one moves it by `entry`."""
+    """Return how far place `p`'s variable may move; the entering one moves it by `entry`."""
     var = lp.basis[p]
     return max(lp.upper[var] - lp.x[var] if entry > 0.0 else lp.x[var] - lp.lower[var], 0.0)
 
@@ -51,8 +51,8 @@ def room_of(lp: Lp, p: int, entry: float) -> float:
 def choose_leaving(lp: Lp, way: float) -> tuple[int, float, float]:
     """Return the place that stops the variable of `column`, the step to it, and its entry; or -1.
 
-    Of places that stop it at nearly the same step, the one with the largest entry is taken. Entries
-    are relative to the largest of the column.
+    Among places that stop the variable at nearly the same step, the place with the largest entry is
+    taken. Entries are relative to the largest entry of the column.
     """
     limit, most = np.inf, 0.0
     for p in range(lp.head[ROWS]):

@@ -1,8 +1,8 @@
 """The ratio test of the dual simplex: which variable enters, and which change their bound before.
 
-A boxed variable whose dual ratio is passed is moved to its other bound instead of entering, as long
-as the row stays infeasible (bound flipping, the "long step"). Of ratios that are nearly equal, that
-of the largest entry is taken.
+If the dual ratio of a boxed variable is passed, the variable moves to its other bound and does not
+enter, as long as the row stays infeasible (bound flipping, the "long step"). Among ratios that are
+nearly equal, that of the largest entry is taken.
 
 References: A. Koberstein, "The dual simplex method, techniques for a fast and stable
 implementation", thesis, Paderborn 2005, ch. 3 and 6; P. M. J. Harris, Math. Programming 5 (1973) 1.
@@ -24,9 +24,9 @@ from simplex.state import (
 )
 
 IMPOSSIBLE = 1e-9
-"""A row is infeasible only if it misses its bound by more than this, times one plus its size."""
+"""A row is infeasible only if it misses its bound by this, times 1 + the size of the bound."""
 SMALLEST = 1e-8
-"""Entries of a row below this, times its largest one, do not make a pivot."""
+"""An entry below this, times the largest entry of its row, is no pivot."""
 NOISE = 1e-11
 """Where no larger entry is left, an entry counts that exceeds `NOISE` times the size of the terms
 of its sum. Smaller ones are rounding errors."""
@@ -36,7 +36,7 @@ HARRIS = 1e-11
 
 @plain
 def largest_entry(lp: Lp) -> float:
-    """Return the largest absolute value in `entry`, the measure of its rounding errors."""
+    """Return the largest absolute value in `entry`, with which its rounding errors are compared."""
     largest = 0.0
     for var in range(lp.cost.size + end_of(lp)):
         if is_nonbasic(lp, var):
@@ -46,7 +46,7 @@ def largest_entry(lp: Lp) -> float:
 
 @plain
 def list_candidates(lp: Lp, sign: float, least: float) -> int:
-    """Fill `mark` and `ratio` with variables that can move the row by `sign`; return how many."""
+    """Fill `mark` and `ratio` with the variables that move the row by `sign`; return how many."""
     count = 0
     for var in range(lp.cost.size + end_of(lp)):
         if not is_nonbasic(lp, var):
@@ -71,7 +71,7 @@ def list_candidates(lp: Lp, sign: float, least: float) -> int:
 
 @plain
 def drop_noise(lp: Lp, r: int, count: int) -> int:
-    """Drop those of `count` candidates whose entries in row `r` are noise; return how many stay.
+    """Drop those of `count` candidates that have noise as entries of row `r`; return how many stay.
 
     An entry is a sum of a column of the program, times factors of its rows. If a column has only
     small numbers, its entry is small too, without being a rounding error.
@@ -104,10 +104,11 @@ def flip(lp: Lp, var: int) -> None:
 
 @plain
 def pick(lp: Lp, count: int, bland: bool) -> int:
-    """Return the candidate of least ratio; of near equals the largest entry, or least index.
+    """Return the candidate with the least ratio; among near equals by entry, or by least index.
 
     Ratios are near equal if every reduced cost stays within `HARRIS` of its sign (P. M. J. Harris,
-    Math. Programming 5 (1973) 1). That avoids entries too small to divide by.
+    Math. Programming 5 (1973) 1). Among near equals the largest entry is taken, so that no entry is
+    too small to divide by.
     """
     best = 0
     limit = np.inf
@@ -130,11 +131,11 @@ def pick(lp: Lp, count: int, bland: bool) -> int:
 
 @plain
 def choose_column(lp: Lp, r: int, miss: float, largest: float, bland: bool) -> tuple[int, float]:
-    """Return the entering variable and its ratio, flipping bounds on the way; -1 if none is left.
+    """Return the entering variable and its ratio, and flip bounds before; -1 if none can enter.
 
-    If none is left, row `r` misses its bound even with every variable on the bound that helps most.
-    The rest of the miss is then returned in place of the ratio. If the last candidate leaves a miss
-    of no more than rounding, it enters.
+    If none can enter, row `r` misses its bound even with every variable on the bound that helps
+    most. The rest of the miss is then returned in place of the ratio. If the last candidate leaves
+    only a miss that is rounding, it enters.
     """
     bound = lp.lower[lp.basis[r]] if miss > 0.0 else lp.upper[lp.basis[r]]
     rounding = IMPOSSIBLE * (1.0 + abs(bound))
@@ -142,7 +143,8 @@ def choose_column(lp: Lp, r: int, miss: float, largest: float, bland: bool) -> t
     count, lists = 0, 0
     while True:
         if count == 0:
-            # First those that are not small beside the largest entry, then all but noise.
+            # The first list has the entries that are not small beside the largest; the second has
+            # all but noise.
             if lists == 2 or (lists == 1 and slope <= rounding):
                 return -1, slope
             count = list_candidates(lp, sign, SMALLEST * largest if lists == 0 else 0.0)

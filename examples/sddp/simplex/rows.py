@@ -1,4 +1,4 @@
-"""Rows that come and go: a cut is added where it is violated, and dropped where it is slack."""
+"""Rows that come and go: a row is added for a violated cut, and dropped when the cut is slack."""
 
 import numpy as np
 from compiled import plain
@@ -42,7 +42,7 @@ def add_row(lp: Lp, coefficients: np.ndarray, low: float, key: int) -> None:
 
 @plain
 def drop_slack_rows(lp: Lp) -> None:
-    """Remove every added row whose activity is basic: it does not bind at this basis."""
+    """Remove every added row that has a basic activity: such a row does not bind at this basis."""
     n, m = lp.cost.size, rows_of(lp)
     for slot in range(lp.head[USED]):
         place = lp.place[n + m + slot]

@@ -19,9 +19,9 @@ from simplex.state import (
 )
 
 ROUNDING = 1e-13
-"""Residuals up to this are left as they are."""
+"""Residuals up to this size are not corrected."""
 MENDED = 1e-7
-"""Largest relative excess over the cost of an unbounded variable that is repaired."""
+"""The largest excess over the cost of an unbounded variable that is repaired, relatively."""
 CANCELLED = 1e-5
 """The gap is relative to the objective, plus this times the size of its terms and of a cost: the
 terms may cancel, and then the rounding errors of the objective are of that size."""
@@ -29,7 +29,7 @@ terms may cancel, and then the rounding errors of the objective are of that size
 
 @plain
 def residuals(lp: Lp) -> float:
-    """Write to `y` by how much each row of z = A x is missed; return the largest, relatively."""
+    """Write to `y` by how much z = A x misses each row; return the largest miss, relatively."""
     n, m = lp.cost.size, rows_of(lp)
     first, index, value = lp.by_row
     worst = 0.0
@@ -74,7 +74,8 @@ def price(lp: Lp) -> None:
         if not has_row(lp, i) or lp.place[n + i] >= 0:
             continue
         y = lp.red[n + i]
-        # A multiplier of the wrong sign on a one-sided row is rounding; zero is always allowed.
+        # If a row has one bound and its multiplier has the wrong sign, the multiplier is rounding;
+        # zero is always allowed.
         if not np.isfinite(lp.lower[n + i] if y > 0.0 else lp.upper[n + i]):
             continue
         lp.y[i] = y
@@ -84,7 +85,7 @@ def price(lp: Lp) -> None:
 
 @plain
 def refine_price(lp: Lp) -> None:
-    """Price; correct the multipliers once by the reduced costs of basic variables."""
+    """Price; then correct the multipliers once by the reduced costs of basic variables."""
     n = lp.cost.size
     price(lp)
     largest = 0.0
@@ -103,7 +104,7 @@ def refine_price(lp: Lp) -> None:
 
 @plain
 def mend_dual(lp: Lp) -> float:
-    """Shrink `y` until no reduced cost has the wrong sign; return the largest one that still has.
+    """Shrink `y` until no reduced cost has the wrong sign; return the largest that still has.
 
     A reduced cost of the wrong sign on an unbounded variable would make the dual objective
     infinite. If it is small beside the cost, `y` is shrunk towards zero, where the reduced costs
@@ -129,11 +130,11 @@ def mend_dual(lp: Lp) -> float:
 
 @plain
 def read_dual(lp: Lp) -> float:
-    """Fill `y`, `dual` and the dual objective; return the dual infeasibility that is left.
+    """Fill `y`, `dual` and the dual objective; return the dual infeasibility that remains.
 
-    For every variable the objective takes the bound that its recomputed reduced cost asks for. So
-    by weak duality it is a lower bound of the optimum, even where `y` has rounding errors. An
-    infinite bound is replaced by the variable's `ceiling`.
+    For every variable, the objective uses the bound that its recomputed reduced cost asks for. So
+    by weak duality the objective is a lower bound of the optimum, even if `y` has rounding errors.
+    An infinite bound is replaced by the variable's `ceiling`.
     """
     n = lp.cost.size
     refine_price(lp)
@@ -153,7 +154,7 @@ def read_dual(lp: Lp) -> float:
 
 @plain
 def read_excess(lp: Lp) -> float:
-    """Return the largest excess of a basic variable over its bound, relative to one plus that."""
+    """Return the largest excess of a basic variable over its bound, relative to 1 + the bound."""
     worst = 0.0
     for i in range(lp.head[ROWS]):
         low, high, x = lp.lower[lp.basis[i]], lp.upper[lp.basis[i]], lp.x[lp.basis[i]]
@@ -183,10 +184,10 @@ def read_gap(lp: Lp) -> float:
 
 @plain
 def accept(lp: Lp, tolerance: float) -> bool:
-    """Read the solution, refined if need be; return whether it fits the original data.
+    """Read the solution, and refine it if necessary; return whether it fits the original data.
 
     A solution is optimal if it keeps rows and bounds and costs no more than the dual objective. The
-    errors in each of these are written to `measure`.
+    errors in each of these three are written to `measure`.
     """
     residual = residuals(lp)
     for _ in range(2):
@@ -198,5 +199,5 @@ def accept(lp: Lp, tolerance: float) -> bool:
     lp.measure[GAP] = read_gap(lp)
     fits = True
     for k in range(MEASURES):
-        fits = fits and lp.measure[k] <= tolerance  # not a number does not fit
+        fits = fits and lp.measure[k] <= tolerance  # a NaN does not fit
     return fits

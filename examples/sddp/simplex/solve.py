@@ -1,4 +1,4 @@
-"""Solve one linear program, and check the answer against the original data."""
+"""Solve one linear program, and check the solution against the original data."""
 
 from compiled import plain
 
@@ -9,18 +9,18 @@ from simplex.solution import accept
 from simplex.state import AGE, RESULT, Lp
 
 ACCURATE = 1e-9
-"""Largest accepted entry of `Lp.measure`."""
+"""The largest entry of `Lp.measure` that is accepted."""
 LAST_RESORT = 1e-7
-"""Largest accepted entry in the last attempt: the dual objective is a valid bound even then."""
+"""The same for the last attempt: the dual objective is a valid bound even with such errors."""
 PATIENCE = 4
-"""Steps before pivots are chosen by least index, in numbers of variables."""
+"""After so many steps for each variable, pivots are chosen by least index."""
 ATTEMPTS = "from the basis before", "with its inverse rebuilt", "from cold", "by least indices"
 """The attempts, in this order."""
 
 
 @plain
 def settle(lp: Lp, patience: int, tolerance: float) -> int:
-    """Make one attempt: dual simplex, check, and primal simplex if the check fails."""
+    """Make one attempt: the dual simplex, a check, and the primal simplex if the check fails."""
     result = iterate(lp, patience)
     if result == INFEASIBLE or accept(lp, tolerance):
         return result if result == INFEASIBLE else OPTIMAL

@@ -1,11 +1,12 @@
 """The state of one linear program: its data, its basis and working arrays, allocated once.
 
-The program is  min c.x  over  lower <= x <= upper  and  z = A x  with bounds on z too. So the
-right-hand side lives in the bounds of the row activities z, and the system [A, -I](x, z) = 0 is
-homogeneous: a new right-hand side is only a new bound.
+The program is min c.x over lower <= x <= upper and z = A x with bounds on z too. So the right-hand
+side is in the bounds of the row activities z, and the system [A, -I](x, z) = 0 is homogeneous: a
+new right-hand side is only a new bound.
 
-Variables are numbered 0..n-1 (structural), n..n+m-1 (activities of the m base rows), then one
-per slot for rows that are added while solving (cuts). Row i is the row whose activity is n + i.
+Variables are numbered 0..n-1 (structural), n..n+m-1 (activities of the m base rows). Then follows
+one for each slot; a slot is for a row (a cut) that is added while solving. Row i is the row that
+has the activity n + i.
 """
 
 from typing import NamedTuple
@@ -29,7 +30,7 @@ class Sparse(NamedTuple):
     """The nonzero entries of a matrix, line by line (a line is a row or a column)."""
 
     first: np.ndarray  # (lines + 1,) the entries of line i are first[i]:first[i + 1]
-    index: np.ndarray  # (entries,) in which column (or row) an entry is
+    index: np.ndarray  # (entries,) the column (or the row) of each entry
     value: np.ndarray  # (entries,)
 
 
@@ -37,7 +38,8 @@ def sparse(matrix: np.ndarray) -> Sparse:
     """Return the nonzero entries of `matrix` by its rows."""
     line, index = np.nonzero(matrix)
     first = np.searchsorted(line, np.arange(matrix.shape[0] + 1))
-    # A column of what NumPy has found. For one entry numba would take it for another type.
+    # Both arrays are copies of columns of what NumPy has found. For one entry, numba would
+    # otherwise give the array another type.
     return Sparse(first, np.ascontiguousarray(index), matrix[line, index])
 
 
@@ -45,26 +47,28 @@ class Lp(NamedTuple):
     """Arrays of one linear program of m base rows, n columns and some slots for added rows."""
 
     by_row: Sparse  # base rows
-    by_column: Sparse  # the same matrix
+    by_column: Sparse  # the same matrix by columns
     cost: np.ndarray  # (n,)
     lower: np.ndarray  # (n + m + slots,)
     upper: np.ndarray  # (n + m + slots,)
-    ceiling: np.ndarray  # (n,) a bound that no optimal x exceeds, where `upper` is infinite
+    ceiling: np.ndarray  # (n,) a bound that no optimal x exceeds, if `upper` is infinite
     status: np.ndarray  # (n + m + slots,) AT_LOWER, AT_UPPER or AT_ZERO, if nonbasic
-    place: np.ndarray  # (n + m + slots,) in the basis; -1: nonbasic. Not -1 where a slot is free
-    basis: np.ndarray  # (m + slots,) variable of each place
+    # (n + m + slots,) in the basis; -1: nonbasic. If a slot is free, it is not -1
+    place: np.ndarray
+    basis: np.ndarray  # (m + slots,) the variable of each place
     inverse: np.ndarray  # (m + slots, m + slots) minus the inverse of the basis: row i, place p
     weight: np.ndarray  # (m + slots,) squared norm of each place's row of the inverse
     x: np.ndarray  # (n + m + slots,) values of all variables
     red: np.ndarray  # (n + m + slots,) reduced costs, 0 if basic
     cut: np.ndarray  # (slots, p) coefficients of added rows on the first p variables
-    key: np.ndarray  # (slots,) the caller's name of an added row, -1 = slot is free
+    key: np.ndarray  # (slots,) the caller's name of an added row; -1: the slot is free
     head: np.ndarray  # (6,) at ROWS, AGE, PIVOTS, RESULT, SHIFTED, USED
     y: np.ndarray  # (m + slots,) dual solution, by row
     dual: np.ndarray  # (n,) reduced costs recomputed from the data
-    entry: np.ndarray  # (n + m + slots,) work: how the leaving variable moves with each other one
-    column: np.ndarray  # (m + slots,) work: how the basic variables move with the entering one
-    across: np.ndarray  # (m + slots,) work: products of a row of the inverse with the others
+    # (n + m + slots,) work: how the leaving variable moves with each other variable
+    entry: np.ndarray
+    column: np.ndarray  # (m + slots,) work: how the basic variables move with the entering variable
+    across: np.ndarray  # (m + slots,) work: products of a row of the inverse with the other rows
     ratio: np.ndarray  # (n + m + slots,) work: dual ratios
     mark: np.ndarray  # (n + m + slots,) work: candidates
     base: np.ndarray  # (1,) dual objective
@@ -109,7 +113,7 @@ def allocate(a: np.ndarray, slots: int, width: int) -> Lp:
 
 
 class Basis(NamedTuple):
-    """The arrays of an `Lp` that tell its basis; in a stack of bases each has one axis more."""
+    """The arrays of an `Lp` that say its basis; in a stack of bases, each has one axis more."""
 
     lower: np.ndarray
     upper: np.ndarray
@@ -130,7 +134,7 @@ def basis_words(lp: Lp) -> int:
 
 
 def stacked(lp: Lp, room: np.ndarray) -> Basis:
-    """Return bases of programs like `lp`, as many as `room` (count, words of one) has lines."""
+    """Return bases of programs like `lp`, one in each line of `room` (count, words of one)."""
     arrays, begin = [], 0
     for name in Basis._fields:
         one = getattr(lp, name)
@@ -146,7 +150,7 @@ def stacked(lp: Lp, room: np.ndarray) -> Basis:
 
 @plain
 def of_stack(stack: Basis, i: int) -> Basis:
-    """Return basis `i` of a stack, whose arrays are views."""
+    """Return basis `i` of a stack; its arrays are views."""
     return Basis(
         stack.lower[i], stack.upper[i], stack.status[i], stack.place[i], stack.basis[i],
         stack.inverse[i], stack.weight[i], stack.red[i], stack.cut[i], stack.key[i], stack.head[i],
@@ -155,7 +159,7 @@ def of_stack(stack: Basis, i: int) -> Basis:
 
 @plain
 def copy_values(src: np.ndarray, dst: np.ndarray) -> None:
-    """Copy `src` over the beginning of `dst`; a plain loop compiles to far less than a slice."""
+    """Copy `src` over the beginning of `dst`; a loop compiles to far less code than a slice."""
     for i in range(src.size):
         dst[i] = src[i]
 
@@ -168,26 +172,26 @@ def rows_of(lp: Lp) -> int:
 
 @plain
 def end_of(lp: Lp) -> int:
-    """Return one more than the last row; rows of free slots come before it too."""
+    """Return the last row plus one; rows of free slots may come before the last row."""
     return lp.by_row.first.size - 1 + lp.head[USED]
 
 
 @plain
 def has_row(lp: Lp, i: int) -> bool:
-    """Tell whether the program has row `i`: a base row, or one that was added."""
+    """Tell whether the program has row `i`, as a base row or as an added row."""
     m = rows_of(lp)
     return i < m or lp.key[i - m] >= 0
 
 
 @plain
 def is_nonbasic(lp: Lp, var: int) -> bool:
-    """Tell whether the program has `var`, and it is not basic."""
+    """Tell whether the program has the variable `var`, and `var` is nonbasic."""
     return lp.place[var] < 0
 
 
 @plain
 def copy_basis(src, dst) -> None:  # type: ignore
-    """Copy a basis, from and to an `Lp` or a `Basis` of the same base rows and costs."""
+    """Copy a basis between any two of `Lp` and `Basis` that have the same base rows and costs."""
     height, slots = src.inverse.shape[0], src.key.size
     m, rows, used = height - slots, src.head[ROWS], src.head[USED]
     for i in range(m + used):

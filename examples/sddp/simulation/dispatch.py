@@ -1,4 +1,4 @@
-"""The policy at work: one compiled function walks a block of scenarios, stage by stage."""
+"""The policy in use: one compiled function walks a block of scenarios, stage by stage."""
 
 from typing import NamedTuple
 
@@ -19,14 +19,14 @@ energy at each bus."""
 
 
 class Desk(NamedTuple):
-    """The arrays with which one rank decides a stage."""
+    """The arrays with which one rank makes the decisions of a stage."""
 
     problem: Problem
     pool: Pool
     lp: Lp
     basis: Lp
-    row: np.ndarray  # (H + 1,) work
-    volume: np.ndarray  # (H,) work: incoming volumes
+    row: np.ndarray  # (H + 1,) work space
+    volume: np.ndarray  # (H,) work space: incoming volumes
     reference: np.ndarray  # (T, H) incoming volumes at which reference bases are computed
 
 
@@ -54,11 +54,11 @@ def record_stage(lp: Lp, hydros: int, record: np.ndarray) -> None:
 
 @njit(**FROM_PYTHON)
 def walk_block(desk: Desk, noise: np.ndarray, records: np.ndarray) -> None:
-    """Decide every stage of the scenarios in `noise` (n, T, H + B) into `records`.
+    """Decide every stage of the scenarios in `noise` (n, T, H + B); write to `records`.
 
-    Each decision starts from the reference basis of its stage, which all ranks compute alike. So a
-    record does not depend on the rank that walks it. A scenario that cannot continue keeps
-    its outcome.
+    Each decision starts from the reference basis of its stage, which is the same on all ranks. So a
+    record does not depend on the rank that walks it. A scenario that cannot continue keeps the
+    outcome of its last stage.
     """
     problem, pool, lp, basis, row, volume, reference = desk
     hydros = problem.start.size

@@ -1,4 +1,4 @@
-"""Evaluate a policy on scenarios, which the ranks divide among themselves."""
+"""Evaluate a policy on scenarios, which the ranks share out."""
 
 import contextlib
 from collections.abc import Sequence
@@ -25,13 +25,13 @@ from simulation.statistics import CostStatistics, cost_statistics
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The results of a policy; arrays of `table` are (S, T), by name, in the units of the case."""
+    """The results of a policy; `table` has (S, T) arrays by name, in the units of the case."""
 
     case: Case
     backend: str
     ranks: int
-    iterations: int  # of the training
-    source: str  # of the scenarios
+    iterations: int  # iterations of the training
+    source: str  # where the scenarios come from
     costs: np.ndarray  # (S,)
     statistics: CostStatistics
     table: dict[str, np.ndarray]
@@ -89,7 +89,7 @@ def walk(
 
 
 def gather(setting: Setting, count: int, block: Block, records: np.ndarray) -> None:
-    """Gather all records on all nodes; every rank has its own in place already."""
+    """Gather all records on all nodes; the records of each rank are in place already."""
     comm = setting.comm
     counts, displs = comm.layout(count, records[0].size)
     comm.allgatherv(records[block.begin : block.end], records, counts, displs)
@@ -106,7 +106,7 @@ def refuse_failed(case: Case, records: np.ndarray) -> None:
 
 
 def total_costs(records: np.ndarray, units: Units) -> np.ndarray:
-    """Return the (S,) cost of every scenario, stages added in their order."""
+    """Return the (S,) cost of every scenario; stages are added in their order."""
     total = np.zeros(records.shape[0])
     for t in range(records.shape[1]):
         total += records[:, t, COST]
@@ -116,7 +116,8 @@ def total_costs(records: np.ndarray, units: Units) -> np.ndarray:
 def table_of(case: Case, units: Units, records: np.ndarray) -> dict[str, np.ndarray]:
     """Return quantities of every scenario (row) and stage (column), by name.
 
-    A price is that of energy in this stage: the factor by which its costs count is taken out.
+    A price is the price of energy in its stage, without the factor by which the stage's costs
+    count.
     """
     at, x = columns_of(case), records[:, :, DECISION:]
     discount = np.array(case.discount)
@@ -147,11 +148,11 @@ def table_of(case: Case, units: Units, records: np.ndarray) -> dict[str, np.ndar
 
 
 def endings(case: Case) -> list[str]:
-    """Return the end of the name of what each bus has; a single bus needs none."""
+    """Return, for each bus, the end of the names of its columns; a single bus needs none."""
     return [f"_{name}" for name in labels(case.buses)] if len(case.buses) > 1 else [""]
 
 
 def labels(things: Sequence[Hydro | Thermal | Bus | Line]) -> list[str]:
-    """Return the names of `things`, with a number after each name that several have."""
+    """Return the names of `things`; names that several things have get a number."""
     names = [thing.name for thing in things]
     return [n if names.count(n) == 1 else f"{n}_{i}" for i, n in enumerate(names)]

@@ -1,7 +1,7 @@
 """The scenarios on which a policy is evaluated: drawn from the case, or given in a file.
 
-A scenario is the noise of every stage: inflows and demand. A drawn scenario is a pure function of
-seed and number, and differs from all that training draws.
+A scenario is the noise of every stage: inflows and demand. A drawn scenario depends on seed and
+number alone, and differs from all that training draws.
 """
 
 import json
@@ -22,12 +22,12 @@ from training.share import CASE_ERROR, USAGE, Setting, UsageError, tell
 from cobre_comm.random import stream
 
 SIMULATED = 2**62
-"""Stands where a training has the number of its iteration, which is never so large."""
+"""In place of the number of an iteration of a training, which is never so large."""
 
 
 @njit(**FROM_PYTHON)
 def draw_block(problem: Problem, seed: int, begin: int, noise: np.ndarray) -> None:
-    """Fill `noise` (n, T, H + B) with the drawn scenarios of numbers begin..begin + n - 1."""
+    """Fill `noise` (n, T, H + B) with the drawn scenarios number begin..begin + n - 1."""
     for i in range(noise.shape[0]):
         for t in range(noise.shape[1]):
             first, last = problem.first[t], problem.first[t + 1]
@@ -53,7 +53,7 @@ class Drawn:
 
 
 class Given:
-    """The scenarios of a file: `inflows` (S, T, H), `demand` (S, T, B) in units of the case."""
+    """The scenarios of a file, in units of the case: `inflows` (S, T, H), `demand` (S, T, B)."""
 
     def __init__(self, inflows: np.ndarray, demand: np.ndarray, source: str) -> None:
         self.inflows, self.demand, self.source = inflows, demand, source
@@ -89,7 +89,7 @@ def load_given(comm: Any, case: Case, path: Path) -> Given:
 
 
 def _read(case: Case, path: Path) -> tuple[int, bytes]:
-    """Return the message of rank 0: its kind and bytes."""
+    """Return what rank 0 tells all ranks: a kind and bytes."""
     try:
         data = path.read_bytes()
         parse_given(data, case, path.name)
@@ -101,7 +101,7 @@ def _read(case: Case, path: Path) -> tuple[int, bytes]:
 
 
 def parse_given(data: bytes, case: Case, file: str) -> Given:
-    """Return the scenarios in `data`; `file` is only named in errors."""
+    """Return the scenarios in `data`; `file` is only for naming it in errors."""
     try:
         root = Field(file, "", json.loads(data.decode("utf-8")))
     except (ValueError, RecursionError) as error:

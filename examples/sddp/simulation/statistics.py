@@ -1,4 +1,4 @@
-"""Statistics of the costs of all scenarios; the same digits for any number of ranks.
+"""Statistics of the costs of all scenarios, with the same digits for any number of ranks.
 
 A mean is an exact sum over all ranks, rounded once. Quantiles come from the costs themselves, which
 all ranks have gathered.
@@ -34,10 +34,10 @@ class CostStatistics:
 
 
 def cost_statistics(comm: Any, mine: np.ndarray, costs: np.ndarray, tail: float) -> CostStatistics:
-    """Return the statistics of `costs`, of which `mine` are this rank's.
+    """Return the statistics of `costs`; this rank has found the costs `mine`.
 
     The conditional value at risk is that of R. T. Rockafellar and S. Uryasev, J. Risk 2 (2000) 21:
-    value at risk plus the mean excess over it, divided by 1 - tail.
+    the value at risk, plus the mean excess over it, divided by 1 - tail.
     """
     count = costs.size
     mean, half_width = mean_interval(comm, mine, count)

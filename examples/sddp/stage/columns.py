@@ -1,11 +1,11 @@
-"""Where each kind of variable and each kind of row has its place in the stage problem.
+"""The place of each kind of variable, and of each kind of row, in the stage problem.
 
 Structural variables, in this order: end volumes v' (H), cost to go theta (1), turbined water of
 each segment (Q), spill (H), thermal generation (G), steps of the deficit (D), exchange from source
-to target and back (2 L), excess of each bus that may have one, water bought by each hydro that may,
-what limits are missed by below (E) and above (E). Volumes and theta come first because cuts are
-rows over exactly these. Base rows: water balance of each hydro (H), energy of each bus (B), limits
-of outflow (E).
+to target and back (2 L), excess of each bus that may have one, water bought by each hydro that may
+buy it, how far limits are missed from below (E) and from above (E). Volumes and theta come first
+because cuts are rows over exactly these variables. Base rows: water balance of each hydro (H),
+energy of each bus (B), limits of outflow (E).
 """
 
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from case.data import Case
 
 
 class Columns(NamedTuple):
-    """The first column of each kind of variable; volumes begin at 0."""
+    """The first column of each kind of variable; the columns of volumes begin at 0."""
 
     theta: int
     turbines: int
@@ -31,7 +31,7 @@ class Columns(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """The first row of each kind; water balances begin at 0."""
+    """The first row of each kind; the rows of water balances begin at 0."""
 
     energy: int
     limits: int

@@ -1,4 +1,4 @@
-"""The error of a stage problem that has no solution, or whose solution was not found."""
+"""The error of a stage problem that has no solution, or for which no solution was found."""
 
 import numpy as np
 from simplex.dual import INFEASIBLE

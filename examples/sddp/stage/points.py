@@ -1,9 +1,9 @@
-"""Trial points of a stage, and the cuts that are the highest at none of them, which are deleted.
+"""Trial points of a stage; a cut that is the highest at none of these points is deleted.
 
 This selection is level 1 of V. de Matos, A. Philpott, E. Finardi, J. Comput. Appl. Math. 290 (2015)
 196. Of equal cuts the first counts (V. Guigues, Eur. J. Oper. Res. 258 (2017) 47: limited memory
-level 1). Beside each point lie the number and the value of its highest cut, so that a cut is
-evaluated once at a point.
+level 1). Beside each point the number and the value of its highest cut are kept, so that each cut
+is evaluated only once at a point.
 """
 
 from typing import NamedTuple
@@ -18,14 +18,15 @@ FIELDS = 2
 
 
 class Points(NamedTuple):
-    """Points at which the cuts of each stage are compared, the latest of the training.
+    """The latest points of the training at which the cuts of each stage are compared.
 
-    A point lies in a column: H volumes, the value of its highest cut and the number of this cut.
+    Each point is a column: H volumes, the value of its highest cut, and the number of this cut.
     """
 
     at: np.ndarray  # (T, H + FIELDS, room) in shared memory, one for all ranks of the node
-    seen: np.ndarray  # (T,) of each rank, equal on all: points so far, those forgotten too
-    kept: np.ndarray  # (T,) in shared memory: cuts that the last selection has left
+    # (T,) of each rank, equal on all: how many points so far, with those that are forgotten
+    seen: np.ndarray
+    kept: np.ndarray  # (T,) in shared memory: how many cuts the last selection has left
     place: np.ndarray  # (capacity of the pool,) work of each rank: a cut's new number, or -1
 
 
@@ -41,7 +42,7 @@ def remember(points: Points, pool: Pool, t: int, slot: int, point: np.ndarray) -
 
 @plain
 def raise_highest(points: Points, pool: Pool, t: int, count: int, first: int) -> None:
-    """Compare the cuts from `first` on with the highest ones at the `count` points of stage `t`.
+    """Compare cuts from `first` on with the highest cuts at the `count` points of stage `t`.
 
     Values are rounded as `highest_cut` rounds them.
     """
@@ -65,12 +66,12 @@ def raise_highest(points: Points, pool: Pool, t: int, count: int, first: int) ->
 def delete_others(points: Points, pool: Pool, t: int, count: int) -> None:
     """Delete the cuts of stage `t` that are the highest at none of its `count` points.
 
-    The others move together in their order; `points.kept` has their number.
+    The other cuts move together, in their order; their number is written to `points.kept`.
     """
     at, coef, place, cuts = points.at[t], pool.coef[t], points.place, pool.count[t]
     highest, kept = at[coef.shape[0]], 0
     if cuts == 0:
-        return  # points have no highest cut yet
+        return  # no point has a highest cut yet
     place[:cuts] = -1
     for p in range(count):
         place[int(highest[p])] = 0

@@ -14,18 +14,18 @@ from compiled import plain
 from stage.units import Units
 
 BLOCK = 128
-"""Cuts evaluated together: the values of a block stay in the first-level cache."""
+"""So many cuts are evaluated together: their values stay in the first-level cache."""
 
 HASHED = 4096
-"""Cuts hashed together: no second copy of the pool is made."""
+"""So many cuts are hashed together, so that no second copy of the pool is made."""
 
 
 class Pool(NamedTuple):
-    """Cuts in scaled units; `coef[t, h, c]` is a slope for h < H and the intercept for h = H."""
+    """Cuts in scaled units: `coef[t, h, c]` is a slope if h < H, and the intercept if h = H."""
 
     coef: np.ndarray  # (T, H + 1, capacity) in shared memory, one for all ranks of the node
     count: np.ndarray  # (T,) of each rank, equal on all
-    value: np.ndarray  # (BLOCK,) work of each rank
+    value: np.ndarray  # (BLOCK,) work space of each rank
     writer: int  # this rank's number among the ranks of its node
     writers: int  # the number of ranks of its node
 
@@ -44,7 +44,7 @@ def highest_cut(pool: Pool, t: int, point: np.ndarray, above: float) -> tuple[in
             v = point[h]
             for c in range(size):
                 value[c] += coef[h, begin + c] * v
-        # An integer "or" can be vectorised, a floating-point maximum cannot.
+        # The compiler can vectorise an integer "or", but not a floating-point maximum.
         found = 0
         for c in range(size):
             found |= 1 if value[c] > above else 0

@@ -1,6 +1,6 @@
 """The stage problem as arrays for compiled code, in scaled units.
 
-`stage.columns` says which variables and rows it has, and their order.
+`stage.columns` says which variables and rows the problem has, and in which order.
 """
 
 from itertools import pairwise
@@ -14,7 +14,7 @@ from stage.units import Units
 
 
 class Problem(NamedTuple):
-    """The case in scaled units; `noise` lies in shared memory."""
+    """The case in scaled units; `noise` is in shared memory."""
 
     a: np.ndarray  # (H + B + E, n) base rows, the same in all stages
     cost: np.ndarray  # (T, n)
@@ -22,11 +22,12 @@ class Problem(NamedTuple):
     upper: np.ndarray  # (T, n); that of theta is 0 in the last stage
     least: np.ndarray  # (T, E) bounds of the limits
     most: np.ndarray  # (T, E)
-    ceiling: np.ndarray  # (n,) a bound that no optimal dispatch exceeds, for variables without one
+    # (n,) for variables without an upper bound: a bound that no optimal dispatch exceeds
+    ceiling: np.ndarray
     start: np.ndarray  # (H,) initial volumes
     first: np.ndarray  # (T + 1,) openings of stage t are first[t]:first[t + 1]
     weight: np.ndarray  # (sum of K_t,) probability of each opening
-    order: np.ndarray  # (sum of K_t,) openings of a stage from dry to wet
+    order: np.ndarray  # (sum of K_t,) the openings of each stage, from dry to wet
     noise: np.ndarray  # (sum of K_t, H + B) inflows, then demand of each bus
 
 
@@ -74,7 +75,7 @@ def base_rows(case: Case, units: Units) -> np.ndarray:
 
 
 def fill_energy(case: Case, a: np.ndarray) -> None:
-    """Write to rows of energy what thermal plants, deficits, lines and excesses give them."""
+    """Write to the rows of energy what thermal plants, deficits, lines and excesses add there."""
     at, energy = columns_of(case), rows_of_case(case).energy
     for g, plant in enumerate(case.thermals):
         a[energy + plant.bus, at.thermal + g] = 1.0
@@ -90,9 +91,9 @@ def fill_energy(case: Case, a: np.ndarray) -> None:
 
 
 def per_stage(rows: list[list[float]], stages: int) -> np.ndarray:
-    """Return the (T, things) array of numbers that are given by thing.
+    """Return a (T, things) array of numbers that `rows` has for each thing.
 
-    It is a copy in C order, because code is compiled again for an array of another order.
+    The array is a copy in C order, because code is compiled again for an array of another order.
     """
     return np.array(rows).reshape(len(rows), stages).T.copy()
 
@@ -146,8 +147,9 @@ def column_bounds(case: Case, units: Units) -> tuple[np.ndarray, np.ndarray]:
 def ceilings(case: Case, units: Units, upper: np.ndarray, noise: np.ndarray) -> np.ndarray:
     """Return `Problem.ceiling`.
 
-    Spill cannot exceed the water that there is, nor a deficit the demand, nor an excess all that
-    plants can give. Water is bought for reservoirs, turbines, limits and negative inflows.
+    Spill cannot exceed the water that there is, a deficit cannot exceed the demand, and an excess
+    cannot exceed what all plants can give. Water is bought for reservoirs, turbines, limits and
+    negative inflows.
     """
     at, ceiling = columns_of(case), np.full(upper.shape[1], np.inf)
     deficit = noise[:, at.theta :].sum(axis=1).max()
@@ -168,9 +170,9 @@ def ceilings(case: Case, units: Units, upper: np.ndarray, noise: np.ndarray) -> 
 def water_ceilings(
     case: Case, units: Units, upper: np.ndarray, noise: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return how much water each hydro can spill, and how much can be bought for it, at most.
+    """Return the most water that each hydro can spill, and the most that can be bought for it.
 
-    No water flows between hydros whose units differ.
+    No water flows between hydros that have different units.
     """
     at, hydros = columns_of(case), case.hydros
     volume, turbined = upper[:, : at.theta], upper[:, at.turbines : at.spill]
@@ -197,7 +199,7 @@ def openings_by_water(first: np.ndarray, inflow: np.ndarray) -> np.ndarray:
 
 
 def build_problem(case: Case, units: Units, noise: np.ndarray) -> Problem:
-    """Return the arrays of `case`; `noise` holds `opening_row` of every opening, in order."""
+    """Return the arrays of `case`; `noise` has the `opening_row` of every opening, in order."""
     lower, upper = column_bounds(case, units)
     limits = [limit for h in case.hydros for limit in h.limits]
     unit = np.repeat(units.water, [len(h.limits) for h in case.hydros])

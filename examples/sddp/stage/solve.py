@@ -1,8 +1,8 @@
-"""Solve the problem of one stage at one point, adding cuts as they are found violated.
+"""Solve the problem of one stage at one point; add each cut that is found violated.
 
-The order in which stage problems are solved on a rank must not show in their answers. Every solve
-therefore starts either from the stage's reference basis, which all ranks compute alike, or from
-the preceding opening of the same point; points are never divided between ranks.
+The order in which a rank solves stage problems must not change their solutions. So every solve
+starts from the stage's reference basis, which is the same on all ranks, or from the preceding
+opening of the same point; a point is never divided between ranks.
 """
 
 import math
@@ -30,17 +30,17 @@ LOOSE_ROW = 4
 NONE = -1
 
 COARSER, COARSEST = 100.0, 1e-5
-"""Where a solve fails, `VIOLATED` is multiplied by the first of these, up to the second."""
+"""After a failed solve, `VIOLATED` is multiplied by `COARSER`, up to `COARSEST`."""
 
 FLAT = 1.0 / 64.0
-"""A cut whose slopes are below this part of its intercept is scaled by that part instead."""
+"""If a cut's slopes are below this part of its intercept, that part determines the scale."""
 
 
 BEYOND = 4.0 * FEASIBLE
 """`move_bound` moves a bound by this much, times one plus the size of the bound."""
 
 SPARE = 40
-"""Room for cuts that do not bind, besides the H + 1 that can."""
+"""Room for cuts that do not bind, beside the H + 1 cuts that can bind."""
 
 
 def new_program(problem: Problem) -> Lp:
@@ -53,7 +53,7 @@ def new_program(problem: Problem) -> Lp:
 
 @plain
 def open_stage(lp: Lp, problem: Problem, t: int) -> bool:
-    """Put `lp` at the cold start of stage `t`; bounds that depend on the point are not set."""
+    """Put `lp` at the cold start of stage `t`; bounds that depend on the point are not set here."""
     copy_values(problem.cost[t], lp.cost)
     copy_values(problem.lower[t], lp.lower)
     copy_values(problem.upper[t], lp.upper)
@@ -66,7 +66,7 @@ def open_stage(lp: Lp, problem: Problem, t: int) -> bool:
 
 @plain
 def set_point(lp: Lp, volume: np.ndarray, noise: np.ndarray) -> None:
-    """Set the right-hand side: incoming `volume`, and one opening's `noise`."""
+    """Set the right-hand side: the incoming `volume`, and the `noise` of one opening."""
     n, hydros = lp.cost.size, volume.size
     for i in range(noise.size):
         level = noise[i] + volume[i] if i < hydros else noise[i]
@@ -78,8 +78,8 @@ def set_point(lp: Lp, volume: np.ndarray, noise: np.ndarray) -> None:
 def write_row(pool: Pool, t: int, c: int, row: np.ndarray) -> float:
     """Write cut `c` of stage `t` to `row`, scaled, and return its least activity.
 
-    The scale brings its coefficients on volumes near one. Where water is nearly worthless,
-    tolerances made for numbers near one would take unscaled cuts for equal. The scale is a power of
+    The scale brings the coefficients on volumes near one. If water is nearly worthless, a solver
+    with tolerances for numbers near one would take unscaled cuts for equal. The scale is a power of
     two, so it is exact.
     """
     hydros = row.size - 1
@@ -99,18 +99,18 @@ def solve_stage(lp: Lp, pool: Pool, t: int, row: np.ndarray) -> int:
     """Solve `lp` for its present point under all cuts of stage `t`.
 
     `row` is work space for H + 1 coefficients. Returns an outcome of `simplex.dual`. Cuts that are
-    nearly alike can make every basis nearly singular. So a problem that fails is begun anew without
-    cuts, and gets only cuts that exceed theta by more. A problem is infeasible only if it is so
-    without cuts.
+    nearly alike can make every basis nearly singular. So if a problem fails, it is begun anew
+    without cuts, and gets only cuts that exceed theta by more. A problem is infeasible only if it
+    is infeasible without cuts.
 
-    For a loose row, the problem is solved with the bound of the row moved beyond its tolerance, so
+    If a row is loose, the problem is solved with the row's bound moved beyond its tolerance, so
     that the row comes into the basis. From there the problem is solved with the row's own bound.
     """
     violated, moves, slot, key, low = VIOLATED, 0, NONE, NONE, 0.0
     while True:
         outcome = add_violated(lp, pool, t, row, violated)
         if slot != NONE:
-            if lp.key[slot] == key:  # the row may have been dropped
+            if lp.key[slot] == key:  # the row is not there if it was dropped
                 lp.lower[lp.cost.size + rows_of(lp) + slot] = low
             slot = NONE
         elif outcome >= LOOSE_ROW and moves < lp.key.size:
@@ -128,7 +128,7 @@ def solve_stage(lp: Lp, pool: Pool, t: int, row: np.ndarray) -> int:
 
 @plain
 def move_bound(lp: Lp, slot: int) -> float:
-    """Move the bound of a row beyond its tolerance, and return what it was."""
+    """Move the bound of a row beyond its tolerance, and return the bound before."""
     var = lp.cost.size + rows_of(lp) + slot
     low = lp.lower[var]
     lp.lower[var] = low + BEYOND * (1.0 + abs(low))
@@ -137,7 +137,7 @@ def move_bound(lp: Lp, slot: int) -> float:
 
 @plain
 def slot_of(lp: Lp, c: int) -> int:
-    """Return the slot of the row of cut `c`, -1 if it is none of the rows."""
+    """Return the slot of the row of cut `c`; -1 if the cut has no row."""
     for slot in range(lp.key.size):
         if lp.key[slot] == c:
             return slot
@@ -148,7 +148,7 @@ def slot_of(lp: Lp, c: int) -> int:
 def is_loose(lp: Lp, slot: int, hydros: int) -> bool:
     """Tell whether a cut exceeds theta by much, although its row is kept within its tolerance.
 
-    This happens where the slopes of the cut are large, so that theta is a small part of its row.
+    This happens if the slopes of the cut are large, so that theta is a small part of the row.
     """
     var = lp.cost.size + rows_of(lp) + slot
     miss = (lp.lower[var] - lp.x[var]) / lp.cut[slot, hydros]
@@ -157,11 +157,11 @@ def is_loose(lp: Lp, slot: int, hydros: int) -> bool:
 
 @plain
 def add_violated(lp: Lp, pool: Pool, t: int, row: np.ndarray, violated: float) -> int:
-    """Solve `lp`, adding the cut that exceeds theta most, until no cut does by `violated`.
+    """Solve `lp`, adding the cut that most exceeds theta, until no cut exceeds it by `violated`.
 
-    Returns an outcome, or `LOOSE_ROW` and the slot of a row. A larger theta keeps every cut, so
-    only rows of the case can have no solution. Infeasible rows among which are cuts are therefore
-    a failure of the solver.
+    Returns an outcome, or `LOOSE_ROW` plus the slot of a row. A larger theta satisfies every cut,
+    so only rows of the case can have no solution. If infeasible rows include cuts, the solver has
+    failed.
     """
     hydros = row.size - 1
     room = lp.basis.size
@@ -179,7 +179,7 @@ def add_violated(lp: Lp, pool: Pool, t: int, row: np.ndarray, violated: float) -
             return OPTIMAL
         slot = slot_of(lp, best)
         if slot >= 0:
-            # Present and still violated: what is left is rounding, or the row is loose.
+            # The cut has a row, and is still violated: this is rounding, or the row is loose.
             return LOOSE_ROW + slot if is_loose(lp, slot, hydros) else OPTIMAL
         if lp.head[ROWS] == room:
             drop_slack_rows(lp)
@@ -194,8 +194,8 @@ def refer_stage(
 ) -> None:
     """Leave in `lp` the reference basis of stage `t`: its solution at `volume`, first opening.
 
-    If that point cannot be solved, the reference is the cold start. A rank that needs the point
-    then reports the failure.
+    If the problem cannot be solved at that point, the reference is the cold start. A rank that
+    needs this point then reports the failure.
     """
     open_stage(lp, problem, t)
     set_point(lp, volume, problem.noise[problem.order[problem.first[t]]])

@@ -1,12 +1,12 @@
 """Units in which the numbers of a case are near one.
 
-Water, energy and money are each divided by powers of two that bring them near one. Powers of
-two make scaling and unscaling exact, so scaled results carry the same bits as unscaled ones.
+Water, energy and money are each divided by a power of two that brings them near one. With powers of
+two, scaling and unscaling are exact, so scaled results have the same bits as unscaled results.
 
 Tolerances of a solver are absolute, for numbers near one. A reservoir that is millions of times
-smaller than others would vanish in them, although its water may be worth as much. So a cascade has
-a unit of water of its own. All reservoirs of a cascade have the same unit, because water flows from
-one reservoir to the next.
+smaller than others would vanish in the tolerances, although its water may be worth as much. So a
+cascade has a unit of water of its own. All reservoirs of a cascade have the same unit, because
+water flows from one reservoir to the next.
 """
 
 import math
@@ -26,7 +26,7 @@ MOST_RISE = 1e8
 
 
 class Units(NamedTuple):
-    """One scaled unit of water of each hydro, of energy and of money, in the units of the case."""
+    """The scaled units of each hydro's water, of energy and of money, in units of the case."""
 
     water: np.ndarray  # (H,)
     energy: float
@@ -34,18 +34,18 @@ class Units(NamedTuple):
 
 
 def power_of_two(value: float) -> float:
-    """Return the power of two nearest to a positive `value`, 1 for zero."""
+    """Return the power of two nearest to a positive `value`; for zero, return 1."""
     return float(2.0 ** np.round(np.log2(value))) if value > 0.0 else 1.0
 
 
 def typical(values: list[float]) -> float:
-    """Return the geometric mean of the positive values, 1 if there are none."""
+    """Return the geometric mean of the positive values; 1 if no value is positive."""
     positive = [v for v in values if v > 0.0]
     return float(np.exp(np.mean(np.log(positive)))) if positive else 1.0
 
 
 def cascades_of(case: Case) -> list[np.ndarray]:
-    """Return the numbers of the hydros of each cascade: those from which water meets."""
+    """Return the numbers of the hydros of each cascade; the water of a cascade's hydros meets."""
     last = np.arange(len(case.hydros))
     for h in range(len(case.hydros)):
         while case.hydros[last[h]].downstream >= 0:
@@ -54,7 +54,7 @@ def cascades_of(case: Case) -> list[np.ndarray]:
 
 
 def size_of(hydros: list[Hydro]) -> float:
-    """Return a typical volume or turbined water of `hydros`, 0 if all are zero."""
+    """Return a typical volume or turbined water of `hydros`; 0 if all are zero."""
     sizes = [h.vmax for h in hydros] + [max(s.qmax) for h in hydros for s in h.segments]
     return typical(sizes) if max(sizes, default=0.0) > 0.0 else 0.0
 
@@ -72,7 +72,7 @@ def water_units(case: Case) -> tuple[float, np.ndarray]:
 
 
 def refuse_sizes(case: Case) -> str:
-    """Return why sizes or discounts of `case` are too far apart; an empty text if they are not."""
+    """Return why sizes or discounts of `case` are too far apart; "" if they are not."""
     for members in cascades_of(case):
         sizes = [(size_of([case.hydros[h]]), case.hydros[h].name) for h in members]
         sizes = [size for size in sizes if size[0] > 0.0]
@@ -86,10 +86,10 @@ def refuse_sizes(case: Case) -> str:
 
 
 def refuse_discounts(case: Case) -> str:
-    """Return why costs of the stages of `case` cannot be added; an empty text if they can.
+    """Return why costs of the stages of `case` cannot be added; "" if they can be added.
 
-    What a stage costs would drown in the rounding of later costs that count far more. Costs that
-    count far less drown too, and do not matter; those that do not count need no accuracy.
+    A stage's costs would be lost in the rounding of later costs that count far more. Costs that
+    count far less are lost too, but do not matter. Costs that do not count need no accuracy.
     """
     least, first = math.inf, 0
     for stage, factor in enumerate(case.discount):
@@ -113,7 +113,7 @@ def choose_units(case: Case) -> Units:
     energy = power_of_two(common * productivity)
     prices = [c for g in case.thermals for c in g.cost]
     prices += [step.cost for bus in case.buses for step in bus.deficit]
-    # The cost of spill per unit of lost energy, which is the only cost where water is abundant.
+    # The cost of spill per unit of lost energy; if water is abundant, there is no other cost.
     spills = [h.spill_cost * by for h, by in of_hydro if h.spill_cost > 0.0]
     if spills:
         prices.append(typical(spills) / productivity)

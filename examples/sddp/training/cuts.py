@@ -12,7 +12,7 @@ from training.plan import Plan
 from training.share import Setting
 
 ROOM = 256
-"""Room of a new pool, in cuts a stage; a pool from a checkpoint has as much to spare."""
+"""A new pool has room for so many cuts a stage; a pool from a checkpoint, for so many more."""
 
 
 class SharedCuts:
@@ -41,7 +41,7 @@ class SharedCuts:
         self.pool = self.pool._replace(coef=self.memory.rows)
 
     def take_over(self, rows: np.ndarray, counts: np.ndarray) -> None:
-        """Fill the pool with the first `counts` of `rows`, those of an earlier region."""
+        """Fill the pool with the first `counts` of `rows`, which come from an earlier region."""
         self.memory.move(rows, rows.shape[2])
         self.pool.count[:] = counts
         self.pool = self.pool._replace(coef=self.memory.rows)
@@ -77,11 +77,11 @@ class SharedPoints:
 
     @property
     def counts(self) -> list[int]:
-        """The number of points of each stage."""
+        """The number of points that each stage has."""
         return [min(int(seen), self._plan.ring) for seen in self.points.seen]
 
     def make_room(self, pool: Pool) -> None:
-        """Make room for the points of an iteration, and for numbers of the cuts of `pool`."""
+        """Make room for the points of an iteration, and for the numbers of the cuts of `pool`."""
         if self._plan.ring == 0:
             return
         self.memory.make_room(min(max(self.counts) + self._plan.trajectories, self._plan.ring))
@@ -91,11 +91,11 @@ class SharedPoints:
         self.points = self.points._replace(at=self.memory.rows, place=place)
 
     def load(self, seen: Sequence[int], pool: Pool, file: BinaryIO | None) -> None:
-        """Fill the points of every node from `file`, where it has them; `pool` has its cuts."""
+        """Fill the points of every node from `file`, if it has points; `pool` has the cuts."""
         self.points.seen[:] = seen
         self.make_room(pool)
-        # `kept` says how many cuts of a stage are old. A rank writes it for the stages from which
-        # the rank itself will select.
+        # `kept` says how many cuts of a stage are old. A rank writes this number for the stages in
+        # which it will select.
         mine = slice(pool.writer, None, pool.writers)
         self.points.kept[mine] = pool.count[mine]
         self.memory.load(self.counts, file)

@@ -2,7 +2,7 @@
 
 Every node holds all cuts, so every survivor has them. A survivor may have finished one iteration
 more than another survivor, but not two, because no iteration ends without all ranks. So each rank
-keeps the standing after its latest two iterations, and all survivors continue from the latest
+keeps the state after each of its latest two iterations, and all survivors continue from the latest
 iteration that all of them have finished.
 """
 
@@ -18,7 +18,7 @@ NONE = -1
 
 
 class After(NamedTuple):
-    """The standing after a number of iterations."""
+    """The state of a training after a number of iterations."""
 
     counts: np.ndarray  # (T,) cuts of each stage
     reference: np.ndarray  # (T, H) incoming volumes of the reference bases
@@ -44,13 +44,13 @@ class Finished:
         self._begun: float | None = None
 
     def seconds(self) -> float:
-        """Return the seconds since the first call, on whatever communicators they were spent."""
+        """Return the seconds since the first call, on all communicators together."""
         now = time.monotonic()
         self._begun = now if self._begun is None else self._begun
         return now - self._begun
 
     def keep(self, run: "Run") -> None:
-        """Keep the standing of `run`, between two iterations."""
+        """Keep the state of `run`, between two iterations."""
         number = len(run.trace)
         before = {k: after for k, after in self._after.items() if k == number - 1}
         now = After(run.cuts.pool.count.copy(), run.reference.copy())
@@ -59,9 +59,9 @@ class Finished:
         self.resumed_after = run.resumed_after
 
     def agree(self, comm: Any) -> int:
-        """Return how many iterations all ranks have finished; `NONE` if one has not begun."""
+        """Return how many iterations all ranks have finished; `NONE` if any rank has not begun."""
         return int(comm.min(max(self._after, default=NONE)))
 
     def after(self, number: int) -> After:
-        """Return the standing after so many iterations."""
+        """Return the state after so many iterations."""
         return self._after[number]

@@ -1,4 +1,4 @@
-"""Arrays of all stages in shared memory, whose rows grow."""
+"""Arrays in shared memory, with growing rows for each stage."""
 
 from collections.abc import Sequence
 from typing import Any, BinaryIO
@@ -37,9 +37,9 @@ class GrowingRows:
             self.move(self.rows, max(needed, room + room // 2))
 
     def move(self, old: np.ndarray, room: int) -> None:
-        """Move `old` rows to a region of their own, in which they may be `room` long.
+        """Move the `old` rows to a new region, in which a row may have the length `room`.
 
-        Each rank of the node moves its share. If a rank is lost meanwhile, `rows` do not change.
+        Each rank of the node moves its share. If a rank is lost meanwhile, `rows` stay as they are.
         """
         stages, width, filled = old.shape
         region, rows = self._allocate(stages, width, room)
@@ -50,7 +50,7 @@ class GrowingRows:
         self.region, self.rows = region, rows
 
     def load(self, counts: Sequence[int], file: BinaryIO | None) -> None:
-        """Fill the first `counts` of each stage's rows on every node, from rank 0's `file`.
+        """Fill the first `counts` of each stage's rows on every node, from `file` on rank 0.
 
         Rank 0 reads directly into the region of its own node.
         """

@@ -7,19 +7,20 @@ from typing import Any
 import numpy as np
 
 CHANCE = 0.025
-"""The chance with which a mean lies above a 95 % interval, or below it."""
+"""The chance that a mean is above its 95 % interval, and the chance that it is below."""
 
 FEW = 100
-"""Degrees of freedom up to which the distribution is summed; above, a series is as exact."""
+"""Up to so many degrees of freedom the distribution is summed; for more, a series is as exact."""
 
 HALVINGS = 60
 
 
 def student_quantile(chance: float, degrees: int) -> float:
-    """Return what Student's t exceeds with probability `chance`, at most one half.
+    """Return the number that Student's t exceeds with probability `chance`, at most one half.
 
-    M. Abramowitz, I. Stegun, Handbook of Mathematical Functions, 1964: the distribution as a finite
-    sum, 26.7.3 and 26.7.4, here halved down; for many degrees of freedom the series 26.7.5.
+    M. Abramowitz, I. Stegun, Handbook of Mathematical Functions, 1964: the distribution is a finite
+    sum (26.7.3 and 26.7.4), which is inverted by halving; for many degrees of freedom, the series
+    26.7.5.
     """
     if degrees > FEW:
         x = -NormalDist().inv_cdf(chance)
@@ -53,9 +54,10 @@ def _within(angle: float, degrees: int) -> float:
 
 
 def half_width_factor(count: int, chance: float = CHANCE) -> float:
-    """Return half an interval of the mean of `count` numbers, in standard errors; NaN for one.
+    """Return half an interval of the mean of `count` numbers, in standard errors, or NaN.
 
-    The mean is above the interval with probability `chance`, and below it with the same.
+    The mean is above the interval with probability `chance`, and below it with the same
+    probability. For a single number, the result is NaN.
     """
     return student_quantile(chance, count - 1) if count > 1 else math.nan
 
@@ -63,10 +65,10 @@ def half_width_factor(count: int, chance: float = CHANCE) -> float:
 def mean_interval(
     comm: Any, mine: np.ndarray, count: int, chance: float = CHANCE
 ) -> tuple[float, float]:
-    """Return mean and half-width of `count` numbers, of which `mine` are this rank's; collective.
+    """Return mean and half-width of `count` numbers; this rank has `mine`; collective.
 
-    Exact sums give the same bits however the numbers are split over ranks. The half-width of one
-    number is NaN.
+    Exact sums give the same bits however the numbers are split over ranks. For a single number, the
+    half-width is NaN.
     """
     mean = comm.exact_sum(mine) / count
     squares = comm.exact_sum((mine - mean) ** 2)

@@ -1,7 +1,7 @@
 """What the ranks share out in an iteration, and the memory of a node for the results.
 
-The forward pass is step 0. Steps 1 to T - 1 are the backward pass: step s computes cuts of stage
-T - s. Item m * T + s is trajectory m in step s. A node has a block of items. So it has a block of
+The forward pass is step 0. Steps 1 to T - 1 are the backward pass: step s computes cuts of stage T
+- s. Item m * T + s is trajectory m in step s. A node has a block of items. So it has a block of
 trajectories in each step, nearly the same in all steps, and its ranks claim the items of a step in
 the order of trajectories.
 """
@@ -42,7 +42,7 @@ class Items:
         shapes = (
             (rows, stages * hydros + TAIL),
             (rows, hydros + CUT_TAIL),
-            (max(stages, 2), basis_words(lp)),  # numba has another type for a stack of one
+            (max(stages, 2), basis_words(lp)),  # numba has another type for a stack of one basis
             (stages,),
         )
         ends = np.cumsum([math.prod(shape) for shape in shapes])
@@ -61,6 +61,6 @@ class Items:
         self.work.reset(order=self._by_steps)
 
     def close(self) -> None:
-        """Close work and region."""
+        """Close the work and the region."""
         self.work.close()
         self.region.close()

@@ -21,16 +21,16 @@ REMEMBERED = 2048
 class Options:
     """The options of a training.
 
-    `iterations`: exactly this many, unless another rule stops before; without it, until the case is
-    settled. `trajectories`: forward trajectories per iteration, over all ranks; without it, the
-    whole scenario tree if that is small, else 16. `gap`: stop when the cost of fresh paths is this
-    close to the bound, relatively (`training.stopping`). `checkpoint`: a file to continue from, if
-    it exists, written again after every so many iterations (`checkpoint_every`) and at the end.
-    `select`: delete the cuts that are the highest at none of the latest points (`stage.points`):
-    True from the first iteration on, False never, None in stages with more than `REMEMBERED` cuts.
-    `time_limit`: stop after the iteration in which so many seconds have passed.
-    `stall_iterations`: stop when the bound has moved by less than `stall_tolerance` of itself in so
-    many iterations.
+    `iterations`: exactly this many, unless another rule stops the training before; if it is not
+    given, until the case is settled. `trajectories`: forward trajectories per iteration, over all
+    ranks; if it is not given, the whole scenario tree if the tree is small, else 16. `gap`: stop
+    when the cost of fresh paths is this close to the bound, relatively (`training.stopping`).
+    `checkpoint`: a file from which the training continues, if the file exists; it is written again
+    after every `checkpoint_every` iterations and at the end. `select`: delete the cuts that are the
+    highest at none of the latest points (`stage.points`): True from the first iteration on, False
+    never, None in stages with more than `REMEMBERED` cuts. `time_limit`: stop after the iteration
+    in which so many seconds have passed. `stall_iterations`: stop when the bound has moved by less
+    than `stall_tolerance` of itself in so many iterations.
     """
 
     iterations: int | None = None
@@ -46,15 +46,15 @@ class Options:
 
 
 class Plan(NamedTuple):
-    """Numbers of one run."""
+    """The numbers that are fixed for a run."""
 
     trajectories: int
     seed: int
-    paths: int  # paths of the scenario tree if they are walked one by one, else 0
+    paths: int  # how many paths the scenario tree has, if they are walked one by one; else 0
     stride: int
     mixed: int  # 1: every second trajectory explores
     ring: int  # points of a stage by which cuts are selected; 0: all cuts are kept
-    spared: int  # cuts of a stage up to which all are kept
+    spared: int  # while a stage has at most so many cuts, all are kept
     factor: float  # half an interval of the mean of an iteration's costs, in standard errors
 
 

@@ -16,13 +16,13 @@ from training.plan import Plan
 from training.share import Setting, UnwrittenFile, UsageError, tell
 
 NOTHING, FOUND, WRONG = 0, 1, 2
-"""Rank 0's answer on a checkpoint: there is none, it serves, or it does not."""
+"""The answers of rank 0: there is no checkpoint, it can be used, or it cannot be used."""
 
 
 class Standing(NamedTuple):
-    """The results of earlier iterations that the next ones depend on, beside the cuts."""
+    """The results of earlier iterations, beside the cuts, on which the next iterations depend."""
 
-    trace: np.ndarray  # (iterations,) of TRACE, in scaled units
+    trace: np.ndarray  # (iterations,) records of TRACE, in scaled units
     reference: np.ndarray  # (T, H) incoming volumes of the reference bases
 
 
@@ -44,7 +44,7 @@ def find_checkpoint(setting: Setting, path: Path, plan: Plan | None = None) -> H
 
 
 def _judge(setting: Setting, path: Path, plan: Plan | None) -> tuple[int, bytes]:
-    """Return rank 0's answer, with the header or the sentence on what is wrong."""
+    """Return the answer of rank 0: the header, or a sentence on what is wrong."""
     try:
         header = verify(path, len(TRACE.names or ()))
     except FileNotFoundError:
@@ -105,12 +105,12 @@ def save_checkpoint(
     points: SharedPoints,
     standing: Standing,
 ) -> None:
-    """Write a checkpoint on rank 0; the other ranks wait, and learn whether it could.
+    """Write a checkpoint on rank 0; the other ranks wait, and learn whether rank 0 could write.
 
     Raises
     ------
     UnwrittenFile
-        On every rank the same, if the file cannot be written; the one before is still there.
+        On every rank the same, if the file cannot be written; the old file is still there.
     """
     text = b""
     if setting.comm.rank == 0:

@@ -41,19 +41,19 @@ REPORTED = {
     "half_width": "± 95 %",
     "cuts": "cuts",
 }
-"""What cobre-comm status shows of an iteration; names that end alike share a chart."""
+"""What `cobre-comm status` shows of an iteration; names with the same end share a chart."""
 
 SAMPLE = "simulate"
 """The phase of fresh paths."""
 
 
 class StageInfeasible(RuntimeError):
-    """A stage problem has no solution, or none was found, so there is no policy to train."""
+    """A stage problem has no solution, or no solution was found, so no policy can be trained."""
 
 
 @dataclass
 class Training:
-    """A finished run; `trace` has one record per iteration, in the units of the case."""
+    """A finished training; `trace` has one record per iteration, in the units of the case."""
 
     case: Case
     backend: str
@@ -63,27 +63,27 @@ class Training:
     cuts_sha256: str
     wall_s: float
     stopped: str
-    resumed_after: int  # iterations that the checkpoint held
-    phases: Mapping[str, PhaseStats]  # of this rank
+    resumed_after: int  # how many iterations the checkpoint had
+    phases: Mapping[str, PhaseStats]  # the phases of this rank
 
     @property
     def lower_bound(self) -> list[float]:
-        """Lower bound after each iteration."""
+        """The lower bound after each iteration."""
         return [float(x) for x in self.trace["lower_bound"]]
 
     @property
     def upper_bound_mean(self) -> list[float]:
-        """Mean simulated cost of each iteration."""
+        """The mean simulated cost of each iteration."""
         return [float(x) for x in self.trace["mean"]]
 
     @property
     def upper_bound_half_width(self) -> list[float]:
-        """95 % half-width of that mean; NaN where one cost counts."""
+        """The 95 % half-width of `upper_bound_mean`; NaN if a single cost counts."""
         return [float(x) for x in self.trace["half_width"]]
 
     @property
     def relative_difference(self) -> float | None:
-        """The lower bound less the known optimum, relative to that; None if there is none."""
+        """The lower bound minus the known optimum, relative to the optimum, or None."""
         known, bounds = self.case.known, self.lower_bound
         if known is None or not bounds:
             return None
@@ -91,17 +91,17 @@ class Training:
 
     @property
     def waiting_s(self) -> float:
-        """Seconds of this rank in collectives of the phases, until the last rank had arrived."""
+        """The seconds of this rank in the phases' collectives, until the last rank had arrived."""
         return sum(spent.waiting_s for spent in self.phases.values())
 
     @property
     def transferring_s(self) -> float:
-        """Seconds of this rank in the rest of these collectives."""
+        """The seconds of this rank in the rest of these collectives."""
         return sum(spent.transferring_s for spent in self.phases.values())
 
 
 def failure_of(case: Case, units: Units, memory: Memory) -> StageInfeasible:
-    """Return the failure recorded in `memory`, the same on every rank."""
+    """Return the failure that `memory` has recorded, the same on every rank."""
     phase, outcome, t, k = (int(x) for x in memory.error[:4])
     names = {FORWARD: "forward pass", BACKWARD: "backward pass", FRESH: "fresh paths"}
     where = names.get(phase, "lower bound")
@@ -143,7 +143,7 @@ class Run:
         self.reference = self.memory.known
 
     def resume(self, watch: Watch) -> None:
-        """Continue from the checkpoint, if there is one; `watch` gets its iterations too."""
+        """Continue from the checkpoint, if there is one; `watch` gets its iterations, too."""
         path = self.options.checkpoint
         header = None if path is None else find_checkpoint(self.setting, path, self.plan)
         if header is None or path is None:
@@ -160,7 +160,7 @@ class Run:
             self.note(line, watch)
 
     def take_over(self, finished: Finished, number: int) -> None:
-        """Continue from so many finished iterations of an earlier communicator."""
+        """Continue after so many iterations that were finished on an earlier communicator."""
         if self.plan.ring:
             raise ValueError("what outlives a loss is all cuts: pass Options(select=False)")
         after = finished.after(number)
@@ -191,12 +191,13 @@ class Run:
         if not (self.train(line) and self.sample(line)):
             raise failure_of(self.setting.case, self.setting.units, self.memory)
         self.note(line[0], watch)
-        if self.setting.comm.rank == 0:  # for cobre-comm status; the numbers of all ranks are equal
+        # for `cobre-comm status`; the numbers are equal on all ranks
+        if self.setting.comm.rank == 0:
             done = in_case_units(line, self.setting.units)[0]
             report_progress({said: done[name] for name, said in REPORTED.items()})
 
     def state(self) -> State:
-        """Return the data of the training, as compiled code takes it."""
+        """Return the data of the training in the form that compiled code takes."""
         return State(
             self.setting.problem, self.cuts.pool, self.plan, self.memory, self.phases,
             self.points.points,
@@ -212,7 +213,7 @@ class Run:
         return bool(train(*self.arguments(trace)))
 
     def sample(self, trace: np.ndarray) -> bool:
-        """Simulate fresh paths into the record of the present iteration, if they are due."""
+        """Simulate fresh paths, if they are due, into the record of the present iteration."""
         number = sample_number(len(self.trace) + 1)
         if self.options.gap is None or number == 0:
             return True
@@ -223,37 +224,37 @@ class Run:
         return went_on
 
     def compile(self) -> None:
-        """Call the compiled functions without an iteration, and so without communication."""
+        """Call the compiled functions without doing an iteration, and so without communication."""
         self.train(self.trace[:0])
         if self.options.gap is not None:
             none = np.zeros((0, self.setting.problem.start.size))
             walk_fresh(self.state(), 0, 0, none, none[:, 0], no_failure(none.shape[1]))
 
     def save(self) -> None:
-        """Write the checkpoint, if one is asked for and it is due."""
+        """Write the checkpoint, if there is one and it is due."""
         path, due = self.options.checkpoint, len(self.trace) % self.options.checkpoint_every == 0
         if path is not None and (due or self.stopping.reason):
             standing = Standing(self.trace, self.reference)
             save_checkpoint(self.setting, path, self.plan, self.cuts, self.points, standing)
 
     def close(self) -> None:
-        """Close the shared regions, and the work."""
+        """Close the work and the shared regions."""
         self.cuts.close()
         self.points.close()
         self.items.close()
 
 
 def iterate(run: Run, watch: Watch, finished: Finished) -> Training:
-    """Train until a rule says stop; keep in `finished` what outlives the loss of a rank."""
+    """Train until a rule says stop; keep in `finished` what is needed after the loss of a rank."""
     setting, number = run.setting, finished.agree(run.setting.comm)
     if number == NONE:
         run.resume(watch)
     else:
         run.take_over(finished, number)
     finished.keep(run)
-    with compiled_by_one():  # so that the time below is that of training
+    with compiled_by_one():  # so that the time measured below is that of training
         run.compile()
-    setting.comm.barrier()  # ranks load compiled code one after the other
+    setting.comm.barrier()  # ranks load compiled code at different times
     start, limit = time.perf_counter(), run.options.time_limit
     finished.seconds()
     while not run.stopping.reason:
@@ -306,5 +307,5 @@ def run_case(
 
 
 def run_training(case_path: str | Path, comm: Any, **options: Any) -> Training:
-    """Read the case in `case_path` and train it; `options` as in `Options`."""
+    """Read the case in `case_path` and train it; `options` are the fields of `Options`."""
     return run_case(load_case(comm, Path(case_path)), comm, Options(**options))

@@ -1,8 +1,9 @@
 """The samples of fresh paths by which the gap is judged: when one is drawn, and of how many paths.
 
-The forward passes of several iterations are no sample: each simulates another policy, and their
-number is small. So the present policy is simulated anew, after some of the iterations. A sample
-belongs to its iteration by name, whatever happened before.
+The forward passes of several iterations together are no sample, because each iteration simulates
+another policy, and one iteration has few of them. So the present policy is simulated anew, after
+some of the iterations. The names of a sample's draws depend on its iteration alone, whatever
+happened before.
 """
 
 from typing import TYPE_CHECKING
@@ -20,23 +21,23 @@ if TYPE_CHECKING:
     from training.run import Run
 
 FIRST = 8
-"""The first iteration with a sample; the next one is half as many again: 12, 18, 27, ..."""
+"""The first iteration with a sample; each next one is half as much again: 12, 18, 27, ..."""
 
 FEWEST = 128
 """Paths of the smallest sample."""
 
 SHARE = 8
-"""A sample has one stage problem for so many that the training has solved before the sample."""
+"""When a training has solved this many stage problems, a sample may solve one."""
 
 DOUBT = 0.05
 """The chance that any sample of a training, however long, shows too low a cost."""
 
 TOGETHER = 1024
-"""Paths that a rank walks together, from stage to stage."""
+"""A rank walks so many paths together, from stage to stage."""
 
 
 def sample_number(iteration: int) -> int:
-    """Return the number, from 1, of the sample behind so many iterations; 0 if there is none."""
+    """Return the number, from 1, of the sample after so many iterations; 0 if there is none."""
     due, number = FIRST, 1
     while due < iteration:
         due, number = due + (due + 1) // 2, number + 1
@@ -44,12 +45,12 @@ def sample_number(iteration: int) -> int:
 
 
 def doubt_of(number: int) -> float:
-    """Return the chance that sample `number` may show too low a cost; their sum is `DOUBT`."""
+    """Return the chance that sample `number` shows too low a cost; these sum to `DOUBT`."""
     return DOUBT / (number * (number + 1))
 
 
 def paths_of(problem: Problem, plan: Plan, iteration: int) -> int:
-    """Return the number of paths of the sample behind so many iterations."""
+    """Return how many paths the sample after so many iterations has."""
     stages = problem.cost.shape[0]
     solves = plan.trajectories * (stages + int(problem.first[-1] - problem.first[1]))
     return max(FEWEST, iteration * solves // (SHARE * stages))

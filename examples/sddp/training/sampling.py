@@ -1,12 +1,13 @@
 """Draw the openings of a trajectory by name: seed, iteration, trajectory, stage.
 
-No generator has a state (`cobre_comm.random`), so neither the number of ranks nor the order of work
-shows in the draws.
+No generator has a state (`cobre_comm.random`), so the draws depend neither on the number of ranks
+nor on the order of work.
 
-A small scenario tree (at most `LISTED` paths) is not sampled but walked: path number i of a fixed
-permutation is visited by the i-th trajectory, so every pass over the tree walks rare paths too. In
-a large tree, if openings are not equally likely, every second trajectory explores: it draws
-openings uniformly, so that rare openings get cuts too. Its cost does not count in the mean.
+A small scenario tree (at most `LISTED` paths) is not sampled but walked: the i-th trajectory visits
+path number i of a fixed permutation, so every pass over the tree walks rare paths too. In a large
+tree, if openings are not equally likely, every second trajectory explores: it draws openings
+uniformly, so that rare openings get cuts too. The cost of such a trajectory does not count in the
+mean.
 """
 
 import math
@@ -18,15 +19,15 @@ from numba import njit
 from cobre_comm.random import Key, integers, uniform
 
 LISTED = 20_000
-"""Largest number of paths that are visited one after the other."""
+"""A tree of at most so many paths is walked, path by path."""
 
 
 @njit(**FROM_PYTHON)
 def draw_opening(weight: np.ndarray, first: int, last: int, key: Key, explore: bool) -> int:
     """Return an opening in first..last-1 by its probability; never one of probability zero.
 
-    A trajectory that explores draws all openings alike; if it draws one of probability zero, it
-    draws again, by probability.
+    A trajectory that explores draws all openings with equal probability. If it draws an opening of
+    probability zero, it draws again, by probability.
     """
     if explore:
         chosen = first + integers(key, 0, last - first)
@@ -49,7 +50,7 @@ def count_paths(first: np.ndarray) -> int:
 
 
 def stride_of(paths: int) -> int:
-    """Return a step coprime to `paths` near its golden section: the walk spreads evenly."""
+    """Return a step coprime to `paths`, near their golden section: so the walk spreads evenly."""
     step = max(1, round(paths * 0.6180339887))
     while math.gcd(step, paths) != 1:
         step += 1
@@ -58,5 +59,5 @@ def stride_of(paths: int) -> int:
 
 @njit(**FROM_PYTHON)
 def listed_path(number: int, paths: int, stride: int, seed: int) -> int:
-    """Return the path that the trajectory with running number `number` walks."""
+    """Return the path that the trajectory with the running number `number` walks."""
     return (number % paths * stride + seed % paths) % paths

@@ -1,4 +1,4 @@
-"""Share the case with all ranks: its file from rank 0, and its openings in shared memory."""
+"""Share the case with all ranks: its file is read by rank 0, its openings are in shared memory."""
 
 import contextlib
 import json
@@ -22,11 +22,11 @@ CASE, CASE_ERROR, USAGE = 0, 1, 2
 
 
 class UsageError(Exception):
-    """The command line cannot be followed; the program ends with exit code 2."""
+    """The program cannot do what the command line asks; it ends with exit code 2."""
 
 
 class UnwrittenFile(Exception):
-    """A file cannot be written, though it could have been; the program ends with exit code 1."""
+    """A file that seemed writable could not be written; the program ends with exit code 1."""
 
 
 def load_case(comm: Any, path: Path, problems: list[str] | None = None) -> Case:
@@ -58,7 +58,7 @@ def load_case(comm: Any, path: Path, problems: list[str] | None = None) -> Case:
 
 
 def tell(comm: Any, kind: int, data: bytes) -> tuple[int, bytes]:
-    """Return, on all ranks, the kind and bytes that rank 0 passes; collective."""
+    """Return on all ranks the kind and the bytes that rank 0 gives; collective."""
     header = np.array([kind, len(data)], np.int64)
     comm.broadcast(header, 0)
     body = np.zeros(int(header[1]), np.uint8)
@@ -70,7 +70,7 @@ def tell(comm: Any, kind: int, data: bytes) -> tuple[int, bytes]:
 
 
 def _read(path: Path, problems: list[str]) -> tuple[int, bytes]:
-    """Return the message of rank 0: its kind and bytes."""
+    """Return what rank 0 tells all ranks: a kind and bytes."""
     if problems:
         return USAGE, "\n".join(problems).encode()
     try:
@@ -94,7 +94,7 @@ def _convert(folder: Path) -> bytes:
 
 
 class Node(NamedTuple):
-    """The ranks that share memory with this one: its number among them, and how many they are."""
+    """The ranks that share memory with this rank: its number among them, and how many they are."""
 
     rank: int
     size: int

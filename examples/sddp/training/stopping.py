@@ -8,14 +8,14 @@ from stage.problem import Problem
 from training.plan import Options, Plan
 
 SETTLED = 1e-9
-"""An iteration whose cuts rise by less than this part of the bound, in all, found nothing new."""
+"""If the cuts of an iteration together rise by less than this part of the bound, none is new."""
 PATIENCE = 2048
 """Sampled trajectories that must find nothing new before training stops by itself."""
 BUDGET = 400_000
-"""Stage problems the default number of iterations allows for, within `LEAST` and `MOST`."""
+"""By default, training solves about so many stage problems, in `LEAST` to `MOST` iterations."""
 LEAST, MOST = 100, 2000
 ROUNDING = 1e-7
-"""A simulated cost may be below the bound by this part of it, where there is no chance in it."""
+"""A simulated cost that chance does not affect may be below the bound by this part of it."""
 
 
 def default_iterations(problem: Problem, plan: Plan) -> int:
@@ -26,21 +26,21 @@ def default_iterations(problem: Problem, plan: Plan) -> int:
 
 
 def is_below_bound(line: np.void) -> bool:
-    """Return whether the interval of the fresh paths after an iteration lies below the bound.
+    """Return whether the interval of the fresh paths after an iteration is below the bound.
 
-    No policy costs less than the bound: the sample has missed expensive paths, or case or bound
-    is wrong.
+    No policy costs less than the bound. So either the sample has missed expensive paths, or the
+    case or the bound is wrong.
     """
     bound, upper = line["lower_bound"], line["fresh_mean"] + line["fresh_half_width"]
     return bool(line["fresh_paths"] > 0.0 and upper < bound - ROUNDING * abs(bound))
 
 
 def upper_end(line: np.void) -> float:
-    """Return the cost that the policy exceeds with a small chance only, by its fresh paths.
+    """Return the cost that the policy exceeds only with a small chance, by its fresh paths.
 
-    The true mean cost is not below the bound. So where the simulated mean is lower than the bound,
-    the half-width is added to the bound. A sample whose interval is wide can then not come close to
-    the bound by chance.
+    The true mean cost is not below the bound. So if the simulated mean is lower than the bound, the
+    half-width is added to the bound. So a sample with a wide interval cannot be close to the bound
+    by chance.
     """
     mean = max(line["fresh_mean"], line["lower_bound"])
     return float(mean + line["fresh_half_width"])
@@ -57,10 +57,10 @@ class Stopping:
 
     A point is settled if the cut computed there does not rise above the pool. If every path of a
     walked tree has been settled since the last rise, the policy is optimal. If paths are sampled,
-    `PATIENCE` settled trajectories stop the run, which proves nothing but has not failed.
+    `PATIENCE` settled trajectories end the training; this is no proof, but it has not failed.
 
-    The gap is reached if a sample of fresh paths says so (`training.sample`). If its interval lies
-    below the bound, it says nothing about the policy.
+    The gap is reached if a sample of fresh paths says so (`training.sample`). If the interval of
+    the sample is below the bound, the sample says nothing about the policy.
     """
 
     def __init__(self, problem: Problem, plan: Plan, options: Options) -> None:
@@ -75,7 +75,7 @@ class Stopping:
         self.reason = "" if self.left else "iterations done"
 
     def note(self, line: np.void) -> None:
-        """Count an iteration, by its record `line`, and set `reason` if a rule says stop."""
+        """Count an iteration, by its record `line`; set `reason` if a rule says stop."""
         bound = float(line["lower_bound"])
         self.bounds.append(bound)
         self.left -= 1
@@ -94,7 +94,7 @@ class Stopping:
         return tested and not is_below_bound(line) and gap_of(line) <= self.gap
 
     def _is_stalled(self) -> bool:
-        """Return whether all bounds since so many iterations are alike."""
+        """Return whether all bounds of so many latest iterations are alike."""
         if not 1 < self.bounds.maxlen == len(self.bounds):
             return False
         return max(self.bounds) - min(self.bounds) <= self.tolerance * abs(self.bounds[-1])

@@ -1,1 +1,1 @@
-"""The common part of all collectives: entries, calls, checks, statuses; folders for the rest."""
+"""What all collectives share: entries, calls, checks, statuses, and folders with the rest."""

@@ -1,6 +1,6 @@
 """Calls: the arguments of a collective as one value, and its signature as one word.
 
-This file alone says which fields a call has. The fast path and the slow path from Python, the
+This file alone defines which fields a call has. The fast path and the slow path from Python, the
 methods in ``@njit`` code, the checks, the entries and the bodies all use these classes. Addresses,
 counts and codes are int64; counts and displacements are in elements.
 
@@ -29,17 +29,17 @@ ALLGATHERV = 4
 FENCE = 5
 CREATE_REGION = 6
 SPLIT = 7
-EXACT_SUM = 8  # in entries, messages and the journal: an allreduce of EXACT
-ALLGATHER = 9  # in messages: an allgatherv of equal blocks
+EXACT_SUM = 8  # for entries, messages and the journal: an allreduce of EXACT
+ALLGATHER = 9  # for messages alone: an allgatherv of equal blocks
 GATHERV = 10
-REGION_BLOCK = 11  # in messages: no collective, but the bounds of a part of a region
+REGION_BLOCK = 11  # for messages alone: no collective, but the bounds of a part of a region
 SPLIT_COLOR = 12
 CREATE_WORK = 13
 RESET = 14
 COSTS = 15
-CLAIM = 16  # in messages: no collective, but a claim of an item
-ENTER = 17  # in messages: no collective, but the entry into a phase
-PHASE_NUMBER = 18  # in messages: no collective, but the naming of a phase
+CLAIM = 16  # for messages alone: no collective, but a claim of an item
+ENTER = 17  # for messages alone: no collective, but the entry into a phase
+PHASE_NUMBER = 18  # for messages alone: no collective, but the naming of a phase
 
 OPERATIONS = {
     BARRIER: "barrier",
@@ -69,8 +69,8 @@ STOP = 1 << 62
 CALLED = STOP - 1  # the part of a signature that says what was called
 
 
-# Calls of mpi4py that are served by collectives. Several of these calls use the same collective, so
-# the collective alone does not tell which of them a rank has made.
+# Calls of mpi4py that our collectives serve. Several of these calls use the same collective, so the
+# collective alone does not show which of them a rank has made.
 _OF_MPI4PY = (
     "Scatter", "Alltoall", "Dup", "Win.Allocate", "Win.Allocate_shared",
     "bcast", "scatter", "gather", "allgather", "alltoall",
@@ -84,7 +84,8 @@ _OPS_OF_MPI4PY = (
     "MINLOC", "MAXLOC", "OP_USER",
 )  # fmt: skip
 
-# The methods that call collectives for themselves; the signature of such a collective has an index.
+# Methods that call collectives for themselves. The signature of such a collective has the method's
+# index in this list.
 OWN_CALLS = (
     "create_shared_region",
     "create_work",
@@ -105,12 +106,12 @@ def own_mark(name):
 
 
 def own_call(signature):
-    """Return the method for which the library makes a call; "" if the call is the program's."""
+    """Return the method for which the library makes a call; "" if the program makes the call."""
     return OWN_CALLS[signature >> 32 & 0xFF] if signature & OWN else ""
 
 
 class Barrier(NamedTuple):
-    """A barrier, and every other agreement that moves no data."""
+    """A barrier, or any other agreement that moves no data."""
 
     signature: int
     compared: int
@@ -152,12 +153,12 @@ class Allgatherv(NamedTuple):
     displs_len: int
 
 
-# A gatherv; only the root has ``recv`` and the tables.
+# A gatherv; ``recv`` and the tables matter on the root alone.
 Gatherv = namedtuple("Gatherv", (*Allgatherv._fields, "root"))
 
 
 class ExactSum(NamedTuple):
-    """An exact sum of ``count`` values; ``digits`` is the address of WORDS zeroed int64."""
+    """An exact sum of ``count`` values; ``digits`` is the address of WORDS int64 that are zero."""
 
     values: int
     count: int
@@ -165,7 +166,7 @@ class ExactSum(NamedTuple):
     digits: int
 
 
-# The calls that move data, by operation: a signature has their dtype, and their ReduceOp or root.
+# By operation, the calls that move data. Their signatures have a dtype, and a ReduceOp or a root.
 DATA_CALLS = {
     BROADCAST: Broadcast,
     ALLREDUCE: Allreduce,
@@ -175,7 +176,7 @@ DATA_CALLS = {
 
 
 class Refusal(NamedTuple):
-    """A call that was refused before any communication; its operation is 0 if it is not known."""
+    """A call that was refused before any communication; its operation is 0 if that is not known."""
 
     operation: int
     status: int
@@ -183,7 +184,7 @@ class Refusal(NamedTuple):
 
 
 class ShownWords(NamedTuple):
-    """The words that a rank shows the other ranks of its node in a step."""
+    """The words that a rank shows to the other ranks of its node in a step."""
 
     signature: int
     compared: int
@@ -191,7 +192,7 @@ class ShownWords(NamedTuple):
 
 
 class BodyStatus(NamedTuple):
-    """The status that a body returned, for the kernels that act on it."""
+    """The status that a body has returned, as the call of kernels that act on the status."""
 
     status: int
 
@@ -204,7 +205,7 @@ def signature_of(operation, dtype, argument):
 
 @routine
 def called(comm):
-    """Return the words that a rank shows of the call under way."""
+    """Return the words of the call under way that this rank shows."""
     return ShownWords(comm.signature, comm.compared, comm.count)
 
 

@@ -6,7 +6,7 @@ from cobre_kernels.collective.reduction.fold import takes
 from cobre_kernels.machine.atomics import peek
 from cobre_kernels.machine.compiled import routine
 
-LOW_63 = 2**63 - 1  # cuts hashes, so that they are the same with compilation and without
+LOW_63 = 2**63 - 1  # cuts hashes to 63 bits, so that they are the same if nothing is compiled
 GOLDEN = -7046029254386353131  # 2**64 / golden ratio, as in Knuth's multiplicative hashing
 
 
@@ -70,7 +70,7 @@ def check_allgatherv(comm, call):
 
 @routine
 def check_gatherv(comm, call):
-    """Return OK, or the status of wrong arguments of a gatherv; only the root has counts."""
+    """Return OK, or the status of wrong arguments of a gatherv; the root alone checks counts."""
     if not 0 <= call.root < comm.size:
         return status.BAD_ROOT
     if comm.rank == call.root:
@@ -116,7 +116,7 @@ def block_of(call, rank):
 
 @routine
 def reach_bytes(comm, call):
-    """Return the bytes of ``recv`` up to the end of the last block; ``recv`` may be longer."""
+    """Return how far the last block reaches into ``recv``, in bytes; ``recv`` may be longer."""
     reach = 0
     for rank in range(comm.size):
         reach = max(reach, count_of(call, rank) + displacement_of(call, rank))
@@ -140,7 +140,7 @@ def mix(mixed, word):
 
 @routine
 def hash_tables(comm, call):
-    """Mix the counts and displacements of an allgatherv into a word, which ranks compare."""
+    """Mix the counts and displacements of an allgatherv into one word that ranks compare."""
     mixed = call.itemsize
     for r in range(comm.size):
         mixed = ((mixed ^ count_of(call, r)) * GOLDEN) & LOW_63

@@ -1,8 +1,8 @@
-"""The entries: how every collective begins and ends, on every backend.
+"""The entries: how every collective of every backend begins and ends.
 
 An entry acquires the communicator, checks the arguments, notes the call, runs the body of the
-backend by its address, and ends the collective. A body is the algorithm alone: it finds the
-arguments in the call, and the words that ranks compare in the communicator's record
+backend by its address, and ends the collective. A body contains nothing but the algorithm. It finds
+the arguments in the call, and the words that ranks compare in the communicator's record
 (``calls.called``).
 """
 
@@ -46,7 +46,7 @@ class Amount(NamedTuple):
 
 @kernel(COMM, Barrier)
 def barrier_entry(comm, call):
-    """Return when all ranks have entered with the same two words."""
+    """Return when all ranks have entered with these two words."""
     outcome = acquire(comm)
     if outcome == OK and begin(comm, OK, call.signature, call.compared, Amount(0, 0)):
         outcome = end(comm, run(comm.collectives[BARRIER].body, comm, call))
@@ -55,7 +55,7 @@ def barrier_entry(comm, call):
 
 @kernel(COMM, Broadcast)
 def broadcast_entry(comm, call):
-    """Replace the bytes at ``buffer`` by the root's."""
+    """Replace the bytes at ``buffer`` by those of the root."""
     outcome = acquire(comm)
     if outcome == OK:
         outcome = checks.check_broadcast(comm, call)
@@ -68,14 +68,14 @@ def broadcast_entry(comm, call):
 
 @kernel(COMM, Allreduce)
 def allreduce_entry(comm, call):
-    """Write the rank-ordered fold of the ``send`` of all ranks to ``recv``."""
+    """Write to ``recv`` the fold of all ranks' ``send``, in rank order."""
     outcome = acquire(comm)
     if outcome == OK:
         outcome = checks.check_allreduce(call)
         signature = signature_of(ALLREDUCE, call.dtype, call.op)
         amount = Amount(call.send_count, contribution_bytes(call))
         if begin(comm, outcome, signature, amount.size_bytes, amount):
-            mode = leave_float_mode()  # for the folds of the body
+            mode = leave_float_mode()  # the body may fold
             outcome = run(comm.collectives[ALLREDUCE].body, comm, call)
             if gives_truth(call.op) and comm.size == 1 and outcome == OK:
                 fold(comm, call, call.recv, call.recv, amount.size_bytes)  # to 0 or 1
@@ -113,7 +113,7 @@ def gatherv_entry(comm, call):
 
 @routine(forceinline=True)
 def begin(comm, outcome, signature, compared, amount):
-    """Note the call, and tell whether its body may run; if not, release the communicator."""
+    """Note the call, and tell whether its body may run; if it may not, release the communicator."""
     if outcome != OK:
         run(comm.refuse, comm, Refusal(signature & 0xFF, outcome, 1))
         return False
@@ -129,8 +129,8 @@ def begin(comm, outcome, signature, compared, amount):
 def end(comm, outcome):
     """Release the communicator for the next collective, or break it and tell the other ranks.
 
-    This routine and :func:`begin` are inlined, which saves a barrier 8 ns of 75. The end of a
-    failed collective is not inlined: ``fail`` is a kernel of its own.
+    This routine and :func:`begin` are inlined, which saves 8 of the 75 ns of a barrier. The end of
+    a failed collective is not inlined, because ``fail`` is a kernel of its own.
     """
     if outcome != OK:
         return run(comm.fail, comm, BodyStatus(outcome))

@@ -1,8 +1,8 @@
 """The agreement of a gatherv: each rank compares the root's counts with what ranks really send.
 
 Only the root has counts. Each rank shows how many elements it sends, and the root also shows a hash
-of its counts. Every rank compares that hash with the hash of what all ranks show. So if the counts
-are wrong, all ranks see this in the same step.
+of its counts. Every rank compares this hash with the hash of the numbers that all ranks show. So if
+the counts are wrong, all ranks notice in the same step.
 """
 
 from cobre_kernels.collective.calls import CALLED, Gatherv, contribution_bytes
@@ -17,7 +17,7 @@ from cobre_kernels.machine.record import WORD_BYTES
 
 @routine
 def expectation(comm, call):
-    """Return a hash of the root's counts; 0 on other ranks."""
+    """Return a hash of the root's counts; 0 on other ranks, which have no counts."""
     mixed = 0
     if comm.rank == call.root:
         for rank in range(comm.size):
@@ -33,7 +33,7 @@ def note_count(comm, rank, count):
 
 @routine
 def agreement(comm, expected):
-    """Return OK, or DISAGREE with all calls in the failure records."""
+    """Return OK, or DISAGREE after noting all calls in the failure records."""
     mixed = 0
     for rank in range(comm.size):
         mixed = mix(mixed, peek(comm.sends + rank * WORD_BYTES))
@@ -48,9 +48,9 @@ def agreement(comm, expected):
 
 @routine
 def with_counts(comm, call):
-    """Return the call with the numbers that ranks send as counts; the root's count is 0.
+    """Return the call, with the numbers of elements that ranks send as its counts.
 
-    The root's own block is moved here.
+    The count of the root is 0, because the root's own block is moved here.
     """
     if comm.rank == call.root and block_of(call, call.root) != call.send:
         move(block_of(call, call.root), call.send, contribution_bytes(call))

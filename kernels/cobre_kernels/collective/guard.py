@@ -15,7 +15,7 @@ BUSY_NAP_MS = 1  # between two looks at a communicator that another thread uses
 
 @routine
 def acquire(comm):
-    """Take the communicator for this thread, or say why it cannot be used.
+    """Take the communicator for this thread, or return why it cannot be used.
 
     The exchange is an acquire that pairs with the release in :func:`release`, so that this thread
     sees the record as the last collective left it.
@@ -31,7 +31,7 @@ def acquire(comm):
 
 @routine
 def refusal(guard):
-    """Return the status of a call that finds this guard, which is not IDLE."""
+    """Return the status of a call that finds this value of the guard, which is not IDLE."""
     if guard == states.BROKEN:
         return status.IS_BROKEN
     if guard == states.CLOSED:
@@ -65,11 +65,11 @@ def release(comm):
 
 @routine
 def borrow(comm):
-    """Take the communicator, even a broken one, to note something; return what the guard held.
+    """Take the communicator, even if it is broken, to note something; return what the guard held.
 
-    If it held neither IDLE nor BROKEN, the communicator is not taken. The exchanges pair with the
-    stores in :func:`release`, :func:`release_broken` and :func:`give_back`, as the exchange in
-    :func:`acquire` does.
+    If the guard held neither IDLE nor BROKEN, the communicator is not taken. The exchanges pair
+    with the stores in :func:`release`, :func:`release_broken` and :func:`give_back`, like the
+    exchange in :func:`acquire`.
     """
     found = compare_exchange(comm.guard, states.IDLE, states.BUSY)
     if found == states.BROKEN:
@@ -79,7 +79,7 @@ def borrow(comm):
 
 @routine
 def give_back(comm, held):
-    """Let the guard hold again what :func:`borrow` has found."""
+    """Set the guard back to the value that :func:`borrow` has returned."""
     # Release: pairs with the exchanges in acquire and borrow.
     store_release(comm.guard, held)
 
@@ -97,8 +97,8 @@ def release_broken(comm, outcome):
 def fail_kernel(comm, call):
     """End a collective that has failed: tell the other ranks, and break the communicator.
 
-    A child that a signal handler has forked leaves the communicator alone, because the communicator
-    is its parent's.
+    If a signal handler has forked a child, the child leaves the communicator alone, because it
+    belongs to its parent.
     """
     is_rank = not is_forked(comm)
     if is_rank:
@@ -113,8 +113,9 @@ def fail_kernel(comm, call):
 def refuse_kernel(comm, call):
     """End a refused call; in a thread that cannot raise, break the communicator.
 
-    numba drops an error that is raised in one of numba's own threads, as in a ``prange``. So the
-    next call of this rank raises the error, and the other ranks learn that this rank has given up.
+    numba drops an error that is raised in one of numba's own threads, such as those of a
+    ``prange``. So the next call of this rank raises the error, and the other ranks learn that this
+    rank gave up.
     """
     if libc.can_raise():
         if call.is_owner != 0:
@@ -144,7 +145,7 @@ def _give_up(comm):
 def give_up_kernel(comm, call):
     """Break a communicator that its rank leaves between two steps; return what the guard held.
 
-    Unless the guard held IDLE, nothing has changed.
+    If the guard held another value than IDLE, nothing has changed.
     """
     # Pairs with the store in release: this thread sees the record as the last collective left it.
     found = compare_exchange(comm.guard, states.IDLE, states.BUSY)
@@ -156,7 +157,7 @@ def give_up_kernel(comm, call):
 
 @kernel(COMM)
 def shut_kernel(comm):
-    """Let no collective begin any more; return what the guard held.
+    """Make sure that no more collective begins; return what the guard held.
 
     If the guard held BUSY, a collective is under way in another thread, and nothing has changed.
     The exchanges pair with the store in :func:`release` or :func:`release_broken`: the closing

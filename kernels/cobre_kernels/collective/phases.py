@@ -1,14 +1,15 @@
 """Phases: the parts of a program to which a rank attributes its time.
 
 A rank is in one phase at a time: in a phase with a name, in OUTSIDE, or in IN_LIBRARY. When the
-rank enters another phase, the ticks of now are added to the phase that it leaves, and subtracted
+rank enters another phase, the present ticks are added to the phase that it leaves, and subtracted
 from the phase that it enters (``seeing/journal.py``). The time of a collective counts in the phase
-under way when the collective returns. The rest of a phase's time is computing; a reader of the
-journal works it out.
+in which the collective returns. The rest of a phase's time is computing; a reader of the journal
+calculates it.
 
 Nothing is attributed before the first phase has a name. A rank that enters or names a phase first
-borrows the guard (``guard.py``), for two reasons: the journal of a closed communicator may be gone,
-and another thread may be inside a collective, which counts in a phase.
+borrows the guard (``guard.py``). One reason is that the journal of a closed communicator may not
+exist any more. The other reason is that another thread may be inside a collective, which counts in
+a phase.
 """
 
 from typing import NamedTuple
@@ -51,7 +52,7 @@ def enter(comm, number):
 
 @routine
 def _change(comm, number):
-    """Attribute time to another phase from now on; return the number of the phase before.
+    """Attribute time to another phase from now on; return the number of the present phase.
 
     The release pairs with the load in copy_journal_kernel.
     """
@@ -75,7 +76,7 @@ def enter_kernel(comm, call):
 
 @kernel(COMM, Entering)
 def resume_kernel(comm, call):
-    """Enter any phase, also IN_LIBRARY, or return to it; return the number of the phase before.
+    """Enter any phase, even IN_LIBRARY, or return to it; return the number of the phase before.
 
     If phases have no names yet, if the number is below zero, or if the communicator is closed or in
     use, nothing happens, and the result is below zero.
@@ -93,9 +94,9 @@ def resume_kernel(comm, call):
 def name_phase_kernel(comm, call):
     """Give the next phase its name; return its number, or minus the status of a refusal.
 
-    The caller makes sure that a phase without a name is left. The releases pair with the loads
-    in copy_journal_kernel. ``named`` is stored last, so a reader who sees a phase counted in it
-    also sees the name of that phase.
+    The caller makes sure that there is room for another name. The releases pair with the loads
+    in copy_journal_kernel. ``named`` is stored last, so a reader that finds a phase counted in
+    ``named`` also finds the name of the phase.
     """
     held = borrow(comm)
     if held != IDLE and held != BROKEN:
@@ -105,7 +106,7 @@ def name_phase_kernel(comm, call):
     for index in range(NAME_WORDS):
         letters = journal.phases[number].name[index].value
         store_release(letters, peek(call.words + index * WORD_BYTES))
-    if number == 1:  # time is attributed from now on
+    if number == 1:  # the first name: time is attributed from now on
         store_release(journal.phases[OUTSIDE].entered, 1)
         store_release(journal.phases[OUTSIDE].ticks, -ticks())
     store_release(journal.named, number)

@@ -2,14 +2,14 @@
 
 OK = 0
 
-# The communicator stays usable: refused before any communication.
-UNUSUAL_ARGUMENTS = -1  # the call goes to the slow path, which explains or converts them
-LENGTHS_DIFFER = 1  # allreduce: send.size != recv.size, or zero
-SEND_NOT_COUNT = 2  # allgatherv: send.size != counts[rank]
+# The call was refused before any communication, so the communicator stays usable.
+UNUSUAL_ARGUMENTS = -1  # the call goes to the slow path, which explains or converts the arguments
+LENGTHS_DIFFER = 1  # allreduce: send.size and recv.size differ, or are zero
+SEND_NOT_COUNT = 2  # allgatherv: send.size is not counts[rank]
 BLOCK_OUTSIDE = 3  # allgatherv: a block reaches outside recv
 BLOCKS_OVERLAP = 4  # allgatherv: two blocks overlap
 BUFFERS_OVERLAP = 5  # send and recv share memory in a way that is not allowed
-WRONG_TABLES = 6  # len(counts) or len(displs) is not size
+WRONG_TABLES = 6  # the length of counts or of displs is not size
 BAD_ROOT = 7
 BAD_OP = 8
 BAD_PHASE = 17  # enter: no phase has this number
@@ -17,26 +17,26 @@ BUSY_ELSEWHERE = 9  # another thread is inside a collective of this communicator
 UNALIGNED = 10
 REFUSED = 12  # in @njit code: a method does not take the types of the arguments
 NEGATIVE = 13  # allgatherv: a count or a displacement is negative
-# The caller of an entry finds these three, which the entry cannot see. So the caller passes a call
-# with minus the status in place of a length.
+# The caller of an entry, not the entry, notices these three problems. The caller then passes a call
+# in which minus the status is in place of a length.
 NOT_CONTIGUOUS = 14
 READ_ONLY = 15
 UNFIT = 16  # a count or a displacement does not fit 64 bits
 NO_MEMORY = 11  # an exact sum could not get memory for its buckets
 
-# Refused because of the state of the communicator.
+# The call was refused because of the state of the communicator.
 IS_BROKEN = 20
 IS_CLOSED = 21
 IS_FORKED = 22
 IS_FINALIZED = 23
 REGION_IS_CLOSED = 24
 WORK_IS_CLOSED = 25
-WORK_IS_RESET = 26  # another thread of this rank resets it, or has done so during the claim
+WORK_IS_RESET = 26  # another thread of this rank resets the work, or has done so during the claim
 
-# Only within a body (shm/region.py): outputs have several locations, so data go through slots.
+# For use inside a body (shm/region.py): outputs have several locations, so data go through slots.
 USE_SLOTS = 30
 
-# The collective failed and the communicator is broken from now on.
+# The collective has failed, and the communicator is broken from now on.
 LOST_PEER = 40
 TIMED_OUT = 41
 DISAGREE = 42

@@ -1,13 +1,14 @@
 """A request to stop: a signal to one rank becomes known to all ranks in the same collective.
 
 A signal handler sets the stop flag of its process. An entry reads the flag once, when a collective
-begins, and if it is set, marks the rank's signature with STOP. In every collective a rank sees the
-signature of every other rank, or the signature of a leader who has seen those of its node. So when
-the collective ends, all ranks have the mark, or none has. A rank keeps the mark from then on. Until
-a rank has the mark, the comparison of signatures costs no more than it would without marks.
+begins. If the flag is set, the entry marks the rank's signature with STOP. In every collective a
+rank sees the signature of every other rank, or the signature of a leader that has seen the
+signatures of its node. So when the collective ends, either all ranks have the mark, or none has it.
+A rank keeps the mark from then on. As long as no rank has the mark, the comparison of signatures
+costs no more than it would without marks.
 
-Only the ranks of one node take part in a fence. So a fence carries no new mark, but only a mark
-that all ranks have already.
+Only the ranks of one node take part in a fence. So a fence never brings the mark to a rank. It
+carries the mark only if all ranks have it already.
 """
 
 from cobre_kernels.collective.calls import FENCE, STOP
@@ -19,9 +20,9 @@ from cobre_kernels.machine.record import Record, shared, word
 
 STOP_FLAG = Record(
     "StopFlag",
-    "Words for signals to a process: its stop flag, shared with their handler alone, and more.",
-    requested=shared("0, or STOP once a signal has asked this process to stop"),
-    interrupted=word("address of the journal of the wait in which handlers run; 0: in none"),
+    "Words about signals to this process; the stop flag is shared with the signal handler alone.",
+    requested=shared("the stop flag: STOP, if a signal has asked this process to stop; else 0"),
+    interrupted=word("address of the journal of the wait in which handlers run now; 0: none run"),
 )
 
 

@@ -1,16 +1,16 @@
 """Work that is shared out while it is done: each claim of a rank gets the next item of its node.
 
 The ranks of a node count their claims together, in a region. A claim adds one to the count. The
-count before the addition is the number of the claim in this round, so no two claims have the same
-number, and no number is left out. Rounds of even numbers have one count, rounds of odd numbers
-another. So the leader sets the count of the next round to zero while other ranks still claim by the
-count of this round. One barrier is enough: when a rank has passed the barrier, every rank has begun
-to reset, and no rank claims by the old count any more.
+count before the addition is the number of the claim in this round. So no two claims have the same
+number, and no number is left out. Even rounds use one count, odd rounds another. So the leader can
+set the count of the next round to zero while other ranks still claim by the count of this round.
+One barrier is enough: when a rank has passed the barrier, every rank has begun to reset, and no
+rank uses the old count any more.
 
-What a rank knows of a round lies in private memory. A reset changes these words, and other threads
+What a rank knows about a round is in private memory. A reset changes these words, and other threads
 of the rank may claim at the same time. So a reset makes ``round`` odd before it changes any other
-word, and a claim loads ``round`` first, and again at the end. If ``round`` has changed, the
-claim is refused, because its number may be of one round and its item of another.
+word, and a claim loads ``round`` first, and once more at the end. If ``round`` has changed, the
+claim is refused, because its number may belong to one round and its item to another.
 """
 
 from typing import NamedTuple
@@ -40,33 +40,33 @@ from cobre_kernels.machine.record import (
 from cobre_kernels.machine.ticks import ticks
 
 NOTHING_LEFT = -1
-CLOSED = -1  # of the round: odd, so that no claim continues
+CLOSED = -1  # in the word of the round: odd, so that every claim is refused
 
 CLAIMS = Record(
     "Claims",
     "How many claims the ranks of a node have made in a round; in a region of these ranks.",
     line_bytes=LINE_BYTES,
-    made=shared("claims, of which the last ones may have found nothing left"),
+    made=shared("number of claims; the last claims may have found no item left"),
 )
 
 WORK = Record(
     "Work",
-    "What a rank knows of its shared-out work; in the memory of its own process.",
+    "What a rank knows about shared-out work; in the memory of this process.",
     comm=pointer("Comm", "the communicator"),
-    round=shared("number of the round, doubled; one more: this rank resets it; or CLOSED"),
-    claims=rows("Claims", "of this node, by the parity of the round"),
-    count=word("items of all nodes"),
-    first=word("the first item of this node, in this round"),
-    last=word("and the one behind the last"),
-    order=word("address of this node's items in their order; 0: they ascend"),
-    claimed=table("ticks when this rank claimed each item; those of older rounds stay"),
+    round=shared("twice the round's number; plus 1 while this rank resets the work; or CLOSED"),
+    claims=rows("Claims", "counts of this node's claims: one for even rounds, one for odd rounds"),
+    count=word("number of items of all nodes"),
+    first=word("the first item of this node in this round"),
+    last=word("the number behind the last item of this node in this round"),
+    order=word("address of this node's items in the order of their claims; 0: in ascending order"),
+    claimed=table("ticks when this rank last claimed each item, perhaps in an older round"),
     began=word("ticks when this rank began the round"),
-    ended=shared("ticks of the first claim of this rank that found nothing left; 0: none has"),
+    ended=shared("ticks of this rank's first claim that found no item left; 0: no such claim"),
 )
 
 
 class Turn(NamedTuple):
-    """The value that the word of the round must hold, and the value that it gets then."""
+    """The value that the word of the round must hold, and the value to store if it does."""
 
     held: int
     following: int
@@ -96,7 +96,7 @@ def claim(work):
             store_relaxed(work.ended, ticks())
     else:
         if order != 0:
-            item = load_acquire(order + WORD_BYTES * place)  # before the round is read again
+            item = load_acquire(order + WORD_BYTES * place)  # before ``round`` is loaded again
         work.claimed[item] = ticks()
     found = load_acquire(work.round)
     return item if found == number else -_refusal(found)
@@ -104,13 +104,13 @@ def claim(work):
 
 @routine
 def _refusal(number):
-    """Return the status of a refused claim, by what the claim has found in ``round``."""
+    """Return the status of a refused claim; ``number`` is the value of ``round`` that was found."""
     return WORK_IS_CLOSED if number == CLOSED else WORK_IS_RESET
 
 
 @kernel(WORK)
 def claim_kernel(work):
-    """Claim from Python."""
+    """Claim an item, for a call from Python."""
     return claim(work)
 
 
@@ -128,5 +128,5 @@ def turn_kernel(work, call):
 
 @kernel(WORK)
 def ticks_kernel(work):
-    """Read the clock by which claims are noted."""
+    """Read the clock that claims use."""
     return ticks()

@@ -7,7 +7,7 @@ from cobre_kernels.machine.atomics import compare_exchange, load_acquire, store_
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.record import Record, shared
 
-WORD = Record("Word", "One shared word, wherever it is.", value=shared("the word"))
+WORD = Record("Word", "One shared word at any address.", value=shared("the word"))
 
 
 class Store(NamedTuple):

@@ -1,12 +1,12 @@
 """Memory: atomic and plain access to 64-bit words by address, fences and copies.
 
-Every word that another process writes is touched by the functions of this file alone. LLVM would
-move a plain NumPy load out of a waiting loop, and the loop would never end. Orderings are those of
-C11 and LLVM, so they hold on aarch64 as well as on x86-64. In compiled code each function becomes
-the instructions that ``compiling/instructions.py`` has under the name of the function.
+If another process writes a word, only functions of this file access the word. LLVM would move a
+plain NumPy load out of a waiting loop, and the loop would never end. Orderings are those of C11 and
+LLVM, so they hold on aarch64 as well as on x86-64. In compiled code each function becomes the
+instructions that ``compiling/instructions.py`` has under the name of the function.
 
-The bodies in Python are for ``NUMBA_DISABLE_JIT=1``. They are good enough to step through the
-kernels of one process, because CPython's 8-byte store does not tear.
+The bodies in Python are for ``NUMBA_DISABLE_JIT=1``. They suffice to step through the kernels of
+one process, because an 8-byte store of CPython is never seen half done.
 """
 
 import ctypes
@@ -20,25 +20,25 @@ COPY_ALIGNMENT = 64
 
 @instruction
 def peek(address):
-    """Plain load of a word that no record names: of NumPy, MPI, tables, payloads."""
+    """Plain load of a word that is in no record: of NumPy, MPI, a table, or a payload."""
     return peek_now(address)
 
 
 @instruction
 def poke(address, value):
-    """Plain store to a word that no record names."""
+    """Plain store to a word that is in no record."""
     poke_now(address, value)
 
 
 @instruction
 def load_relaxed(address):
-    """Load a word atomically; this orders no access to another word."""
+    """Load a word atomically; accesses to other words are not ordered."""
     return peek_now(address)
 
 
 @instruction
 def load_acquire(address):
-    """Load a word; from then on this thread sees all stores before the release of the value."""
+    """Load a word; then this thread sees all that was stored before the release of the value."""
     return peek_now(address)
 
 
@@ -50,13 +50,13 @@ def load_seq_cst(address):
 
 @instruction
 def store_relaxed(address, value):
-    """Store a word atomically; this orders no access to another word."""
+    """Store a word atomically; accesses to other words are not ordered."""
     poke_now(address, value)
 
 
 @instruction
 def store_release(address, value):
-    """Store a word; whoever acquires the value sees all that this thread has stored before."""
+    """Store a word; a thread that acquires the value sees all that this one has stored before."""
     poke_now(address, value)
 
 
@@ -90,7 +90,7 @@ def fence_seq_cst():
 
 @instruction
 def swap_bytes(word):
-    """Turn a word from this machine's byte order into the other one."""
+    """Swap a word between this machine's byte order and the other byte order."""
     return int.from_bytes(word.to_bytes(8, "little", signed=True), "big", signed=True)
 
 
@@ -113,7 +113,7 @@ def copy_blocks(destination, source, blocks):
 
 @instruction
 def copy_thirds(a, from_a, b, from_b, third, blocks):
-    """Copy blocks to ``a`` and ``b``, and to places ``third`` and 2 ``third`` bytes on, in turn."""
+    """Copy blocks to ``a`` and ``b`` alternately, in thirds that are ``third`` bytes apart."""
     for offset in (0, third, 2 * third):
         ctypes.memmove(a + offset, from_a + offset, blocks * COPY_BLOCK_BYTES)
         ctypes.memmove(b + offset, from_b + offset, blocks * COPY_BLOCK_BYTES)

@@ -1,15 +1,15 @@
-"""The build: machine code of every kernel, for one or more levels of processors.
+"""The build: makes machine code of every kernel, for one or more levels of processors.
 
-``python -m cobre_kernels.machine.build FOLDER`` compiles every kernel of this package by numba,
-and writes two files for each level: a shared library if there is a linker
-(``compiling/shared_library.py``), and the object files that the library is made of. After the code,
-a file has a line of JSON, the *table*: the hash of the sources, the system and the level, the
-versions of the tools that made the code, a hash of the code, and the length of each object with its
-symbols.
+``python -m cobre_kernels.machine.build FOLDER`` compiles every kernel of this package by numba, and
+writes two files for each level. One is a shared library, if there is a linker
+(``compiling/shared_library.py``). The other contains the object files of which the library is made.
+At the end each file has a line of JSON, the *table*: the hash of the sources, the system and the
+level, the versions of the tools that made the code, a hash of the code, and the length of each
+object with its symbols.
 
-The code has two parts: what ranks of one node need, and what leaders of several nodes need besides.
-Each part is made by a process of its own. So the same sources and versions give the same bytes, on
-any number of cores. Machine code refers to nothing but the C library and CPython. Any other
+The code has two parts: what ranks of one node need, and what leaders of several nodes need in
+addition. A separate process makes each part. So the same sources and versions give the same bytes,
+on any number of cores. Machine code refers to nothing but the C library and CPython. Any other
 undefined name stops the build, and so does a kernel that could raise.
 """
 
@@ -51,9 +51,9 @@ FROM_C = {
 }  # fmt: skip
 FROM_PYTHON = re.compile(r"Py(Dict|Err|Eval|GILState|Long|Object|ThreadState|Tuple)?_\w+")
 OWN = shared_library.CURRENT_STATE
-# Functions of C and CPython are called by addresses in a table, which the loader makes beside the
-# code of each object. DECLARED finds the functions that are called so. The flag in BY_TABLE does
-# the same for calls that LLVM makes by itself, such as calls of memmove.
+# Code calls functions of C and CPython by addresses in a table, which the loader makes beside the
+# code of each object. DECLARED finds the functions that are called so. The flag in BY_TABLE makes
+# calls go by the table that LLVM inserts by itself, such as those of memmove.
 DECLARED = re.compile(r'^declare (?![^@]*@"?llvm\.).*$', re.MULTILINE)
 BY_TABLE = '!llvm.module.flags = !{!0}\n!0 = !{i32 7, !"RtLibUseGOT", i32 1}'
 
@@ -119,8 +119,8 @@ def machine_code(text, level):
 def code_of_another_package(kernel, folder):
     """Return the object file of a kernel of another package, from a folder that keeps such files.
 
-    The folder is for these very sources of ours. The name of the file has a hash of all sources of
-    the other package.
+    The folder is used for these sources of this package alone. The name of the file contains a hash
+    of all sources of the other package.
     """
     package = sys.modules.get(kernel.symbol.partition(".")[0])
     sources = {pathlib.Path(kernel.function.__code__.co_filename)}
@@ -138,10 +138,10 @@ def code_of_another_package(kernel, folder):
 
 
 def _own_code(level):
-    """Return the object file of what a library has besides the kernels."""
+    """Return the object file with what a library has in addition to the kernels."""
     from llvmlite import binding
 
-    binding.initialize_native_asmparser()  # for the assembly that asks the processor
+    binding.initialize_native_asmparser()  # for the assembly code that asks the processor
     first, *others = map(binding.parse_assembly, shared_library.texts_of(level, source_hash()))
     for module in others:
         first.link_in(module)
@@ -152,7 +152,7 @@ def _own_code(level):
 
 
 def _refuse_foreign_names(text):
-    """Stop at a name that neither C nor CPython has: of numba's runtime, or of an exception."""
+    """Stop at a name that neither C nor CPython has, such as one of numba's runtime."""
     for name in re.findall(r'^declare [^@]*@"?([^"(]+)"?\(', text, re.MULTILINE):
         known = name.startswith("llvm.") or name in {*FROM_C, OWN} or FROM_PYTHON.fullmatch(name)
         if not known:
@@ -162,12 +162,12 @@ def _refuse_foreign_names(text):
 
 
 def write_text(part, folder):
-    """Write the LLVM text of one part, its symbols, and the versions of what has made the text.
+    """Write the LLVM text of one part, its symbols, and the versions of the tools that made it.
 
     The versions are in a file, because the process that puts the parts together may be a rank or a
-    launcher, and imports no numba.
+    launcher, which imports no numba.
     """
-    gc.disable()  # numba makes little garbage, and many objects that a collection would visit
+    gc.disable()  # numba makes little garbage, but many objects that a collection would visit
     kernels = kernels_of_this_package()
     module, symbols = llvm_of([kernels[name] for name in sorted(kernels) if part_of(name) == part])
     (folder / f"{part}.ll").write_text(str(module))
@@ -188,7 +188,7 @@ def write_object(part, level, folder):
 
 
 def versions():
-    """Return the versions of all that has made the code."""
+    """Return the versions of all tools that make the code."""
     import llvmlite
     import numba
     import numpy
@@ -202,7 +202,7 @@ def versions():
 
 
 def write_files(wanted, parts, folder, *, keeps_text):
-    """Put the parts together: write the files of each level, under other names first."""
+    """Put the parts together: write the files of each level, at first under other names."""
     told = [json.loads((parts / f"{part}.json").read_text()) for part in PARTS]
     names, made_by = [symbols for symbols, _ in told], told[0][1]
     for level in wanted:
@@ -212,7 +212,7 @@ def write_files(wanted, parts, folder, *, keeps_text):
             "objects": list(zip(map(len, codes), names, strict=True)),
         }  # fmt: skip
         _write(folder / file_name(level, OBJECTS), b"".join(codes), table)
-        with contextlib.suppress(FileNotFoundError):  # where there is no linker
+        with contextlib.suppress(FileNotFoundError):  # there is no library without a linker
             _write(folder / file_name(level, LIBRARY), (parts / f"{level}.so").read_bytes(), table)
         if keeps_text:
             text = "".join((parts / f"{level}.{part}.ll").read_text() for part in PARTS)
@@ -225,7 +225,7 @@ def _write(path, code, table):
 
 
 def _put(path, content):
-    """Write a file so that other processes, also of other machines, see only the whole file."""
+    """Write a file so that other processes, even of other machines, never see a part of it."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     draft.write_bytes(content)
     draft.replace(path)
@@ -239,7 +239,7 @@ def build(wanted, folder, *, keeps_text=False, tell=lambda line: None):
     Raises
     ------
     RuntimeError
-        If a process fails; the process itself has written why.
+        If a process fails; the process itself has written the reason.
     """
     with tempfile.TemporaryDirectory() as parts, contextlib.ExitStack() as ended:
         free = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
@@ -276,7 +276,7 @@ def build(wanted, folder, *, keeps_text=False, tell=lambda line: None):
 
 
 def _words(part, level):
-    """Return a step of the build in words."""
+    """Describe a step of the build in words."""
     whose = "ranks of one node" if part == PARTS[0] else "leaders of nodes"
     return f"kernels for {whose}, {f'machine code for {level}' if level else 'types by numba'}"
 
@@ -288,7 +288,7 @@ def _end(process):
 
 
 def _program():
-    # Only text: Python ignores other entries of its path, and their repr may be no code.
+    # Only text, because Python ignores other entries of its path, and their repr may be no code.
     path = [str(entry) for entry in sys.path if isinstance(entry, str)]
     call = f"from {PACKAGE}.machine.build import main; main()"
     return [sys.executable, "-P", "-c", f"import sys; sys.path[:] = {path!r}; {call}"]
@@ -297,8 +297,8 @@ def _program():
 def _environment():
     """Return the environment without variables that would change what numba makes."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
-    # NUMBA_OPT: numba need not optimise, because LLVM optimises a part as a whole, at the end.
-    # PYTHONHASHSEED: numba iterates over sets of names, in an order that depends on hashes.
+    # NUMBA_OPT: numba need not optimise, because LLVM optimises a whole part at the end.
+    # PYTHONHASHSEED: numba iterates over sets of names, and their order depends on hashes.
     return {**own, "NUMBA_OPT": "0", "NUMBA_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
 
 

@@ -1,6 +1,6 @@
 """Loads the machine code of the kernels, without numba, from the file that ``made.py`` chooses.
 
-A shared library is mapped from its file. If there is only a file of object files, LLVM loads them.
+A shared library is mapped from its file. If there are only object files, LLVM loads them.
 """
 
 import ctypes
@@ -20,10 +20,10 @@ PROT_EXEC = 4
 METH_FASTCALL = 0x80  # of CPython's methodobject.h
 RUNS_HERE = "cobre_runs_here"  # a library's function: 1 if the processor has the library's level
 SOURCES = "cobre_sources_"  # begins the name of a library's word; the hash of the sources ends it
-CURRENT_STATE = "cobre_current_state"  # our name of a function that has two names in CPython:
+CURRENT_STATE = "cobre_current_state"  # our name for a function that CPython renamed:
 CURRENT_STATE_NAMES = "PyThreadState_GetUnchecked", "_PyThreadState_UncheckedGet"  # 3.13, 3.12
 PACKAGE = __name__.partition(".")[0]
-_LOADING, _LIBRARIES = threading.RLock(), {}  # by their names
+_LOADING, _LIBRARIES = threading.RLock(), {}  # the libraries, by their names
 
 
 class MethodDef(ctypes.Structure):
@@ -38,7 +38,7 @@ class MethodDef(ctypes.Structure):
 
 
 def name_functions():
-    """Let object files find the function of CPython that has another name in each version."""
+    """Let object files find the function of CPython that was renamed between two versions."""
     from llvmlite import binding
 
     known = (getattr(ctypes.pythonapi, name, None) for name in CURRENT_STATE_NAMES)
@@ -47,12 +47,12 @@ def name_functions():
 
 
 class MappedCode:
-    """A shared library, which stays mapped, because records and functions keep its addresses.
+    """A shared library. It stays mapped, because records and functions keep its addresses.
 
     Raises
     ------
     OSError
-        If the library cannot be mapped: its file may lie where the system executes nothing.
+        If the library cannot be mapped: its file may be where the system executes nothing.
     UnfitCode
         If the processor lacks the library's level, or another file has replaced the library.
     """
@@ -64,7 +64,7 @@ class MappedCode:
             raise UnfitCode(path)
 
     def address_of(self, symbol):
-        """Return the address of a function or a word; 0 if there is none of that name."""
+        """Return the address of a function or a word; 0 if nothing has that name."""
         try:
             return ctypes.addressof(ctypes.c_char.in_dll(self._library, symbol))
         except ValueError:
@@ -76,7 +76,7 @@ class UnfitCode(Exception):
 
 
 class LoadedCode:
-    """Object files in an engine of LLVM, which lives as long as the process."""
+    """Object files in an engine of LLVM, which exists until the end of the process."""
 
     def __init__(self, objects, path=None):
         from llvmlite import binding
@@ -88,8 +88,8 @@ class LoadedCode:
         binding.initialize_native_asmprinter()
         target = binding.Target.from_triple(binding.get_process_triple()).create_target_machine()
         # llvmlite's memory manager puts an object into one piece of memory. LLVM's own manager may
-        # put the parts of an object farther from each other than code can reach, if the process has
-        # mapped much memory.
+        # put the parts of an object too far apart for code to reach, if the process has mapped much
+        # memory.
         self._engine = binding.create_mcjit_compiler(
             binding.parse_assembly(""), target, use_lmm=True
         )
@@ -98,7 +98,7 @@ class LoadedCode:
         self._engine.finalize_object()
 
     def address_of(self, symbol):
-        """Return the address of a function or a word; 0 if there is none of that name."""
+        """Return the address of a function or a word; 0 if nothing has that name."""
         return self._engine.get_function_address(symbol) or self._engine.get_global_value_address(
             symbol
         )
@@ -107,7 +107,7 @@ class LoadedCode:
 def _refuse_memory_that_cannot_run():
     """Raise if the system lets no memory of this process become executable, as in some services.
 
-    LLVM writes code into memory, then makes the memory executable, and does not check whether that
+    LLVM writes code into memory, then makes the memory executable, and does not check whether this
     has succeeded.
     """
     if sys.platform != "linux":
@@ -152,15 +152,15 @@ def _code_of_this_package():
                 refused |= {path}
         elif "llvmlite.binding" in sys.modules:
             return LoadedCode(read(path), path)
-        importlib.import_module("llvmlite.binding")  # levels() then asks LLVM for the processor
+        importlib.import_module("llvmlite.binding")  # then levels() asks LLVM for the processor
 
 
 def _loaded(name, load):
     """Return the library of that name; if several threads need it at once, only one loads it.
 
-    So no library has to be freed while its addresses are in use. The lock lets in the thread that
-    holds it, because a signal handler may need kernels while its thread loads them. Then the
-    library that the handler has loaded stays.
+    So no library has to be freed while its addresses are in use. The lock is reentrant, because a
+    signal handler may need kernels while its own thread loads them. In this case the library that
+    the handler has loaded stays.
     """
     with _LOADING:
         if name not in _LIBRARIES:
@@ -179,10 +179,10 @@ def read(path):
 
 
 def _library_of(kernel):
-    """Return the library of a kernel; a kernel of another package is compiled if need be."""
+    """Return the library of a kernel; if the kernel is of another package, compile it if needed."""
     if kernel.symbol.partition(".")[0] == PACKAGE:
         return library()
-    objects = _objects_of(kernel)  # before our lock is taken, because numba has a lock of its own
+    objects = _objects_of(kernel)  # before our lock is taken, because numba takes a lock of its own
     return _loaded(kernel.symbol, lambda: LoadedCode(objects))
 
 
@@ -197,7 +197,7 @@ def address_of(kernel):
 
 
 def function_of(kernel):
-    """Return a kernel as a builtin function of integers, whose code and name live for ever."""
+    """Return a kernel as a builtin function of integers; its code and its name are never freed."""
     address = _library_of(kernel).address_of(f"python:{kernel.symbol}")
     name = kernel.function.__name__.encode()
     definition = kept(MethodDef(name, address, METH_FASTCALL, None))
@@ -207,6 +207,6 @@ def function_of(kernel):
 
 
 def kept(value):
-    """Let a value live as long as the process: a function may run while Python shuts down."""
+    """Keep a value until the end of the process: a function may run while Python shuts down."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(value))
     return value

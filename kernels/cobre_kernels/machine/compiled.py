@@ -1,8 +1,8 @@
-"""What kernels are made of: routines, instructions and functions of C, declared without numba.
+"""Routines, instructions and functions of C, of which kernels are made; declared without numba.
 
 So a rank that calls collectives only from Python never imports numba. When numba compiles a
-function, it asks each global of that function for its numba type. Only then the type is made, by a
-module that imports numba (``machine/compiling/compiler.py``).
+function, it asks each global of the function for its numba type. The type is made only at this
+moment, by a module that imports numba (``machine/compiling/compiler.py``).
 
 With ``NUMBA_DISABLE_JIT=1`` nothing is compiled, and routines and instructions are plain functions
 of Python.
@@ -15,7 +15,7 @@ import os
 
 
 def _is_off(value):
-    """Tell whether this value of NUMBA_DISABLE_JIT turns compilation off, as numba reads it."""
+    """Tell whether this value of NUMBA_DISABLE_JIT turns compilation off; reads it like numba."""
     try:
         return int(value) != 0
     except ValueError:
@@ -34,10 +34,10 @@ class Routine:
     """A function that becomes part of its callers, and is compiled once for all constants.
 
     numba itself would compile it anew for each constant that a caller passes. ``options`` are
-    options of ``numba.njit``; ``py_func`` is the function of Python, for tests.
+    options of ``numba.njit``. ``py_func`` is the function in Python, for tests.
     """
 
-    __numba__ = "py_func"  # by which numba's own decorators find the function
+    __numba__ = "py_func"  # numba's own decorators find the function in the attribute of this name
 
     def __init__(self, function, **options):
         self.py_func, self.options = function, options
@@ -53,12 +53,12 @@ class Routine:
         return _compiler().type_of_routine(self)
 
     def __call__(self, *arguments):
-        """Refuse the call: Python calls kernels."""
+        """Refuse the call, because Python calls kernels only."""
         name = self.__name__
         raise TypeError(f"{name} is a routine, which compiled code calls; here call {name}.py_func")
 
     def __wrapper_address__(self):
-        """Refuse to be passed as a function: numba then asks for an address, which is missing."""
+        """Refuse to be passed as a function: numba asks for an address here, but there is none."""
         name = self.__name__
         raise TypeError(
             f"{name} is a routine, which has no address: where an argument has the type of a "
@@ -74,10 +74,10 @@ def routine(function=None, **options):
 
 
 class Instruction:
-    """A function that is instructions of LLVM in compiled code (``compiling/instructions.py``).
+    """A function that becomes instructions of LLVM (``compiling/instructions.py``).
 
     ``python`` does the same in Python, and its name says which instructions they are. ``detail`` is
-    what the instructions depend on besides, such as a dtype or a record.
+    anything else on which the instructions depend, such as a dtype or a record.
     """
 
     def __init__(self, python, detail=None):
@@ -101,8 +101,8 @@ def instruction(python, detail=None):
 class CFunction:
     """A function of C, by a name that the linker of the process finds.
 
-    Result and arguments have types of :mod:`ctypes`: ``c_int``, or ``c_int64`` for a ``long`` and
-    for any pointer.
+    The result and the arguments have types of :mod:`ctypes`: ``c_int``, or ``c_int64`` for a
+    ``long`` or a pointer.
     """
 
     def __init__(self, name, result, *arguments):
@@ -114,7 +114,7 @@ class CFunction:
 
     @functools.cached_property
     def _function(self):
-        # The interpreter itself looks after the GIL and the signals.
+        # The interpreter itself takes care of the GIL and of signals.
         if self.name.startswith(("Py", "cobre_")):
             return lambda *arguments: 0
         function = getattr(ctypes.CDLL(None, use_errno=True), self.name)
@@ -122,5 +122,5 @@ class CFunction:
         return function
 
     def __call__(self, *arguments):
-        """Call the function from Python; here a function of CPython does nothing, and returns 0."""
+        """Call the function from Python; here a function of CPython does nothing and returns 0."""
         return self._function(*arguments)

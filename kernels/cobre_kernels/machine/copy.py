@@ -1,9 +1,10 @@
 """Copies between private and shared memory.
 
-Larger copies are our own loop of vector loads and stores, because glibc's ``memmove`` uses ``rep
-movsb`` from about two KiB on. On recent AMD cores ``rep movsb`` is very slow if the two addresses
-are a few bytes apart modulo the page size (glibc bug 30994), and the addresses of a page-aligned
-slot and a NumPy array are. ``bench/cases/test_collectives.py`` shows up to a factor of five.
+Larger copies are made by a loop of ours with vector loads and stores, because glibc's ``memmove``
+uses ``rep movsb`` from about two KiB on. On recent AMD cores ``rep movsb`` is very slow if the two
+addresses are a few bytes apart modulo the page size (glibc bug 30994). The address of a
+page-aligned slot and that of a NumPy array are. ``bench/cases/test_collectives.py`` shows up to a
+factor of five.
 """
 
 from cobre_kernels.machine.atomics import (
@@ -17,9 +18,9 @@ from cobre_kernels.machine.atomics import (
 )
 from cobre_kernels.machine.compiled import routine
 
-SHORT_BYTES = 1024  # for less, memmove is best
-FAR_BYTES = 98304  # less data of another core are in that core's first-level cache, or nearly
-STREAM_BYTES = 16 * 2**20  # a rank's share of a last-level cache; see docs/design/copies.md
+SHORT_BYTES = 1024  # for fewer bytes, memmove is best
+FAR_BYTES = 98304  # fewer bytes of another core fit, or nearly fit, into its first-level cache
+STREAM_BYTES = 16 * 2**20  # the share of a rank in a last-level cache; see docs/design/copies.md
 
 
 @routine
@@ -30,7 +31,7 @@ def move(destination, source, count):
 
 @routine
 def is_large(size_bytes):
-    """Tell whether a copy of so many bytes goes past the caches, which it would only flush."""
+    """Tell whether a copy of this size goes past the caches, because it would only flush them."""
     return size_bytes >= STREAM_BYTES
 
 
@@ -42,7 +43,7 @@ def store_fence():
 
 @routine
 def copy_out(destination, source, count, streams):
-    """Copy, past the caches if ``streams``; the caller then calls :func:`store_fence`."""
+    """Copy, past the caches if ``streams``; in this case the caller then calls store_fence."""
     if count < SHORT_BYTES:
         copy_bytes(destination, source, count)
         return
@@ -61,7 +62,7 @@ def copy_out(destination, source, count, streams):
 def copy_far(destination, source, count, streams):
     """Copy from another core's cache; for many bytes this is faster than :func:`copy_out`.
 
-    A prefetcher follows the reads of a core within one page only. So the core reads lines of six
+    A prefetcher follows the reads of a core within one page only. So the core reads lines at six
     distant places in turn.
     """
     if streams or count < FAR_BYTES:
@@ -77,7 +78,7 @@ def copy_two(a, from_a, b, from_b, count):
     """Copy ``count`` bytes to ``a`` and ``count`` bytes to ``b``: thirds of both, in turn.
 
     If one source is in another core's cache, this core copies lines of the other source while it
-    waits for lines of that one.
+    waits for lines of the first.
     """
     blocks = count // COPY_BLOCK_BYTES // 3
     third = blocks * COPY_BLOCK_BYTES

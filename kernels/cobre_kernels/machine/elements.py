@@ -1,6 +1,6 @@
-"""Elements of a NumPy type at an address, for loops that LLVM is to vectorise; bits of a float64.
+"""Elements of a NumPy type at an address, for loops that LLVM should vectorise; float64 bits.
 
-numba's ``carray`` gives the same access, but then numba compiles several functions for each type.
+numba's ``carray`` gives the same access, but makes numba compile several functions for each type.
 """
 
 import ctypes

@@ -1,10 +1,10 @@
-"""The floating-point mode of a thread: how it rounds, and which tiny numbers it takes for zero.
+"""The floating-point mode of a thread: how it rounds, and which tiny numbers it treats as zero.
 
-A mode is a word. Mode 0 is the mode in which every thread begins: it rounds to nearest, and keeps
-subnormal numbers. A library that gcc has linked with ``-ffast-math`` sets another mode in the
-thread that loads the library, and a solver or a library of intervals may do the same. The bits of a
-mode are bits of MXCSR on x86-64, and of FPCR on aarch64. The flags of floating-point exceptions,
-and the bits that say which exceptions trap, are no part of a mode.
+A mode is a word. Every thread begins in mode 0, which rounds to nearest, and keeps subnormal
+numbers. A library that gcc has linked with ``-ffast-math`` sets another mode in the thread that
+loads it, and a solver or a library of intervals may do the same. The bits of a mode are bits of
+MXCSR on x86-64, and of FPCR on aarch64. The flags of floating-point exceptions, and the bits that
+say which exceptions trap, do not belong to a mode.
 
 If nothing is compiled, mode 0 is the only mode.
 """
@@ -30,8 +30,8 @@ def float_mode():
 def set_float_mode(mode):
     """Set the mode of this thread.
 
-    LLVM moves arithmetic past this instruction. So arithmetic that depends on the mode is in a
-    kernel, which is called by address, or begins with the result of :func:`in_float_mode`.
+    LLVM moves arithmetic past this instruction. So arithmetic that depends on the mode must be in a
+    kernel, which is called by address, or must begin with the result of :func:`in_float_mode`.
     """
 
 
@@ -52,7 +52,7 @@ def leave_float_mode():
 
 @routine
 def return_to_float_mode(mode):
-    """Set the mode that this thread had."""
+    """Set the mode that this thread had before :func:`leave_float_mode`."""
     if mode != 0:
         set_float_mode(mode)
 
@@ -66,6 +66,6 @@ def leave_float_mode_kernel(kept):
 
 @kernel(KEPT_MODE)
 def return_to_float_mode_kernel(kept):
-    """Set the mode that is kept."""
+    """Set the mode that :func:`leave_float_mode_kernel` has kept."""
     return_to_float_mode(kept.mode)
     return 0

@@ -1,8 +1,8 @@
 """A kernel: a function of a record and a call, compiled once, called by address.
 
 The address of a kernel is in the communicator's record. So a user's function that calls the kernel
-does not contain it, and remains small to compile, to cache and to link; the indirect call costs
-about a nanosecond. To its callers a kernel is a function of C, which takes the address of the
+does not contain the kernel, and is quick to compile, to cache and to link; the indirect call costs
+about a nanosecond. For its callers a kernel is a function of C, which takes the address of the
 record and the words of the call, and returns a word. So the machine code of a kernel depends
 neither on Python nor on numba (``build.py``).
 """
@@ -14,7 +14,7 @@ from cobre_kernels.machine.compiled import NOTHING_IS_COMPILED, instruction
 
 KERNELS = {}  # by symbol
 
-_interpreted = {}  # if nothing is compiled: kernels by the numbers that serve as their addresses
+_interpreted = {}  # if nothing is compiled: kernels, by numbers that serve as their addresses
 
 
 class Kernel:
@@ -27,7 +27,7 @@ class Kernel:
     record : Record
         The table of its first argument.
     call : type or None
-        The NamedTuple of int64 that is its second argument, if it has one.
+        The NamedTuple of int64 that is its second argument; None if it has only one.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Kernel:
 
     @functools.cached_property
     def address(self):
-        """The address of the machine code, which is put into the communicator's record."""
+        """The address of the machine code, to be put into the communicator's record."""
         if NOTHING_IS_COMPILED:
             _interpreted[id(self)] = self
             return id(self)
@@ -74,11 +74,11 @@ def kernel(record, call=None):
 
 @instruction
 def run(address, record, call):
-    """Call the kernel at an address with a record and a call; return its word."""
+    """Call the kernel at an address, with a record and a call; return the kernel's word."""
     return _interpreted[address].function(record, call)
 
 
 @instruction
 def run_alone(address, record):
-    """Call the kernel at an address that takes a record only; return its word."""
+    """Call the kernel at an address, which takes only a record; return the kernel's word."""
     return _interpreted[address].function(record)

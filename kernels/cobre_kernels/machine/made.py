@@ -1,10 +1,11 @@
-"""The file of machine code for this machine: the one in the package, or one that is made here.
+"""Finds the file of machine code for this machine: one in the package, or one that is made here.
 
-The files of a wheel are in ``cobre_kernels/code``. A file fits if it was made from these very
-sources, for this system, and for a level that this processor has. If none fits (a checkout, changed
-sources, another system), the build makes a file in the user's folder, once. Our launchers have the
-file made before they start ranks. Ranks that another launcher has started find the file, or make
-it. A lock lets only one process make it; the system drops the lock when that process ends.
+The files of a wheel are in ``cobre_kernels/code``. A file fits if it was made from exactly these
+sources, for this system, and for a level that this processor has. If no file fits (in a checkout,
+after a change of sources, on another system), the build makes a file in the user's folder, once.
+Our launchers make the file, if needed, before they start ranks. Ranks of another launcher find the
+file, or make it. A lock lets only one process make it; the system drops the lock when that process
+ends.
 """
 
 import contextlib
@@ -23,13 +24,13 @@ from cobre_kernels.machine.target import LIBRARY, OBJECTS, file_name, levels, sy
 from cobre_kernels.machine.version import digest_of, is_replaced, source_hash
 
 SHIPPED = pathlib.Path(__file__).parents[1] / "code"
-CHOSEN = "COBRE_COMM_KERNELS"  # a folder to look in first, for tests and benchmarks of a level
+CHOSEN = "COBRE_COMM_KERNELS"  # names a folder to try first, for tests and benchmarks of a level
 MESSAGE = "cobre-comm: compiling kernels (once per machine and version)..."
-VERSIONS_KEPT = 8  # a user may have several clones of the sources
+VERSIONS_KEPT = 8  # several, because a user may have several clones of the sources
 
 
 def fitting(folder, refused=frozenset()):
-    """Return the best file of a folder that fits, except for refused ones, or None."""
+    """Return the best file of a folder that fits and was not refused, or None."""
     for level in levels():
         for kind in (LIBRARY, OBJECTS):
             path = folder / file_name(level, kind)
@@ -40,17 +41,17 @@ def fitting(folder, refused=frozenset()):
 
 
 def _is_right(content, level):
-    """Tell whether a file was made of these sources for this level, and has not changed since."""
+    """Tell whether a file was made from these sources for this level, and has not changed since."""
     code, _, last = content.rpartition(b"\n")
     table = json.loads(last)
     found = table["sources"], table["system"], table["level"], table["code"]
-    # The code may have changed by a full disk, by a copy that has ended early, or by a bad disk.
+    # The code may have changed because of a full disk, an incomplete copy, or a bad disk.
     wanted = source_hash(), system(), level, digest_of(code)
     return found == wanted
 
 
 def file_of_this_machine(refused=frozenset()):
-    """Return the file, which is made if need be; never a file that this process has refused.
+    """Return the file, and make it if needed; never return a file that this process has refused.
 
     Raises
     ------
@@ -61,13 +62,13 @@ def file_of_this_machine(refused=frozenset()):
 
 
 def _chosen(refused):
-    """Return the file in the folder that the user has named, unless others may write there."""
+    """Return the file in the folder that the user has named, unless other users may write there."""
     folder = os.environ.get(CHOSEN) and pathlib.Path(os.environ[CHOSEN]).resolve()
     return fitting(folder, refused) if folder and not danger(folder) else None
 
 
 def prepare():
-    """Have the file made, if need be, before ranks start; raise as file_of_this_machine does."""
+    """Make the file, if needed, before ranks start; raise what file_of_this_machine raises."""
     if not NOTHING_IS_COMPILED:
         file_of_this_machine()
 
@@ -82,7 +83,7 @@ def _own(refused=frozenset()):
     if found is None:
         return _made_in(folder, refused)
     with contextlib.suppress(OSError):
-        os.utime(folder)  # the versions that are used last are kept
+        os.utime(folder)  # so that the versions that were used last are kept
     return found
 
 
@@ -99,10 +100,10 @@ def _made_in(folder, refused=frozenset()):
             "wheel of cobre_comm for this system"
         )
     with contextlib.ExitStack() as stack:
-        with contextlib.suppress(OSError):  # without a lock each process makes the file
+        with contextlib.suppress(OSError):  # without a lock, several processes may make the file
             lock = stack.enter_context((folder / "lock").open("w"))
             fcntl.flock(lock, fcntl.LOCK_EX)
-        found = fitting(folder, refused)  # another process has made it meanwhile
+        found = fitting(folder, refused)  # another process may have made the file meanwhile
         if found is None:
             began = time.monotonic()
             _tell(MESSAGE)
@@ -131,13 +132,13 @@ def builder():
 
 
 def _tell(line):
-    with contextlib.suppress(Exception):  # stderr may be closed or None: then nobody reads it
+    with contextlib.suppress(Exception):  # stderr may be closed or None, and then nobody reads this
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
 
 
 def _forget_old_versions(folder):
-    """Delete the machine code of other versions, except for the few that were used last."""
+    """Delete the machine code of other versions, except for those that were used last."""
     import shutil
 
     found = [path for path in folder.parent.glob("kernels-*") if path != folder]

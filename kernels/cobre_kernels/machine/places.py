@@ -1,6 +1,6 @@
 """The user's folder for machine code that is made on this machine.
 
-Anybody who can write to the folder could have this program run other code. So a folder is used only
+Anybody who can write to the folder could make this program run other code. So a folder is used only
 if it belongs to this user, and if no other user can write to the folder or replace it.
 """
 
@@ -17,7 +17,7 @@ if os.name == "posix":
 
 
 def cache_folder(environ):
-    """Return the package's folder in this user's cache; a user without a home gets ``OSError``."""
+    """Return the package's folder in this user's cache; ``OSError`` if the user has no home."""
     cache = environ.get("XDG_CACHE_HOME")
     try:
         own = pathlib.Path(cache) if cache else pathlib.Path("~/.cache").expanduser()
@@ -27,9 +27,9 @@ def cache_folder(environ):
 
 
 def own_folder(environ, name):
-    """Return a folder of that name to which only this user can write; make it if need be.
+    """Return a folder of this name to which only this user can write; make it if needed.
 
-    The folder is in the user's cache, or else among temporary files.
+    The folder is in the user's cache, or otherwise among temporary files.
     """
     for place in _places(environ):
         folder = place / name
@@ -38,7 +38,7 @@ def own_folder(environ, name):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not (danger(place) or danger(folder)) and os.access(folder, os.W_OK):
                 return folder
-    import tempfile  # here, because ranks that do not need it start faster
+    import tempfile  # here, because ranks that do not need it start faster without it
 
     alone = pathlib.Path(tempfile.mkdtemp(prefix="cobre_comm-")) / name  # for this process alone
     alone.mkdir(mode=0o700)
@@ -54,7 +54,7 @@ def _places(environ):
 
 
 def danger(folder):
-    """Return why another user can put files into a folder, or replace the folder; "" if none can.
+    """Return why another user can put files into a folder, or replace it; "" if nobody can.
 
     If the folder does not exist yet, only the folders above it are checked.
     """
@@ -73,7 +73,7 @@ def danger(folder):
         if status is not None and _others_write(parent, status):
             if not status.st_mode & stat.S_ISVTX:
                 return f"others may write to {parent}"
-            # A sticky folder: another user can replace only what belongs to that user.
+            # In a sticky folder, another user can replace only entries that belong to that user.
             if below is not None and below.st_uid not in owners:
                 return f"in {parent}, others own what it lies in"
         below = status
@@ -91,7 +91,7 @@ def _others_write(path, status):
     """Tell whether any user but the owner and root may write.
 
     If the folder has an access list, the bits of the group are the most that the list allows to any
-    user or group that it names.
+    user or group in it.
     """
     if status.st_mode & stat.S_IWOTH:
         return True
@@ -112,7 +112,7 @@ def _has_access_list(path):
 
 @functools.cache
 def _is_of_one_user(group):
-    """Tell whether a group is root's, or of this user alone, as many systems have for each user."""
+    """Tell whether a group is root's, or has this user alone, as groups have on many systems."""
     if group == 0:
         return True
     try:

@@ -1,8 +1,8 @@
 """Records: memory as named words.
 
 A record is declared once, as a table of fields with their meanings. Kernels read ``comm.size`` and
-write ``comm.count = 7`` through an address (``compiling/record_types.py`` tells numba how). Python
-does the same through a :class:`View`. The site lists all records, from the same tables.
+write ``comm.count = 7`` through an address (``compiling/record_types.py`` explains this to numba).
+Python does the same through a :class:`View`. The site lists all records, from the same tables.
 
 The value of an attribute depends on the kind of its field:
 
@@ -28,9 +28,9 @@ import numpy as np
 from cobre_kernels.machine.compiled import instruction
 
 WORD_BYTES = 8
-LINE_BYTES = 128  # two cache lines, because adjacent lines are prefetched as a pair
+LINE_BYTES = 128  # two cache lines, because the hardware prefetches adjacent lines in pairs
 
-RECORDS = {}  # by name: so a pointer can name a record that is declared later
+RECORDS = {}  # by name, so that a pointer can name a record that is declared later
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,12 @@ class Field:
 
 
 def word(meaning):
-    """Declare a word that only this process touches."""
+    """Declare a word that only this process accesses."""
     return Field("word", meaning)
 
 
 def shared(meaning, *, begins_line=False):
-    """Declare a word that other processes or threads touch, maybe at the start of a cache line."""
+    """Declare a word that other processes or threads access, maybe at the start of a cache line."""
     return Field("shared", meaning, begins_line=begins_line)
 
 
@@ -75,7 +75,7 @@ def rows(target, meaning):
 
 
 def own_rows(record, meaning, count=0, *, begins_line=False):
-    """Declare records inside this one; with count 0 they end it, as many as its maker wants."""
+    """Declare records inside this one; with count 0, as many as its maker wants, at the end."""
     return Field("own_rows", meaning, count * record.size_bytes, record.name, begins_line)
 
 
@@ -90,11 +90,11 @@ class Record:
     Parameters
     ----------
     name : str
-        Its name, unique.
+        The name of the record, unique.
     about : str
         The meaning of the record, and the rank that writes it; one or two sentences.
     line_bytes : int
-        The record's length is a multiple of this.
+        The length of the record is a multiple of this number.
     **fields : Field
         The fields, in the order in which they lie in memory.
     """
@@ -113,7 +113,7 @@ class Record:
         RECORDS[name] = self
 
     def array(self, rows=0):
-        """Return zeroed int64 words for one record, with room for so many rows of its own."""
+        """Return zeroed int64 words for one record, with room for ``rows`` own rows at its end."""
         *_, (last, field) = self.fields.items()
         size_bytes = self.size_bytes
         if field.kind == "own_rows" and field.size_bytes == 0:
@@ -200,7 +200,7 @@ def table_at(address):
 
 
 def record_at(record):
-    """Return the function from an address to a record, also for compiled code."""
+    """Return a function that turns an address into a record, in compiled code too."""
 
     def record_at(address):
         return View(record, address)

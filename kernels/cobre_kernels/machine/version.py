@@ -1,25 +1,25 @@
 """The version of the machine code: a hash of our sources.
 
 The machine code of the kernels, our code in Python and users' compiled functions all depend on our
-records, statuses and calls. So the file of machine code has the hash, and code of other sources is
-never run. Our types in users' compiled functions carry the hash too, because numba's cache notices
-only changes of the source file of the function that it stores.
+records, statuses and calls. So a file of machine code contains the hash, and code of other sources
+is never run. Our types in users' compiled functions contain the hash too, because numba's cache
+notices only changes in the source file of the function that it stores.
 """
 
 import os
 import pathlib
 
 try:
-    from _blake2 import blake2b  # hashlib, which has the same, loads OpenSSL: 4 MB for each rank
-except ImportError:  # a Python that is built in another way
+    from _blake2 import blake2b  # hashlib has it too, but loads OpenSSL: 4 MB for each rank
+except ImportError:  # this Python was built in another way
     from hashlib import blake2b
 
 
 def sources_of(folder, parts=None):
-    """Return the source files of a package; with ``parts``, only of its top and these folders.
+    """Return the source files of a package; with ``parts``, only of its top and of these folders.
 
-    Files with a name that no module can have are left out: editors, archives and file systems leave
-    such files beside sources. If there are no sources, compiled modules (.pyc) count as sources.
+    If a file has a name that no module can have, it is left out: editors, archives and file systems
+    leave such files beside sources. If there are no sources, compiled modules (.pyc) are used.
     """
     found = {".py": [], ".pyc": []}
     for place, folders, names in os.walk(folder):
@@ -43,16 +43,16 @@ def digest_of(code):
 
 
 def hash_of(sources):
-    """Return the hexadecimal hash of source files; without files (a zip), a new hash each time."""
+    """Return the hexadecimal hash of source files; if there are none (a zip), always another."""
     digest = blake2b(b"" if sources else os.urandom(16))
     for path in sorted(sources):
-        # The path from the package on: a wheel is built in another folder than it is installed in.
+        # The path from the package on, because a wheel is not installed in the folder of its build.
         name = path.as_posix().rpartition("/cobre_")[2]
         digest.update(b"\0".join([name.encode(), path.read_bytes()]))
     return digest.hexdigest()[:16]
 
 
-_AT_IMPORT = hash_of(kernel_sources())  # the sources that this process has imported
+_AT_IMPORT = hash_of(kernel_sources())  # of the sources that this process has imported
 
 
 def source_hash():
@@ -61,6 +61,6 @@ def source_hash():
 
 
 def is_replaced():
-    """Tell whether another version of this package is there now than this process has imported."""
+    """Tell whether the files of this package are of another version than the imported one."""
     sources = kernel_sources()
     return bool(sources) and hash_of(sources) != _AT_IMPORT

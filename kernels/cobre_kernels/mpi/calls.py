@@ -1,9 +1,8 @@
 """Calls of MPI's functions by their addresses, and arrays for their counts; no other file has any.
 
-A handle (communicator, datatype, request) is an ``int`` in some implementations (MPICH and its
-ABI) and a pointer in others (Open MPI). Each function can be called with handles of either width.
-The Mpi record says which width this MPI has, and where its functions are. So the same machine code
-serves all implementations.
+In some MPIs a handle (communicator, datatype, request) is an ``int`` (MPICH and its ABI), in others
+a pointer (Open MPI). Each function can be called with handles of either width. The Mpi record says
+which width this MPI has, and where its functions are. So the same machine code serves all MPIs.
 
 Arguments are integers: addresses, handles, counts. A function that begins a collective returns a
 status; other functions return MPI's error code, 0 for success.
@@ -36,9 +35,9 @@ SIGNATURES = {
 }
 WIDTHS = (4, 8)
 
-# Arrays of lengths and displacements in bytes, as MPI takes them: two for sending, two for
-# receiving. They lie in our own memory, which has a word for each node in each array. A call in
-# place takes only the first two.
+# Arrays of lengths and displacements in bytes, in the form that MPI takes: two for sending, two for
+# receiving. They are in our own memory, which has a word for each node in each array. A call in
+# place uses only the first two arrays.
 SEND_BYTES, SEND_AT, RECV_BYTES, RECV_AT = range(4)
 LARGEST_INT = 2**31 - 1
 
@@ -46,7 +45,7 @@ _store_int = element_access(np.int32)[1]
 
 
 def _with_handles_of(name, width):
-    """Return a function that calls the MPI function at an address; handles have ``width`` bytes."""
+    """Return a function that calls an MPI function by its address; handles have ``width`` bytes."""
     sizes = {"p": 8, "n": 8, "i": 4, "h": width}
     widths = [sizes[letter] for letter in SIGNATURES[name]]
     kinds = [ctypes.c_int, *(ctypes.c_int if size == 4 else ctypes.c_int64 for size in widths)]
@@ -105,7 +104,7 @@ def _as_counts(comm, number, words):
 
 @routine
 def status_of_mpi(comm, code):
-    """Return the status of a call of MPI by its error code; keep a code other than success."""
+    """Return the status of a call of MPI by its error code; if it has failed, keep the code."""
     if code == 0:
         return OK
     comm.mpi_error = code
@@ -114,7 +113,7 @@ def status_of_mpi(comm, code):
 
 @routine
 def begin_allgather(comm, send, recv, count):
-    """Begin an allgather among leaders; :func:`test` of ``mpi.request`` tells when it has ended."""
+    """Begin an allgather among leaders; a :func:`test` of ``mpi.request`` tells when it ends."""
     mpi, byte = comm.mpi, comm.mpi.byte
     code = _iallgather(mpi, send, count, byte, recv, count, byte, mpi.leaders, mpi.request)
     return status_of_mpi(comm, code)
@@ -122,10 +121,11 @@ def begin_allgather(comm, send, recv, count):
 
 @routine
 def begin_allgatherv(comm, recv, needs_large):
-    """Begin to gather in place, on every leader, the block of ``recv`` that each leader has.
+    """Begin to gather in place on every leader: each leader has one block of ``recv``.
 
-    Blocks that end beyond the largest C int need 64-bit counts. If the library has no function with
-    64-bit counts, no collective gathers blocks so far from the start of ``recv`` (``reach_bytes``).
+    If a block ends beyond the largest C int, 64-bit counts are needed. If the library has no
+    function with 64-bit counts, no collective gathers blocks so far from the start of ``recv``
+    (``reach_bytes``).
     """
     mpi, nodes, byte, leaders = comm.mpi, comm.nodes, comm.mpi.byte, comm.mpi.leaders
     own, request = mpi.in_place, mpi.request
@@ -142,7 +142,7 @@ def begin_allgatherv(comm, recv, needs_large):
 
 @routine
 def begin_receive(comm, buffer, count, leader):
-    """Begin to receive from a leader, by ``mpi.request``."""
+    """Begin to receive from a leader; the request is ``mpi.request``."""
     mpi = comm.mpi
     code = _irecv(mpi, buffer, count, mpi.byte, leader, 0, mpi.leaders, mpi.request)
     return status_of_mpi(comm, code)
@@ -150,7 +150,7 @@ def begin_receive(comm, buffer, count, leader):
 
 @routine
 def begin_give(comm, buffer, count, leader):
-    """Begin to send to a leader, by ``mpi.sending``."""
+    """Begin to send to a leader; the request is ``mpi.sending``."""
     mpi = comm.mpi
     code = _isend(mpi, buffer, count, mpi.byte, leader, 0, mpi.leaders, mpi.sending)
     return status_of_mpi(comm, code)
@@ -181,24 +181,24 @@ def begin_bcast(comm, buffer, count, root):
 
 @routine
 def test(mpi, request):
-    """Test a request; :func:`flag_is_set` then tells whether it is complete."""
+    """Test a request; afterwards :func:`flag_is_set` tells whether the request is complete."""
     poke(mpi.flag, 0)
     return _test(mpi, request, mpi.flag, mpi.status)
 
 
 @routine
 def flag_is_set(mpi):
-    """Tell whether MPI has set the flag in its last call."""
+    """Tell whether MPI has set the flag in the last call."""
     return peek(mpi.flag) != 0
 
 
 @routine
 def match_message(mpi, tag):
-    """Match a message with that tag, from any rank; :func:`flag_is_set` tells whether one is here.
+    """Match a message with this tag, from any rank; :func:`flag_is_set` tells if there is one.
 
-    In MPICH, once a probe has seen a message that is still under way from another node, a receive
-    from any rank never matches that message. So this is a matched probe, which takes the message
-    itself, in every MPI.
+    In MPICH, after a probe has seen a message that is still under way from another node, a receive
+    from any rank never matches that message. So a matched probe is used here, which takes the
+    message itself, in every MPI.
     """
     poke(mpi.flag, 0)
     return _improbe(mpi, mpi.any_source, tag, mpi.world, mpi.flag, mpi.matched, mpi.status)

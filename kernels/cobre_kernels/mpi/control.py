@@ -1,8 +1,8 @@
 """Control messages by MPI; ``nodes/messages.py`` has their meanings.
 
 MPI may still read a message after this rank has begun to send it, so each message has its own place
-in the outbox. A query or an answer may be sent again from its place, because its words never
-change; each other message is sent once.
+in the outbox. A query or an answer may be sent several times from its place, because its words
+never change. Any other message is sent once.
 """
 
 from cobre_kernels.collective.comm import COMM
@@ -21,12 +21,12 @@ from cobre_kernels.nodes.records import leader_of
 TAG = 2
 KIND_AT, SENDER_AT, NUMBER_AT = (MPI_MESSAGE.offsets[x] for x in ("kind", "sender", "number"))
 HEAD_BYTES = MPI_MESSAGE.size_bytes
-LAST_SENDS_NS = 100_000_000  # how long this rank waits for its last sends
+LAST_SENDS_NS = 100_000_000  # the time that this rank gives its last sends to complete
 
 
 @kernel(COMM, Message)
 def post_kernel(comm, call):
-    """Begin to send a message; if it is this rank's last one, wait a little until it is sent."""
+    """Begin to send a message; if it is this rank's last message, wait a little for the send."""
     mpi, nodes, words_bytes = comm.mpi, comm.nodes, WORD_BYTES * call.count
     message = _place_for(comm, call.kind)
     poke(message + KIND_AT, call.kind)
@@ -46,7 +46,7 @@ def post_kernel(comm, call):
 
 @routine
 def _place_for(comm, kind):
-    """Return the place of a message in the outbox; places of exceptions follow the other kinds."""
+    """Return the place of a message in the outbox; places for exceptions follow the other kinds."""
     place = GOODBYE + 1 + comm.nodes.raised_told if kind == RAISED else kind
     return comm.mpi.outbox + place * comm.mpi.message_bytes
 
@@ -55,7 +55,7 @@ def _place_for(comm, kind):
 def _await_sends(comm, call):
     """Wait a little until the sends are complete.
 
-    MPI may also read the message later, because the outbox stays in memory.
+    MPI may also read a message later, because the outbox stays in memory.
     """
     mpi = comm.mpi
     until = libc.monotonic_ns() + LAST_SENDS_NS
@@ -71,7 +71,7 @@ def _await_sends(comm, call):
 def read_kernel(comm):
     """Receive all messages that have arrived.
 
-    All other leaders count as awaited, because MPI does not tell for which of them it waits.
+    All other leaders count as awaited, because MPI does not tell which of them it waits for.
     """
     mpi, nodes, message = comm.mpi, comm.nodes, comm.mpi.inbox
     for node in range(nodes.nodes):

@@ -1,9 +1,9 @@
 """The verbs over MPI.
 
-Each verb begins a nonblocking collective of MPI among the leaders, and then waits until that is
-complete. Only large blocks are gathered around a ring of leaders, by sends and receives: in Open
-MPI's own collective every leader sends to every other leader at once, which takes up to 1.4 times
-as long (``docs/design/nodes.md``).
+Each verb begins a nonblocking collective of MPI among the leaders, and then waits until the
+collective is complete. There is one exception: large blocks are gathered around a ring of leaders,
+by sends and receives. In Open MPI's own collective every leader sends to every other leader at
+once, which takes up to 1.4 times as long (``docs/design/nodes.md``).
 """
 
 from cobre_kernels.collective.comm import COMM
@@ -17,13 +17,13 @@ from cobre_kernels.nodes.records import longest_block
 from cobre_kernels.nodes.verbs import Cast, Exchange, Gather, Scatter
 from cobre_kernels.nodes.waiting import begin_verb, end_verb
 
-RING_BYTES = 64 * 1024  # shorter blocks take longer around a ring
-RING_NODES = 3  # with two leaders, each sends one message, around a ring or not
+RING_BYTES = 64 * 1024  # for shorter blocks, a ring takes longer than MPI's collective
+RING_NODES = 3  # two leaders send one message each, with a ring or without
 
 
 @kernel(COMM, Exchange)
 def exchange_kernel(comm, call):
-    """Send this leader's header, with any small payload in it, to every leader; receive theirs."""
+    """Send this leader's header to every leader, with any small payload; receive their headers."""
     nodes = comm.nodes
     outcome = begin_verb(comm)
     if outcome == OK:
@@ -59,7 +59,7 @@ def _gather_around(comm, buffer):
 
 @kernel(COMM, Gather)
 def allgatherv_kernel(comm, call):
-    """Gather blocks in place, with 64-bit counts where C ints do not reach."""
+    """Gather blocks in place, with 64-bit counts if C ints do not suffice."""
     nodes = comm.nodes
     reach = 0
     for node in range(nodes.nodes):

@@ -1,13 +1,13 @@
 """How a leader waits for MPI: the leader polls its requests.
 
-While data move, a leader yields the core and does not nap, because MPI moves data only when it is
+While data move, a leader yields the core but does not nap, because MPI moves data only when it is
 polled.
 
-A wait that ends early leaves its request behind, and MPI may complete the request at any time
-later. So a wait may end early only if its request touches nothing but memory that lives as long as
-the process: the headers of an exchange, and data in staging buffers. A wait for data in the buffers
-of callers may not end early, because MPI may write to those buffers until the request is complete.
-The wait for the commits before such data may not end early either.
+If a wait ends early, its request stays, and MPI may complete the request at any later time. So a
+wait may end early only if its request touches nothing but memory that exists as long as the
+process: the headers of an exchange, and data in staging buffers. A wait for data in the buffers of
+callers must not end early, because MPI may write to those buffers until the request is complete.
+The wait for the commits before such data must not end early either.
 """
 
 from cobre_kernels.collective.comm import COMM
@@ -26,7 +26,7 @@ UNFINISHED = -1
 
 @routine
 def complete(comm, request, outcome):
-    """Wait until a request is complete, if ``outcome`` says that it began; return the status."""
+    """Wait until a request is complete, if ``outcome`` says that it has begun; return a status."""
     comm.wait.awaited = ANOTHER_NODE
     found = UNFINISHED
     while outcome == OK and found == UNFINISHED:
@@ -46,7 +46,7 @@ def _look(comm, request):
 
 @kernel(COMM, Patience)
 def block_kernel(comm, call):
-    """Nap, or yield while data moves."""
+    """Nap; but while data move, only yield."""
     if comm.nodes.state == MOVING or comm.nodes.state == COMMITTED:
         libc.sched_yield()
     else:

@@ -1,11 +1,11 @@
 """Allgatherv: ranks copy blocks to the staging buffer, leaders move them, ranks copy them out.
 
 If all blocks are in place in outputs that are regions, leaders move the blocks from region to
-region instead (``outputs.py``), provided that the blocks of each node are one piece of the output.
+region instead (``outputs.py``). The blocks of each node must then be one piece of the output.
 
-In the staging buffer the ranks' chunks lie close together in node order. The chunks of a node are
-therefore one piece, and each byte crosses the network once for each node. On a flat communicator
-the transport moves blocks straight from buffer to buffer, if it reaches that far.
+In the staging buffer, the ranks' chunks follow each other in node order without gaps. So the chunks
+of a node are one piece, and each byte crosses the network once for each node. On a flat
+communicator the transport moves blocks straight from buffer to buffer, if it can reach all of them.
 """
 
 from cobre_kernels.collective.calls import Allgatherv
@@ -34,7 +34,7 @@ from cobre_kernels.nodes.round import Chunk, gather, gather_round, in_rounds
 
 @kernel(COMM, Allgatherv)
 def allgatherv_body(comm, call):
-    """Choose one of the two ways, by the tables, which are the same on all ranks."""
+    """Choose one of the two ways by the tables, which are the same on all ranks."""
     reach = reach_bytes(comm, call)
     if is_flat(comm) and reach <= comm.nodes.reach_bytes:
         return _direct(comm, call)
@@ -47,7 +47,7 @@ def allgatherv_body(comm, call):
 
 @routine
 def _is_in_place(comm, call):
-    """Tell whether this rank's block is in place, and for leaders whether a node is one piece."""
+    """Tell whether this rank's block is in place; for a leader, also if nodes are one piece."""
     if bytes_of(call, comm.rank) > 0 and block_of(call, comm.rank) != call.send:
         return False
     return not leads(comm) or _set_pieces(comm, call)
@@ -55,7 +55,7 @@ def _is_in_place(comm, call):
 
 @routine
 def _set_pieces(comm, call):
-    """Set the piece of each node in the output; return False if one has several pieces."""
+    """Set the piece of each node in the output; return False if a node has several pieces."""
     nodes = comm.nodes
     for node in range(nodes.nodes):
         begin, length = 0, 0
@@ -83,7 +83,7 @@ def _direct(comm, call):
 
 @routine
 def chunk_bytes(comm, call, begin):
-    """Return the bytes of a rank's chunk: all ranks with bytes from ``begin`` on share a half."""
+    """Return the bytes of a rank's chunk: ranks with bytes from ``begin`` on share a half."""
     givers = 0
     for rank in range(comm.size):
         givers += 1 if bytes_of(call, rank) > begin else 0
@@ -92,7 +92,7 @@ def chunk_bytes(comm, call, begin):
 
 @routine
 def share_of_half(half_bytes, givers):
-    """Return the bytes of each of so many chunks that share a half."""
+    """Return the bytes of each chunk, if ``givers`` chunks share a half."""
     return half_bytes // max(givers, 1) // STRIPE_LINE_BYTES * STRIPE_LINE_BYTES
 
 
@@ -104,7 +104,7 @@ def part_bytes(call, rank, chunk):
 
 @routine
 def sum_parts(comm, call, chunk, indices):
-    """Return the bytes in this chunk of the ranks from one node index to another."""
+    """Return the bytes in this chunk of all ranks from one node index to another."""
     first, end = indices
     total = 0
     for index in range(first, end):
@@ -125,7 +125,7 @@ def put_part(comm, call, begin):
 
 @routine
 def parts_by_node(comm, call, chunk):
-    """Set the bytes of each node in this chunk, and where they lie in a half."""
+    """Set the bytes of each node in this chunk, and where these bytes are in a half."""
     starts, total = comm.nodes.node_starts, 0
     for node in range(comm.nodes.nodes):
         length = sum_parts(comm, call, chunk, (starts[node], starts[node + 1]))
@@ -135,7 +135,7 @@ def parts_by_node(comm, call, chunk):
 
 @routine
 def _put(comm, call, begin):
-    """Put this rank's part of a chunk into the half, as a part of the block of its node."""
+    """Put this rank's part of a chunk into the half, where it belongs to its node's block."""
     chunk = put_part(comm, call, begin)
     parts_by_node(comm, call, chunk)
     return Chunk(begin, chunk.length, chunk.buffer, 1)

@@ -1,9 +1,9 @@
-"""Find out which rank entered a collective last, among the ranks of several nodes.
+"""Finds out which rank entered a collective last, among the ranks of several nodes.
 
 The header of each leader tells which rank of its node arrived last, and when. A leader compares
-these times, although each comes from the clock of another machine. NTP keeps such clocks within a
-millisecond of each other. So if two ranks arrive within a millisecond, the wrong one may be named.
-How long a rank has waited is measured by its own clock alone.
+these times, although each of them comes from the clock of another machine. NTP keeps such clocks
+within a millisecond of each other. So if two ranks arrive within a millisecond, the wrong rank may
+be named. How long a rank has waited is measured by its own clock alone.
 """
 
 from cobre_kernels.machine import libc
@@ -14,7 +14,7 @@ from cobre_kernels.nodes.records import own_staging
 
 RANK_BITS = 12  # enough for MAX_RANKS; microseconds since 1970 fit the other 51 until 2041
 NS_PER_US = 1000
-LATE_US = 20  # a node that arrives so much later than this one counts as waited for
+LATE_US = 20  # a node that arrives this much later than this node counts as waited for
 
 
 @routine
@@ -48,7 +48,7 @@ def show_last(comm):
 
 @routine
 def take_last(comm):
-    """As a follower, note the last rank if the leader shows one of another node."""
+    """As a follower, note the last rank, if the leader shows a rank of another node."""
     staging = comm.nodes.of_lane[0].staging
     came = load_relaxed(staging.came)
     if came != 0:

@@ -17,7 +17,7 @@ from cobre_kernels.nodes.records import is_flat, next_half, set_block
 from cobre_kernels.nodes.round import Chunk, in_rounds
 from cobre_kernels.nodes.verbs import Cast
 
-PIECE_BYTES = 2**30  # the most bytes of one broadcast of a transport; MPI counts them in a C int
+PIECE_BYTES = 2**30  # the most bytes of one broadcast by a transport; MPI counts them in a C int
 
 
 @kernel(COMM, Broadcast)
@@ -31,7 +31,7 @@ def broadcast_body(comm, call):
 
 @routine
 def _put(comm, call, begin):
-    """As the root, put the chunk into the half; a small chunk is a block, which goes eagerly."""
+    """As the root, put the chunk into the half; a small chunk is a block that is sent eagerly."""
     nodes = comm.nodes
     length = min(PIECE_BYTES if is_flat(comm) else nodes.half_bytes, call.size_bytes - begin)
     buffer = call.buffer + begin if is_flat(comm) else next_half(nodes)

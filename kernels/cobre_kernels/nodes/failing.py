@@ -1,6 +1,6 @@
 """How a round fails: on this node, between leaders, or because the calls of ranks differ.
 
-A loss is noticed in other files: in ``waiting.py``, and at a link in ``tcp/progress/control.py``.
+Losses are noticed in other files: in ``waiting.py``, and at a link in ``tcp/progress/control.py``.
 """
 
 from cobre_kernels.collective.calls import BodyStatus
@@ -30,12 +30,12 @@ FAILURE_BYTES = FAILURE.size_bytes
 
 @routine
 def report_failure(comm, status):
-    """Send a failure report, if it is this rank that has to.
+    """Send a failure report, if this rank is one that has to.
 
     A leader reports the failures of its node to the other leaders. A rank that leads its node in
-    another lane reports them to the leaders of that lane. If the leader is itself at fault, its
-    followers report, if the transport lets them reach other leaders. A child that a signal handler
-    has forked is no rank, and reports nothing.
+    another lane reports these failures to the leaders of that lane. If the leader is itself at
+    fault, its followers report, provided that the transport lets them reach other leaders. A child
+    that a signal handler has forked is no rank, and reports nothing.
     """
     nodes, own = comm.nodes, comm.failures[comm.rank]
     tells = has_lane(comm) or comm.failures[leader_of(nodes, nodes.own_node)].reason != PRESENT
@@ -56,7 +56,7 @@ def report_failure(comm, status):
 def fail_on_node(comm, outcome):
     """Keep the calls of this node's ranks in a step that failed, and report the failure.
 
-    Ranks of other nodes take no part in the step, so no call of theirs is kept.
+    Ranks of other nodes take no part in the step, so their calls are not kept.
     """
     for rank in range(comm.size):
         comm.failures[rank].signature = 0
@@ -66,10 +66,10 @@ def fail_on_node(comm, outcome):
 
 @routine
 def adopt_report(comm):
-    """Adopt the failure reports that are here, as failures of this leader; return their status.
+    """Adopt the failure reports that have arrived as this leader's failures; return their status.
 
     If the reports name this very rank as late, the failure names only the rank that has sent the
-    report, because that rank waits for this one no longer.
+    report, because that rank no longer waits for this rank.
     """
     nodes = comm.nodes
     comm.waited_ns = comm.timeout_ns  # as if this rank had waited for the whole timeout
@@ -93,7 +93,7 @@ def clear_failures(comm):
 
 @routine
 def miss(comm, other):
-    """Name only one other rank, which waits for this rank no longer; return LOST_PEER."""
+    """Name only one other rank, which no longer waits for this rank; return LOST_PEER."""
     clear_failures(comm)
     comm.failures[other].reason = GAVE_UP
     return LOST_PEER
@@ -103,9 +103,9 @@ def miss(comm, other):
 def exchange_calls(comm):
     """Learn the call of every rank; all leaders do this, because all have seen the same headers.
 
-    The calls move in private memory of the leader that outlives the verb: if a leader leaves this
-    verb, the transport may still use that memory. The staging buffer is not used, because it may
-    hold bytes that arrived behind a short payload.
+    The calls move in private memory of the leader, which exists longer than the verb: if a leader
+    leaves this verb, the transport may still use the memory. The staging buffer is not used,
+    because it may hold bytes that have arrived behind a short payload.
     """
     nodes, node = comm.nodes, comm.node
     record_calls(comm)
@@ -123,7 +123,7 @@ def exchange_calls(comm):
 
 @routine
 def take_failures(comm, rows):
-    """Copy failure records that lie in node order to the failure records that this rank keeps."""
+    """Copy failure records, which are in node order, to the failure records of this rank."""
     for index in range(comm.size):
         own = comm.failures[comm.nodes.node_order[index]].address
         move(own, rows + index * FAILURE_BYTES, FAILURE_BYTES)
@@ -133,9 +133,9 @@ def take_failures(comm, rows):
 def abandon_body(comm, call):
     """Tell the ranks of this node that this rank has failed.
 
-    In most cases the round has told other nodes already. A call that was refused before a round
-    began is reported here. After a disagreement a leader says goodbye, because its program may end
-    while other leaders still learn of the disagreement.
+    In most cases the round has already told other nodes. If a call was refused before a round
+    began, this body reports it. After a disagreement a leader says goodbye, because its program may
+    end while other leaders still learn of the disagreement.
     """
     if call.status == UNSEEN:
         report_failure(comm, call.status)

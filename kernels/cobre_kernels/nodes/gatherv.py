@@ -3,8 +3,8 @@
 On a flat communicator over sockets, bytes go straight from buffer to buffer.
 
 In the staging buffer the chunks of a node are one piece, as in an allgatherv. Only the root's node
-receives. If the root receives in a region, the ranks of its node see that memory too, so they
-return together with the root.
+receives. If the root receives in a region, the ranks of its node share this memory, so they return
+together with the root.
 """
 
 from cobre_kernels.collective.calls import Gatherv
@@ -40,12 +40,12 @@ from cobre_kernels.nodes.round import Chunk, enter_round, gather_round, hand_out
 from cobre_kernels.nodes.verbs import Scatter
 from cobre_kernels.shm.region import APART
 
-TOLD_BYTES = 2 * WORD_BYTES  # how many elements a rank sends, and what the root expects
+TOLD_BYTES = 2 * WORD_BYTES  # two words: how many elements a rank sends, and the root's expectation
 
 
 @kernel(COMM, Gatherv)
 def gatherv_body(comm, call):
-    """Learn the counts in a round of their own, then move chunk after chunk."""
+    """Learn the counts in a separate round, then move chunk after chunk."""
     output_bytes = call.recv_count * call.itemsize if comm.rank == call.root else 0
     note_output(comm, OutputMemory(call.recv, output_bytes, NOWHERE, 0), call.root)
     outcome = _agree(comm, call)
@@ -54,12 +54,12 @@ def gatherv_body(comm, call):
     call = with_counts(comm, call)
     largest = largest_block_bytes(comm.size, call)
     choose_lanes(comm, sum_parts(comm, call, Chunk(0, largest, 0, 0), (0, comm.size)))
-    # Not over MPI, which could still write to the root's buffer after this rank has left its wait.
+    # Not over MPI, because MPI could write to the root's buffer after this rank has left its wait.
     is_direct = is_flat(comm) and comm.nodes.can_leave != 0
     begin = 0
     while begin < largest and outcome == OK:
         chunk = Chunk(begin, PIECE_BYTES, 0, 0) if is_direct else put_part(comm, call, begin)
-        # Lanes that had no part in the round of the counts agree now.
+        # Lanes that took no part in the round for the counts agree now.
         outcome, _ = enter_round(comm, chunk, begin == 0 and comm.nodes.lanes_now > 1)
         if outcome == OK and is_direct:
             outcome = _move_directly(comm, call, chunk)
@@ -89,7 +89,7 @@ def _agree(comm, call):
 
 @routine
 def _told(comm, rank, half):
-    """Return the address of the two words that a rank has told."""
+    """Return the address of the two words that a rank has written."""
     return half + comm.nodes.node_index[rank] * TOLD_BYTES
 
 

@@ -14,9 +14,9 @@ GOODBYE   verbs completed  none               its sender closes
 ========  ===============  =================  ====================================================
 
 A rank sends REPORT or GOODBYE once. A leader also reports losses that it has adopted from the
-report of another leader. Without its own report, other leaders could see this leader end before
-they read the first report, and would take this leader for the lost rank. After a disagreement a
-leader says goodbye at once, because its program may end while other leaders still learn of the
+report of another leader. If it did not, other leaders could see this leader end before they read
+the first report, and would think that this leader is the lost rank. After a disagreement a leader
+says goodbye at once, because its program may end while other leaders still learn of the
 disagreement.
 
 A transport carries messages (``verbs.py``). It calls :func:`take_in` for each message that arrives,
@@ -43,7 +43,7 @@ from cobre_kernels.machine.record import WORD_BYTES
 from cobre_kernels.nodes.records import leader_of
 
 KINDS = QUERY, ANSWER, RAISED, REPORT, GOODBYE = range(5)
-EVERYBODY = -1  # in place of a node
+EVERYBODY = -1  # stands for all nodes, in place of one
 CLOSED_HERE = -1  # in place of a condition: this process has closed its own end of the link
 
 
@@ -59,7 +59,7 @@ class Message(NamedTuple):
 
 @routine
 def words_of(comm, kind):
-    """Return how many words a message of some kind has behind its number."""
+    """Return how many words a message of this kind has behind its number."""
     if kind == REPORT:
         return comm.size
     return RAISED_WORDS if kind == RAISED else 0
@@ -75,7 +75,7 @@ def send(comm, node, kind, number, words):
 def gets(comm, call, node):
     """Tell whether a message goes to that node.
 
-    A leader that has ended gets none: it needs no message, and MPICH over UCX crashes when a
+    A leader that has ended gets no message: it needs none, and MPICH over UCX crashes when a
     message goes to a process that has ended.
     """
     reason = comm.failures[leader_of(comm.nodes, node)].reason
@@ -85,7 +85,7 @@ def gets(comm, call, node):
 
 @kernel(COMM, BodyStatus)
 def report_kernel(comm, call):
-    """Send the failure report: why each rank takes no further part, by the failure records."""
+    """Send the failure report: for each rank, why it takes no further part, by the records."""
     for rank in range(comm.size):
         poke(comm.nodes.report_words + WORD_BYTES * rank, comm.failures[rank].reason)
     _send_last(comm, REPORT)
@@ -107,7 +107,7 @@ def say_goodbye(comm):
 
 @routine
 def _send_last(comm, kind):
-    """Tell by which exceptions ranks have ended; then, once, send the last message."""
+    """Tell by which exceptions ranks have ended; then, but only once, send the last message."""
     nodes = comm.nodes
     for row in range(nodes.raised_told, RAISED_ROWS):
         rank = take_raised(comm.journal, row, nodes.raised_words)
@@ -164,7 +164,7 @@ def _take_report(comm, sender, completed, words):
 
 @routine
 def note_end(comm, node, reason):
-    """Note a leader as lost for a reason, unless the leader has told why; its link has ended."""
+    """Note a leader as lost because its link has ended, unless it has already told a reason."""
     leader = comm.nodes.leaders[node]
     if leader.condition == PRESENT:
         _note_loss(comm.nodes, leader, reason, 0)
@@ -172,5 +172,5 @@ def note_end(comm, node, reason):
 
 @routine
 def lose(comm, node, reason):
-    """Note a leader as lost because its due frame does not arrive, even if the leader told why."""
+    """Note a leader as lost because a due frame does not arrive, even if it has told why."""
     _note_loss(comm.nodes, comm.nodes.leaders[node], reason, 0)

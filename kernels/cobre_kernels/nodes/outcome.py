@@ -31,7 +31,7 @@ from cobre_kernels.nodes.protocol import OUTCOME, happen
 from cobre_kernels.nodes.records import has_lane, leads, own_staging, speaks_for_node
 from cobre_kernels.shm.step import NodeStep
 
-PULSE_NS = 500_000_000  # a leader that learns how another leader ended may not beat for so long
+PULSE_NS = 500_000_000  # how long a pulse may pause while its leader learns how another ended
 
 
 @kernel(COMM, BodyStatus)
@@ -43,11 +43,11 @@ def hand_out_kernel(comm, call):
     if leads(comm) and call.status not in (OK, DISAGREE):
         report_failure(comm, call.status)  # always: other leaders may be PREPARED, without a limit
     if call.status in (INTERRUPTED, IS_FORKED):
-        return call.status  # for this rank alone; the other ranks see that this rank is lost
+        return call.status  # only this rank gets it; the other ranks notice that this rank is lost
     if leads(comm):
         _show_outcome(comm, call.status)
     grace_ns = 0 if speaks_for_node(comm) else PULSE_NS
-    mark = comm.signature & STOP  # the leader may have got it from other leaders in this round
+    mark = comm.signature & STOP  # other leaders may have brought it to this leader in this round
     step = run(nodes.step_kernel, comm, NodeStep(mark, 0, 0, grace_ns))
     # If the leader gave up in this step, its outcome says which ranks were missing. If the leader
     # was interrupted, it has stored no outcome.
@@ -67,7 +67,7 @@ def hand_out_kernel(comm, call):
 
 @routine
 def _show_outcome(comm, status):
-    """Write the outcome where the ranks of this node read it after they have seen the flag."""
+    """Write the outcome to where the ranks of this node read it, after they have seen the flag."""
     staging = own_staging(comm.nodes)
     show_last(comm)
     store_relaxed(staging.is_whole, comm.nodes.is_whole)
@@ -83,7 +83,7 @@ def _show_outcome(comm, status):
 
 @routine
 def _take_outcome(comm):
-    """Return the outcome; a rank that its leader calls late names the leader in place of itself."""
+    """Return the outcome; if the leader calls this rank late, name the leader instead."""
     nodes, lane = comm.nodes, _deciding_lane(comm)
     staging = nodes.of_lane[lane].staging
     status = load_acquire(staging.status)
@@ -100,10 +100,10 @@ def _take_outcome(comm):
 
 @routine
 def _deciding_lane(comm):
-    """Return the lane whose outcome is that of the round.
+    """Return the lane with the outcome that is the outcome of the round.
 
     If several lanes have failed, a lane with DISAGREE decides. After a disagreement a rank may end
-    before other lanes learn of the disagreement, and then they fail because the rank is lost.
+    before other lanes learn of the disagreement. These lanes then fail because the rank is lost.
     """
     deciding = 0
     for lane in range(comm.nodes.lanes_now - 1, -1, -1):

@@ -5,8 +5,8 @@ model of the leaders in ``model/leaders.pml`` has the same rows.
 
 Theory of operation
 -------------------
-Leaders call the same verbs in the same order, so a verb has the same number on all of them. A
-leader *waits* in a verb. It is in one of these states:
+Leaders call the same verbs in the same order, so a verb has the same number on all leaders. A
+leader *waits* in a verb, and is in one of these states:
 
 OUTSIDE
     It is in no round, or still waits for ranks of its own node.
@@ -24,15 +24,15 @@ ENDED
 If every verb can be left (``can_leave`` is 1), the first round of a collective prepares for all of
 its rounds, and no round commits. If MPI moves data between the buffers of callers (``can_leave`` is
 0: over MPI, with every rank alone on its node), each round prepares, and commits before data move.
-So if a rank is lost before data move, leaders miss that rank in a wait that can end.
+So if a rank is lost before data move, leaders notice it in a wait that they can leave.
 
 A *loss* is another leader that takes no further part, as far as this leader knows: the lost leader
-has reported, or said goodbye (``messages.py``), or its link has ended. A loss is *fresh* if the
-lost leader has not completed the verb in which this leader waits. Other losses have no effect on
-this verb.
+has reported or said goodbye (``messages.py``), or its link has ended. A loss is *fresh* if the lost
+leader has not completed the verb in which this leader waits. A loss that is not fresh has no effect
+on this verb.
 
-In every wait alike, a leader answers liveness queries, notes answers, keeps losses that are not
-fresh, and has a line name late ranks. What else may happen depends on the state::
+In every state in which it waits, a leader answers liveness queries, notes answers, keeps losses
+that are not fresh, and has a line name late ranks. What else may happen depends on the state::
 
     row        state                        event             what the leader does
     ENTER      OUTSIDE                      NODE_IS_IN        begins the prepare exchange
@@ -51,22 +51,22 @@ fresh, and has a line name late ranks. What else may happen depends on the state
 
 Why every wait ends, and none too early
 ---------------------------------------
-*Always notify*: if a verb of a leader ends in anything but success, that leader reports to all. No
-leader enters alone a verb that it cannot leave: if one leader is COMMITTED, all leaders have begun
-the commit exchange. Then no leader gave up in the prepare exchange, no loss is fresh, and all
-leaders become COMMITTED. If one leader gave up in the prepare exchange, the commit exchange
+*Always notify*: if a verb of a leader ends in anything but success, that leader reports to all
+leaders. No leader is alone in a verb that it cannot leave: if one leader is COMMITTED, all leaders
+have begun the commit exchange. So no leader gave up in the prepare exchange, no loss is fresh, and
+all leaders become COMMITTED. If one leader gave up in the prepare exchange, the commit exchange
 completes nowhere, and the report of that leader releases all leaders that are PREPARED. A lost
 leader that is not a fresh loss has completed the verb. So every other leader completes the verb
 too, even if the lost leader has ended meanwhile.
 
 Time limits: while ENTERED or MOVING, a leader waits for ``timeout_ns`` since the last byte moved,
 and then for answers. While PREPARED or COMMITTED it has no limit, and hears no signal. A follower
-has ``timeout_ns`` to fetch an outcome. If it does not, its leader names the follower, reports, and
-hands that failure out. A follower sees when its leader dies or gives up. The leader's pulse beats
-as long as the leader waits or bytes move. If the pulse stops for ``timeout_ns``, the followers name
-the leader LATE (``collective/waiting/pulse.py``).
+has ``timeout_ns`` to fetch an outcome. If the follower does not, its leader names the follower,
+reports, and hands out this failure. A follower notices when its leader dies or gives up. The
+leader's pulse beats as long as the leader waits or bytes move. If the pulse stops for
+``timeout_ns``, the followers name the leader LATE (``collective/waiting/pulse.py``).
 
-The model of a table that is executed is ``_state.py`` of h11.
+The pattern for a table that is executed is ``_state.py`` of h11.
 """
 
 from typing import NamedTuple
@@ -77,16 +77,16 @@ from cobre_kernels.machine.compiled import routine
 
 STATES = OUTSIDE, ENTERED, PREPARED, MOVING, COMMITTED, ENDED = range(6)
 EVENTS = (
-    NODE_IS_IN,  # all ranks of the node are in
+    NODE_IS_IN,  # all ranks of the node have entered
     AGREED_BEFORE,  # every verb can be left, and this is not the first round of its collective
-    NO_DATA,  # all headers are here, and equal; no data are to move
-    LEAVABLE_DATA,  # all headers are here; data follow, or calls if headers differ
-    FINAL_DATA,  # as LEAVABLE_DATA, but no leader can leave when data move
-    ALL_COMMIT,  # all commits are here
+    NO_DATA,  # all headers have arrived, and are equal; no data have to move
+    LEAVABLE_DATA,  # all headers have arrived; data move, or calls if headers differ
+    FINAL_DATA,  # as LEAVABLE_DATA, but no leader can leave while data move
+    ALL_COMMIT,  # all commits have arrived
     SIGNAL,  # a signal handler has raised, or forked
-    FRESH_LOSS,  # a leader is lost that has not completed this verb
+    FRESH_LOSS,  # a leader is lost and has not completed this verb
     OVERDUE,  # the timeout is over
-    SILENCE,  # a leader that this one waits for has not answered in time
+    SILENCE,  # a leader that this leader waits for has not answered in time
     NO_REPORT,  # all leaders have answered, nothing moves, and no report has arrived
     FAILURE,  # MPI has failed
     OUTCOME,  # the round ends on this node
@@ -94,7 +94,7 @@ EVENTS = (
 
 
 class Row(NamedTuple):
-    """In each of these states, an event leads to the next state; None: the state stays the same."""
+    """In each of these states, an event leads to ``next``; if that is None, the state stays."""
 
     name: str
     states: tuple[int, ...]
@@ -119,7 +119,7 @@ ROWS = (
     Row("HAND_OUT", (*_WAITS, ENDED), OUTCOME, OUTSIDE),
 )
 
-NOTHING = -1  # in place of a next state: no row has the event in this state
+NOTHING = -1  # in place of a next state: this state has no row for the event
 
 
 def _next_states():

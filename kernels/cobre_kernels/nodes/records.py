@@ -2,8 +2,8 @@
 
 The first rank of node k, its leader, speaks for node k. In each further *lane* (``lanes.py``)
 another rank of node k leads the node. A communicator is *flat* if every rank is alone on its node.
-Collectives on one node keep their slots in collective buffers; with several nodes the same memory
-is the *staging buffer*, which has these parts::
+On one node, the collective buffers hold the slots of collectives. With several nodes the same
+memory is the *staging buffer*, which has these parts::
 
     for each lane: STAGING, with a failure record for each node index | even half | odd half
 """
@@ -28,9 +28,9 @@ from cobre_kernels.machine.record import (
 HEADER_ROOM_BYTES = 32
 HEADER_LINE_BYTES = 64
 STRIPE_LINE_BYTES = 64
-LEAST_PIECE_BYTES = 128 * 1024  # the least of a long payload that a chain passes on in one piece
+LEAST_PIECE_BYTES = 128 * 1024  # a chain passes a long payload on in pieces of at least this size
 
-# Bits of a leader's marks.
+# Bits of the word `marks` in a leader's header.
 DIFFERS = 1
 TAKES_WHOLE = 2
 
@@ -43,117 +43,115 @@ LEADER_HEADER = Record(
     "LeaderHeader",
     "The call of a leader's node when a round begins; every other leader gets a copy.",
     line_bytes=HEADER_LINE_BYTES,
-    marks=word("DIFFERS: the ranks of this node disagree; TAKES_WHOLE: see outputs.py"),
+    marks=word("bits: DIFFERS: the ranks of this node disagree; TAKES_WHOLE: see outputs.py"),
     signature=word("signature of this leader's call"),
-    compared=word("the other word of its call that ranks compare"),
-    came=word("when its last rank came, and which one (arrival.py)"),
-    payload=memory(
-        HEADER_ROOM_BYTES, "room for an eager payload, where the transport puts it there"
-    ),
+    compared=word("the second word of this leader's call that ranks compare"),
+    came=word("when the last rank of this node arrived, and which rank that was (arrival.py)"),
+    payload=memory(HEADER_ROOM_BYTES, "room for an eager payload; not every transport uses it"),
 )
 
 STAGING = Record(
     "Staging",
-    "Of one lane: the rank that leads there writes it, the ranks of its node read it after the next"
-    " step.",
+    "The outcome of a round in one lane. The rank that leads its node in the lane writes these"
+    " words, and the ranks of the node read them after the next step.",
     line_bytes=LINE_BYTES,
-    status=shared("how the round ended between the leaders"),
-    mpi_error=shared("the code that MPI gave"),
-    waited_ns=shared("how long the leader had waited"),
-    came=shared("ticks when the last rank of another node had come; 0: none was waited for"),
-    last=shared("which rank that was"),
+    status=shared("the status with which the round ended between the leaders"),
+    mpi_error=shared("the error code that MPI returned"),
+    waited_ns=shared("how long the leader had waited in all"),
+    came=shared("ticks when the last rank of another node had arrived; 0: there was no wait"),
+    last=shared("the rank of another node that arrived last"),
     is_whole=shared("1: the whole result is in the outputs of all nodes"),
-    pulse=part(PULSE, "of the rank that leads there"),
-    failures=own_rows(FAILURE, "one for each rank, in node order", begins_line=True),
+    pulse=part(PULSE, "the pulse of the rank that leads its node in this lane"),
+    failures=own_rows(FAILURE, "a failure record for each rank, in node order", begins_line=True),
 )
 
 LANE = Record(
     "Lane",
-    "A lane, as every rank of a node knows it.",
-    staging=pointer("Staging", "shared words in the staging buffer"),
+    "What every rank of a node knows about one lane.",
+    staging=pointer("Staging", "the shared words of this lane, in the staging buffer"),
 )
 
 LEADER = Record(
     "Leader",
-    "The state of another leader, as far as this one knows (messages.py).",
-    condition=word("PRESENT, or why it takes no further part"),
-    completed=word("how many verbs it had completed then"),
-    heard_ns=word("when it last told that it waits"),
-    is_awaited=word("1: this leader waits for it, as far as the transport knows"),
+    "What this leader knows about another leader (messages.py).",
+    condition=word("PRESENT, or why the other leader takes no further part"),
+    completed=word("how many verbs it had completed when it said so"),
+    heard_ns=word("when its last message arrived that says it waits in this verb"),
+    is_awaited=word("1: this leader waits for the other one, as far as the transport knows"),
 )
 
 NODES = Record(
     "Nodes",
-    "The nodes of one communicator, beside its own record; private memory.",
-    step_kernel=word("a step of this node (shm/step.py), by address"),
-    enter_round_kernel=word("the kernel of round.py, by address"),
-    hand_out_kernel=word("the kernel of round.py, by address"),
-    # The transport (verbs.py).
-    exchange=word("verb, by address; likewise the next six"),
-    allgatherv=word("of parts that lie in one buffer"),
-    broadcast=word("of one leader's buffer"),
-    alltoallv=word("of parts that differ"),
-    chain=word("of folds; 0: there is none"),
-    post=word("sends a control message; 0: this rank reaches no leader"),
-    read=word("reads the control messages that have come"),
-    eager_bytes=word("largest payload of a node that travels behind its header"),
-    can_leave=word("1: every verb can be left"),
-    sees_bytes=word("1: a wait begins anew when bytes move"),
-    reach_bytes=word("farthest end of a part in the buffer of allgatherv"),
+    "What a communicator over several nodes has beside its Comm record; private memory.",
+    step_kernel=word("address of the kernel of shm/step.py: a step of this node"),
+    enter_round_kernel=word("address of the kernel of round.py that enters a round"),
+    hand_out_kernel=word("address of the kernel of outcome.py that hands out the outcome"),
+    # The transport. Each word holds the address of the kernel of a verb (verbs.py), or is a limit.
+    exchange=word("verb: each leader gives a few bytes to every leader"),
+    allgatherv=word("verb: gathers parts that lie in one buffer"),
+    broadcast=word("verb: sends one leader's buffer to all"),
+    alltoallv=word("verb: sends a part of its own to each leader"),
+    chain=word("verb: folds along a chain of nodes; 0: the transport has no chain"),
+    post=word("verb: sends a control message; 0: this rank reaches no leader"),
+    read=word("verb: reads the control messages that have arrived"),
+    eager_bytes=word("the largest payload of a node that travels behind the header of that node"),
+    can_leave=word("1: a leader can leave its wait in any verb"),
+    sees_bytes=word("1: the limit of a wait counts from the last moment at which bytes moved"),
+    reach_bytes=word("how far from its beginning a buffer of allgatherv may have parts"),
     # The nodes.
     nodes=word("number of nodes"),
     own_node=word("number of this node"),
-    widest=word("ranks of the node that has most; 1: the communicator is flat"),
-    is_ordered=word("1: the node index of each rank is its number"),
+    widest=word("number of ranks of the largest node; 1: the communicator is flat"),
+    is_ordered=word("1: each rank's node index equals its number"),
     node_order=table("the rank at each node index"),
     node_index=table("the node index of each rank"),
-    node_starts=table("the node index at which each node begins, and where the last one ends"),
+    node_starts=table("the node index at which each node begins, and where the last node ends"),
     node_of=table("the node of each rank"),
     # The lanes (lanes.py).
     lanes=word("number of lanes"),
-    lane=word("the lane in which this rank leads its node; of any other rank, 0"),
-    lanes_now=word("lanes of the collective under way: all of them, or 1"),
+    lane=word("the lane in which this rank leads its node; 0 for a rank that leads in no lane"),
+    lanes_now=word("number of lanes that the collective under way uses: all lanes, or 1"),
     of_lane=rows("Lane", "one for each lane"),
     # The staging buffer.
-    halves=word("address of its even half"),
-    half_bytes=word("bytes of a half, the same on all nodes"),
-    rounds=word("rounds that used a half; the parity chooses it"),
+    halves=word("address of the even half; the odd half follows"),
+    half_bytes=word("bytes of a half; the same on all nodes"),
+    rounds=word("number of rounds that have used a half; its parity chooses the half"),
     # Where the ranks of this node receive (outputs.py).
     output_mark=word("IN_REGION: this rank shows its output in the step that it enters next; or 0"),
     output=word("address of this rank's output"),
-    output_bytes=word("how far a rank writes in its output; the same on all ranks"),
-    first_writer=word("rank of this node that writes if it has the same output as others"),
-    outputs=word("PRIVATE, APART or MEETING (shm/region.py)"),
-    writes=word("1: this rank writes its output; 0: another one does, which has the same"),
+    output_bytes=word("how far ranks write in their outputs; the same on all ranks"),
+    first_writer=word("the rank that writes, if it is among the ranks with the same output"),
+    outputs=word("how the outputs of this node lie: PRIVATE, APART or MEETING (shm/region.py)"),
+    writes=word("1: this rank writes its output; 0: a rank with the same output writes it"),
     takes_whole=word("1: the leader can move the whole result from and to its output"),
-    is_whole=word("1: all leaders can, and so they have, if the collective has succeeded"),
+    is_whole=word("1: all leaders move the whole result, or have moved it, in this collective"),
     # The protocol among leaders (protocol.py, messages.py).
     state=word("OUTSIDE, ENTERED, PREPARED, MOVING, COMMITTED or ENDED"),
-    begun=word("verbs that this leader has begun"),
-    completed=word("verbs that it has completed"),
-    leaders=rows("Leader", "one for each node"),
-    losses=word("how often it has learnt that a leader takes no further part"),
-    reports=word("failure reports that have come"),
-    reported=word("the fewest verbs that one of their senders had completed"),
-    reporter=word("the rank that sent that one"),
-    reasons=table("why each rank takes no further part, by the reports"),
-    has_told=word("1: this rank has sent its report, or its goodbye"),
-    report=word("kernel that sends the report, by address"),
-    report_words=word("address of a word for each rank: the reason that this one reports"),
-    raised_told=word("exceptions of its journal that it has told"),
-    raised_words=word("address of the words of an exception that it tells"),
+    begun=word("number of verbs that this leader has begun"),
+    completed=word("number of verbs that this leader has completed"),
+    leaders=rows("Leader", "the state of each node's leader"),
+    losses=word("how often this leader has learnt that another leader takes no further part"),
+    reports=word("number of failure reports that have arrived"),
+    reported=word("the least number of verbs that a sender of these reports had completed"),
+    reporter=word("the rank that sent the report with this least number"),
+    reasons=table("for each rank, why it takes no further part, as the reports say"),
+    has_told=word("1: this rank has sent its failure report, or its goodbye"),
+    report=word("address of the kernel that sends the failure report"),
+    report_words=word("address of one word for each rank: the reason that this rank reports"),
+    raised_told=word("how many exceptions in its journal this rank has told to other leaders"),
+    raised_words=word("address of the words of the exception that this rank tells"),
     # What leaders exchange.
     header=pointer("LeaderHeader", "the header that this leader sends"),
     headers=rows("LeaderHeader", "the headers of all leaders"),
-    landing=table("where the eager payload of each node goes"),
+    landing=table("address to which the eager payload of each node goes"),
     block_bytes=table("allgatherv: bytes of each node's block"),
-    block_at=table("and where it lies in the buffer"),
+    block_at=table("allgatherv: where in the buffer each node's block begins"),
     send_bytes=table("alltoallv: bytes that this leader sends to each leader"),
-    send_at=table("and where they lie"),
-    recv_bytes=table("alltoallv, exchange: bytes that come from each leader"),
-    recv_at=table("alltoallv: where they go"),
-    calls=rows("Failure", "the call of each rank, in node order, where they disagree"),
-    accumulator=memory(FOLD_BLOCK_BYTES, "for folds into memory that other ranks fold into"),
+    send_at=table("alltoallv: where in the buffer the bytes for each leader begin"),
+    recv_bytes=table("alltoallv, exchange: bytes that arrive from each leader"),
+    recv_at=table("alltoallv: where in the buffer the bytes from each leader go"),
+    calls=rows("Failure", "the call of each rank, in node order, if the calls of ranks disagree"),
+    accumulator=memory(FOLD_BLOCK_BYTES, "for a fold whose target other ranks may fold into"),
 )
 
 
@@ -212,7 +210,7 @@ def own_staging(nodes):
 
 @routine
 def node_rank_of(nodes, rank):
-    """Return the number of a rank among those of its node."""
+    """Return the number of a rank among the ranks of its node."""
     return nodes.node_index[rank] - nodes.node_starts[nodes.node_of[rank]]
 
 
@@ -247,14 +245,14 @@ def longest_block(nodes):
 
 @routine
 def set_send(nodes, node, size_bytes, displacement):
-    """Set how much this leader sends to another one in an alltoallv, and from where."""
+    """Set how much this leader sends to another leader in an alltoallv, and from where."""
     nodes.send_bytes[node] = size_bytes
     nodes.send_at[node] = displacement
 
 
 @routine
 def set_recv(nodes, node, size_bytes, displacement):
-    """Set how much comes from a leader in an alltoallv, and where it goes."""
+    """Set how much arrives from a leader in an alltoallv, and where it goes."""
     nodes.recv_bytes[node] = size_bytes
     nodes.recv_at[node] = displacement
 

@@ -1,10 +1,10 @@
 """The verbs: what a transport does for the leaders of nodes.
 
 A transport is a folder with the kernels of this table. The transport lists them in its ``Verbs``
-(``backends/nodes/memory.py``), and the Nodes record holds their addresses. The first five move
-data: all leaders call them, and no other rank does. ``exchange`` finds out whether the calls of
-leaders agree, and the other four begin only if the calls agree. One ``allgatherv`` is an exception:
-it lets leaders learn all calls if the calls differ (``failing.py``).
+(``backends/nodes/memory.py``), and the Nodes record holds their addresses. The first five verbs
+move data: all leaders call them, and no other rank does. ``exchange`` finds out whether the calls
+of leaders agree. The other four begin only if the calls agree, except for one use of
+``allgatherv``: it lets leaders learn all calls if the calls differ (``failing.py``).
 
 A verb returns OK, or how it has failed: LOST_PEER, TIMED_OUT, INTERRUPTED, IS_FORKED, MPI_FAILED.
 If ranks are missing, ``waiting.py`` has written into ``comm.failures`` which ranks, and why.
@@ -34,8 +34,9 @@ verb            call                    what it does
                                         signal, has ended its sleep
 ==============  ======================  =========================================================
 
-The words of this table are in the Nodes record, whose tables have a word for each node. A leader's
-own payload lies at its landing already; its own part of an ``alltoallv`` moves as any other.
+The words of this table are in the Nodes record, which has tables with a word for each node. A
+leader's own payload is at its landing already; its own part of an ``alltoallv`` moves like any
+other part.
 
 A verb of data is a loop of the transport::
 
@@ -54,11 +55,11 @@ A verb of data is a loop of the transport::
 ``note_progress``. If bytes arrive that are not due, the transport calls ``lose`` with the reason
 GARBLED, and the verb ends as ``failure_of_verb`` says.
 
-Above the transports, one protocol decides which ranks are lost, how long a leader waits, what the
-leader asks and answers. If ``nodes.can_leave`` is 1, a leader can leave every verb. If it is 0, a
-leader can leave only ``exchange``, so leaders commit before any other verb (``protocol.py``). A
-verb that has ended early may leave work behind, such as a request of MPI; that work may touch only
-memory that lives as long as the process.
+Above the transports, one protocol decides which ranks are lost, how long a leader waits, and what
+the leader asks and answers. If ``nodes.can_leave`` is 1, a leader can leave every verb. If it is 0,
+a leader can leave only ``exchange``, so leaders commit before any other verb (``protocol.py``). A
+verb that has ended early may leave work behind, such as a request of MPI. This work may touch only
+memory that exists as long as the process.
 """
 
 from typing import NamedTuple
@@ -95,9 +96,9 @@ class Scatter(NamedTuple):
 
 
 class Chain(NamedTuple):
-    """Fold contributions of all ranks, where the order of nodes is the order of ranks.
+    """Fold contributions of all ranks, if the order of nodes is the order of ranks.
 
-    The contributions of this node's ``ranks`` ranks lie ``stride`` bytes apart in rank order, and
+    The contributions of this node's ``ranks`` ranks are ``stride`` bytes apart in rank order, and
     have ``length`` bytes each. ``result`` gets the fold on every leader. If there are only two
     ranks, on nodes of their own, ``result`` may be the memory of the rank's contribution.
     """

@@ -1,13 +1,13 @@
 """How a leader waits in a verb, on every transport: what ends its wait, and which ranks it names.
 
 ``collective/waiting/patience.py`` has the policy, ``protocol.py`` the events that may end a wait in
-each state, ``messages.py`` the messages of leaders meanwhile.
+each state, ``messages.py`` the messages of leaders during a wait.
 
 When the timeout is over, a leader queries the other leaders. If a leader that this leader waits for
-does not answer, that leader is late. If all of them answer, they wait for leaders too, and the late
+does not answer, it is late. If all of these leaders answer, they wait for leaders too, and the late
 rank is behind another leader, such as one that is nearer to the late rank on the ring. A leader
-that waits for the late rank itself names that rank in a report, so this leader waits a little
-longer for the report.
+that waits for the late rank itself names that rank in a report. So this leader waits a little
+longer for that report.
 """
 
 from cobre_kernels.collective.comm import COMM, GAVE_UP, LATE, LEADERS, PRESENT, UNREACHABLE
@@ -46,13 +46,13 @@ from cobre_kernels.nodes.protocol import (
 )
 from cobre_kernels.nodes.records import leader_of, ranks_of
 
-ANSWER_NS = 500_000_000  # how long a leader waits for the answers to a liveness query
+ANSWER_NS = 500_000_000  # how long a leader waits for answers to a liveness query
 REPORT_NS = 2_000_000_000  # for the report of a leader that is nearer to the late rank
 
 
 @routine
 def begin_verb(comm):
-    """Begin a verb; return OK, or how the verb has failed, because a leader is lost already."""
+    """Begin a verb; return OK, or how it has failed because a leader is lost already."""
     nodes = comm.nodes
     nodes.begun += 1
     begin_wait(comm, LEADERS)
@@ -62,7 +62,7 @@ def begin_verb(comm):
 
 @routine
 def note_progress(comm):
-    """Let the wait begin anew, because bytes have moved; for a transport that sees bytes move."""
+    """Begin the wait anew, because bytes have moved; for a transport that sees bytes move."""
     beat(comm)
     end_wait(comm, OK)
     begin_anew(comm)
@@ -70,7 +70,7 @@ def note_progress(comm):
 
 @routine
 def end_verb(comm, outcome):
-    """End a verb, and note how; return its outcome."""
+    """End a verb, and note how it has ended; return its outcome."""
     nodes = comm.nodes
     end_wait(comm, outcome)
     if outcome == OK:
@@ -84,7 +84,7 @@ def end_verb(comm, outcome):
 
 @routine
 def failure_of_verb(comm):
-    """Return how the verb under way has failed by the known losses and reports, or OK."""
+    """Return how the verb under way has failed, by the known losses and reports, or OK."""
     nodes = comm.nodes
     if nodes.losses == 0 or not allows(comm, FRESH_LOSS):
         return OK
@@ -104,7 +104,7 @@ def _name_lost_leaders(comm):
         leader = nodes.leaders[node]
         if leader.condition == PRESENT or leader.completed >= nodes.begun:
             continue
-        if leader.condition == CLOSED_HERE:  # no fault of the other leader
+        if leader.condition == CLOSED_HERE:  # not the fault of the other leader
             comm.failures[comm.rank].reason = GAVE_UP
         else:
             comm.failures[leader_of(nodes, node)].reason = leader.condition
@@ -116,7 +116,7 @@ def _name_lost_leaders(comm):
 
 @kernel(COMM, Look)
 def look_around_kernel(comm, call):
-    """Read the messages that are here; find out which ranks are lost, or late."""
+    """Read the messages that have arrived; find out which ranks are lost, or late."""
     run_alone(comm.nodes.read, comm)
     outcome = failure_of_verb(comm)
     if outcome != OK:
@@ -130,7 +130,7 @@ def look_around_kernel(comm, call):
 
 @routine
 def _is_silent(comm, node, queried_ns):
-    """Tell whether this leader waits for the leader of a node that has not answered its query."""
+    """Tell whether this leader waits for a node's leader that has not answered its query."""
     leader = comm.nodes.leaders[node]
     return leader.is_awaited != 0 and leader.heard_ns < queried_ns
 
@@ -144,7 +144,7 @@ def _query_leaders(comm):
 
 @routine
 def _tell_of_late(comm):
-    """Query the other leaders; after the time for answers, have a line name the silent leaders."""
+    """Query the other leaders; after the time for answers, make a line name the silent leaders."""
     nodes, wait = comm.nodes, comm.wait
     if wait.asked_ns == 0:
         wait.asked_ns = _query_leaders(comm)
@@ -155,7 +155,7 @@ def _tell_of_late(comm):
             if _is_silent(comm, node, wait.asked_ns):
                 _mark_node(comm, node)
                 silent += 1
-        if silent > 0:  # else the network is slow, or other leaders report the late rank
+        if silent > 0:  # otherwise the network is slow, or other leaders report the late rank
             write_late_line(comm)
         wait.asked_ns = 0
         wait.lines += 1
@@ -166,7 +166,7 @@ def _mark_node(comm, node):
     """Mark in ``comm.late`` how long this leader has waited for the leader of a node.
 
     A leader that waits for a rank of its own node neither moves bytes nor answers. So the late rank
-    may be any rank of that node: then the number is below 0.
+    may be any rank of that node. If that node has several ranks, the number is below 0.
     """
     shown_ns = waited_ns(comm)
     is_alone = ranks_of(comm.nodes, node) == 1
@@ -175,7 +175,7 @@ def _mark_node(comm, node):
 
 @routine
 def _failure_by_timeout(comm):
-    """Query the other leaders, later name the late leaders; return OK while answers may arrive."""
+    """Query the other leaders, later name late ones; return OK while answers may still arrive."""
     nodes, wait = comm.nodes, comm.wait
     if wait.queried_ns == 0:
         wait.queried_ns = _query_leaders(comm)
@@ -199,8 +199,8 @@ def _failure_by_timeout(comm):
 def _failure_without_report(comm):
     """End the wait, because all leaders have answered the query, but no report has arrived.
 
-    If bytes may move unseen, the wait begins anew instead. Else the ranks of the awaited nodes are
-    named: they cannot be reached.
+    If bytes may move unseen, the wait begins anew instead. Otherwise the ranks of the awaited nodes
+    are named, because they cannot be reached.
     """
     nodes, wait = comm.nodes, comm.wait
     if nodes.sees_bytes == 0 and nodes.state == MOVING:

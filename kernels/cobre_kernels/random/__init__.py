@@ -1,1 +1,1 @@
-"""Random numbers by name: a counter goes through a bijection, and no state is kept."""
+"""Random numbers by name: a bijection of a counter, with no state that would have to be kept."""

@@ -1,8 +1,8 @@
-"""From names to numbers: which block of Philox a number is, and what its bits become.
+"""From names to numbers: which block of Philox belongs to a number, and what its bits become.
 
-A key of ours is two words, low and high. Its number i is made of one block of Philox: the counter
-of the block is i and high, 64 bits each, and the key of Philox is low. Each distribution changes
-low by a constant of its own, so that no two distributions use the same blocks.
+A key of ours has two words, low and high. Number i of the key is made of one block of Philox: the
+counter of the block is i and high, 64 bits each, and the key of Philox is low. Each distribution
+changes low by a constant of its own, so that no two distributions use the same blocks.
 """
 
 from typing import NamedTuple
@@ -32,7 +32,7 @@ INTEGERS = 0x13198A2E03707344
 
 @routine
 def block_of(low, high, i):
-    """Return the four words of a number."""
+    """Return the four words of the block for number i."""
     return encrypt(
         i & LOW_32, high_half(i), high & LOW_32, high_half(high), low & LOW_32, high_half(low)
     )
@@ -68,13 +68,14 @@ def draw_integer(low, high, i, bound):
     """Return an integer in [0, bound); bound is at least 1.
 
     D. Lemire, "Fast random integer generation in an interval", ACM Transactions on Modeling and
-    Computer Simulation 29 (2019), doi:10.1145/3230636: the upper half of the product of 64 random
-    bits with bound. Where the lower half is below 2**64 mod bound, the block is encrypted again.
+    Computer Simulation 29 (2019), doi:10.1145/3230636: the result is the upper half of the product
+    of 64 random bits and bound. If the lower half is below 2**64 mod bound, the block is encrypted
+    again.
     """
     low ^= INTEGERS
     a, b, c, d = block_of(low, high, i)
     upper, lower = _multiply(b, a, bound)
-    if 0 <= lower < bound:  # signed: other words are 2**63 or more
+    if 0 <= lower < bound:  # signed: a word below 0 stands for 2**63 or more
         once = (LARGEST % bound + 1) % bound  # 2**63 mod bound
         threshold = once - (bound - once) if once >= bound - once else once + once
         while 0 <= lower < threshold:
@@ -96,15 +97,15 @@ def _multiply(high, low, bound):
 
 NUMBERS = Record(
     "Numbers",
-    "Numbers that are drawn for Python, one after the other, in an array of the caller.",
-    first=word("the first of them: a float64, or an int64"),
+    "Numbers that are drawn for Python, in an array of the caller.",
+    first=word("the first number, a float64 or an int64; the other numbers follow"),
 )
 
 _store_float64 = element_access(np.float64)[1]
 
 
 class Names(NamedTuple):
-    """An array of int64 that are folded into the two words of a key."""
+    """An array of int64, which are folded into the two words of a key."""
 
     names: int
     count: int
@@ -122,7 +123,7 @@ class Draw(NamedTuple):
 
 @kernel(NUMBERS, Names)
 def key_kernel(key, call):
-    """Fold names into a key, as :func:`~.philox.fold_names`."""
+    """Fold names into a key, like :func:`~.philox.fold_names`."""
     names, state = table_at(call.names), begin_fold(call.count)
     for n in range(call.count):
         state = fold_name(state, names[n])

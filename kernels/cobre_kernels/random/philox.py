@@ -1,7 +1,7 @@
 """Philox4x32-10: 128 bits of counter become 128 random bits, by ten rounds with a key of 64 bits.
 
 J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, "Parallel random numbers: as easy as 1, 2, 3",
-SC'11, doi:10.1145/2063384.2063405. Each word of 32 bits lies in an int64, and both halves of a
+SC'11, doi:10.1145/2063384.2063405. Each word of 32 bits is in an int64, and both halves of a
 product are cut to 32 bits. So compiled code, in which a product may wrap, and Python's integers
 give the same words.
 """
@@ -43,9 +43,9 @@ def encrypt(a, b, c, d, key_0, key_1):
 def fold_names(names):
     """Return the two int64 into which a sequence of int64 names is folded.
 
-    The state begins as the number of names, and is encrypted with each name in turn as the key. The
-    encryption with a name is a bijection. So two states that differ still differ after the same
-    names.
+    At first the state is the number of names. Then it is encrypted with each name in turn as the
+    key. The encryption with a name is a bijection. So two states that differ still differ after
+    both were encrypted with the same names.
     """
     state = begin_fold(len(names))
     for name in names:
@@ -55,7 +55,7 @@ def fold_names(names):
 
 @routine
 def begin_fold(count):
-    """Return the state before the first of ``count`` names."""
+    """Return the state before the first of ``count`` names is folded."""
     return (count, 0, 0, 0)
 
 

@@ -45,7 +45,7 @@ TAIL_DENOMINATOR = (
 )  # fmt: skip
 
 HALF_ROOT = 0.70710678118654752440
-LN_2_HIGH = 6.93147180369123816490e-1  # its last bits are zero, so a product with k is exact
+LN_2_HIGH = 6.93147180369123816490e-1  # its last bits are zero, so its product with k is exact
 LN_2_LOW = 1.90821492927058770002e-10
 EVEN = (1.531383769920937332e-1, 2.222219843214978396e-1, 3.999999999940941908e-1)
 ODD = (1.479819860511658591e-1, 1.818357216161805012e-1, 2.857142874366239149e-1)
@@ -86,7 +86,7 @@ def logarithm(x):
 def quantile(p):
     """Return x so that a standard normal variate is below x with probability p, 0 < p < 1.
 
-    ``quantile(1 - p)`` is ``-quantile(p)`` exactly, where ``1 - p`` is exact.
+    ``quantile(1 - p)`` is exactly ``-quantile(p)``, if ``1 - p`` is exact.
     """
     q = p - 0.5
     if abs(q) <= CENTRAL:

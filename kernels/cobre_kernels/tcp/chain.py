@@ -1,15 +1,15 @@
-"""The verb chain: a large reduction in rank order over nodes whose ranks follow each other.
+"""The verb chain: a large reduction in rank order, over nodes with ranks that follow each other.
 
 Leader 0 folds the contributions of its ranks chunk by chunk, and sends each chunk to leader 1.
 Leader 1 folds the contributions of its own ranks into the chunk, and sends the chunk to leader 2,
 and so on. So the last leader has the fold of all contributions in rank order. From the last leader,
-results go around the ring. Chunks follow each other without a pause, so all links are busy at the
-same time. A link carries each byte at most twice, however many ranks a node has.
+results travel around the ring. Chunks follow each other without a pause, so all links are busy at
+the same time. A link carries each byte at most twice, however many ranks a node has.
 
 Two ranks that are alone on their nodes form no chain: each sends its whole contribution to the
-other, and both fold the two, rank 0's contribution first.
+other rank, and both fold the two contributions, that of rank 0 first.
 
-A ring reduce-scatter would move a little less. But it would begin the fold of each stripe at
+A ring reduce-scatter would move slightly fewer bytes. But it would begin the fold of each stripe at
 another rank, and so give other bits than all other ways of an allreduce.
 """
 
@@ -37,7 +37,7 @@ from cobre_kernels.tcp.progress.sockets import (
 from cobre_kernels.tcp.progress.waiting import begin_links
 from cobre_kernels.tcp.tags import PARTIAL, RESULT
 
-CHUNKS_WANTED = 4  # of a payload: enough that nodes work at the same time, with few system calls
+CHUNKS_WANTED = 4  # in a payload: nodes work at the same time, with few system calls
 
 
 @kernel(COMM, Chain)
@@ -57,7 +57,7 @@ def chain_kernel(comm, call):
 def _start(comm, call):
     """Set what moves: partial folds to the last node, and results from the last node on.
 
-    Return OK, or how the verb has failed before it begins.
+    Return OK, or how the verb has failed before its beginning.
     """
     links, node, last = comm.links, comm.nodes.own_node, comm.nodes.nodes - 1
     links.chunk_bytes = chunk_bytes(call.length)
@@ -90,13 +90,13 @@ def _start_cursor(cursor, partials_total, results_total):
 
 @routine
 def _bytes_of(comm, call, chunk):
-    """Return the length of a chunk; the last one may be shorter."""
+    """Return the length of a chunk; the last chunk may be shorter than the others."""
     return min(comm.links.chunk_bytes, call.length - chunk * comm.links.chunk_bytes)
 
 
 @routine
 def _staged(comm, chunk):
-    """Return the address where a chunk's partial fold is staged."""
+    """Return the address where the partial fold of a chunk is staged."""
     return comm.links.staging + chunk % STAGING_CHUNKS * CHUNK_BYTES
 
 
@@ -113,7 +113,7 @@ def _fold_own(comm, call, chunk, first):
 
 @routine
 def _send(comm, call):
-    """Continue to send the frame under way, or begin the next frame; return how that went."""
+    """Continue to send the frame under way, or begin the next frame; return the progress."""
     cursor = comm.links.outgoing
     comm.links.wants_out = 0
     if cursor.frame_left == 0:
@@ -134,7 +134,7 @@ def _send(comm, call):
 def _choose(comm, call):
     """Begin the next frame, preferably a result.
 
-    Return MOVED if a frame has begun, MORE if no frame is ready, NO_MORE if all are sent.
+    Return MOVED if a frame has begun, MORE if no frame is ready yet, NO_MORE if all are sent.
     """
     links, cursor, incoming = comm.links, comm.links.outgoing, comm.links.incoming
     partials, results = cursor.partials, cursor.results
@@ -156,7 +156,7 @@ def _choose(comm, call):
 
 @routine
 def _partial(comm, call, chunk):
-    """Return the address of the fold of a chunk over this node's ranks only."""
+    """Return the address of the fold of a chunk over the ranks of this node alone."""
     if call.ranks == 1:
         return call.contributions + chunk * comm.links.chunk_bytes
     _fold_own(comm, call, chunk, 1)
@@ -165,7 +165,7 @@ def _partial(comm, call, chunk):
 
 @routine
 def _receive(comm, call):
-    """Continue to receive a frame; fold its chunk when it is complete; return how that went."""
+    """Continue to receive a frame; fold its chunk when it is complete; return the progress."""
     links, cursor = comm.links, comm.links.incoming
     links.wants_in = 0
     if cursor.partials == cursor.partials_total and cursor.results >= cursor.results_total:
@@ -191,7 +191,7 @@ def _receive(comm, call):
 
 @routine
 def _begin_frame(comm, call):
-    """Read the prefix of the next frame; return MOVED when the cursor is set to its chunk."""
+    """Read the prefix of the next frame; return MOVED when the cursor is set for its chunk."""
     cursor = comm.links.incoming
     outcome = receive_prefix(comm)
     if outcome != NO_MORE:
@@ -241,9 +241,10 @@ def _finish_frame(comm, call):
 
 @routine
 def _fold_pair(comm, call):
-    """As one of two ranks, fold the chunks that have arrived, as far as this rank's own are sent.
+    """As one of two ranks, fold chunks that have arrived, if this rank's own chunks are sent.
 
-    A chunk that is not sent yet must stay, because ``result`` may be the memory it is sent from.
+    A chunk that is not sent yet must stay, because ``result`` may be the memory from which it is
+    sent.
     """
     links, cursor = comm.links, comm.links.incoming
     ready = min(cursor.partials, links.outgoing.partials)

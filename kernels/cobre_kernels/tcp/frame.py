@@ -1,11 +1,11 @@
-"""Frames on the wire, and how their first words are made and read in the network's byte order.
+"""Frames on the wire: how their first words are made and read, in the network's byte order.
 
 Every frame begins with a prefix of 5 bytes: u32 length of the rest, u8 tag. There are three kinds
 of frames:
 
 - a header, which includes the prefix, and then payload if there is any;
-- a control message (nodes/messages.py), which also includes the prefix: CONTROL_MESSAGE without its
-  first CONTROL_OFFSET bytes, which align its words in memory and are not sent, and then the words;
+- a control message (nodes/messages.py), which includes the prefix too: CONTROL_MESSAGE, without its
+  first CONTROL_OFFSET bytes, which are not sent and only align its words in memory, and then words;
 - bulk data: prefix and payload. The receiver knows every length before it arrives.
 """
 
@@ -16,18 +16,18 @@ from cobre_kernels.tcp.tags import FIRST_CONTROL, LENGTH_BYTES, PREFIX_BYTES
 
 FRAME_HEADER = Record(
     "TcpHeader",
-    "Begins a message between two leaders, in the byte order of the network.",
-    first=word("length of the frame (32 bits), tag (8), marks of the sender's header (8), 0"),
+    "The header of a message between two leaders, in the byte order of the network.",
+    first=word("length of the frame (32 bits), tag (8), marks of the sender's header (8), zeros"),
     verb=word("number of the verb"),
     signature=word("signature of the sender's call"),
-    compared=word("the other word of its call that ranks compare"),
-    came=word("when the last rank of its node came, and which one"),
+    compared=word("the second word of the sender's call that ranks compare"),
+    came=word("when the last rank of the sender's node arrived, and which rank that was"),
 )
 CONTROL_MESSAGE = Record(
     "ControlMessage",
     "A control message, in the byte order of the network.",
-    first=word("three bytes that are not sent, length of the frame, tag"),
-    number=word("its number"),
+    first=word("three bytes that are not sent, then the length of the frame, and the tag"),
+    number=word("the number in the message"),
 )
 FRAME_HEADER_BYTES = FRAME_HEADER.size_bytes
 CONTROL_OFFSET = WORD_BYTES - PREFIX_BYTES
@@ -77,7 +77,7 @@ def payload_bytes_of(header):
 
 @routine
 def control_first(kind, words_bytes):
-    """Return the first word of a control message that ends in ``words_bytes`` bytes of words."""
+    """Return the first word of a control message that ends with ``words_bytes`` bytes of words."""
     following = _length_on_wire(CONTROL_BYTES - LENGTH_BYTES + words_bytes)
     return following << 24 | (FIRST_CONTROL + kind) << 56
 
@@ -90,7 +90,7 @@ def control_kind(message):
 
 @routine
 def is_control(message, kind, words_bytes):
-    """Tell whether a control message is of this kind and length, without the 3 unsent bytes."""
+    """Tell whether a control message has this kind and length; the 3 unsent bytes do not count."""
     return message.first >> 24 << 24 == control_first(kind, words_bytes)
 
 
@@ -104,7 +104,7 @@ def write_prefix(cursor, tag, payload_bytes):
 
 @routine
 def is_prefix(cursor, tag, payload_bytes):
-    """Tell whether the prefix that has arrived is of a frame of this tag and length."""
+    """Tell whether the prefix that has arrived belongs to a frame of this tag and length."""
     return peek(cursor.prefix) & _LOW_40 == _length_on_wire(payload_bytes + 1) | tag << 32
 
 

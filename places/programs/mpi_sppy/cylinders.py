@@ -1,4 +1,4 @@
-"""``mpisppy.generic_cylinders`` as it is; rank 0 ends with ``RESULT`` and the digits of its hub."""
+"""``mpisppy.generic_cylinders``, unchanged; then rank 0 prints ``RESULT`` and its hub's digits."""
 
 import json
 import runpy
@@ -9,7 +9,7 @@ spin = spin_the_wheel.WheelSpinner.run
 
 
 def run(self, comm_world=None):
-    """Run, and keep what the hub has found."""
+    """Run the cylinders, and keep what the hub has found."""
     spin(self, comm_world)
     if MPI.COMM_WORLD.rank:
         return

@@ -1,4 +1,4 @@
-"""Progressive hedging of mpi-sppy's farmer on all ranks; rank 0 ends with ``RESULT`` and JSON."""
+"""Progressive hedging of mpi-sppy's farmer on all ranks; then rank 0 prints ``RESULT`` and JSON."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Programs under a real mpiexec, as a user starts them: their output, and the end of their job."""
+"""Run programs under a real mpiexec, as a user does; return their output, and how a job ends."""
 
 import os
 import signal
@@ -29,7 +29,7 @@ class Ended:
 
 
 def run_script(library, size, script, *args, env=None, options=(), timeout_s=60.0):
-    """Run Python source on some ranks under mpiexec; nothing outlives the time limit."""
+    """Run Python source on some ranks under mpiexec; no process outlives the time limit."""
     if why_not(library):
         pytest.skip(f"mpi-{library}: {why_not(library)}")
     chosen = {"MPI4PY_MPIABI": library, "COBRE_COMM_BACKEND": "mpi", **(env or {})}
@@ -48,7 +48,7 @@ def run_script(library, size, script, *args, env=None, options=(), timeout_s=60.
     try:
         out, err = job.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
-        job.terminate()  # mpiexec ends its ranks
+        job.terminate()  # mpiexec then ends its ranks
         try:
             out, err = job.communicate(timeout=5)
         except subprocess.TimeoutExpired:
@@ -62,13 +62,14 @@ def run_script(library, size, script, *args, env=None, options=(), timeout_s=60.
 
 
 def left_since(before, library):
-    """Return the orphans that are new since ``before`` and stay; those of other jobs go again."""
-    # One look without a new orphan is enough: later a job of another worker may have begun.
+    """Return the orphans that are not in ``before`` and stay; those of other jobs disappear."""
+    # It is enough that there is no new orphan at one moment: later another worker of pytest may
+    # begin a job, and the files of that job are no orphans of this test.
     has_none = wait_until(lambda: orphans(library) <= before)
     return set() if has_none else orphans(library) - before
 
 
 def orphans(library):
-    """Return the files of ours or of that MPI in shared memory that no process maps."""
+    """Return the files of ours or of this MPI in shared memory that no process has mapped."""
     patterns = {"mpich": ["mpich*"], "openmpi": ["*sm_segment*", "*osc*"]}[library]
     return set().union(*(unused_files(pattern) for pattern in ["cobre-*", *patterns]))

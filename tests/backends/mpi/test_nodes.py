@@ -1,4 +1,4 @@
-"""Several nodes, at awkward moments and lengths; nodes are pretended on one machine."""
+"""Several nodes, at awkward moments and with awkward lengths; all nodes are on one machine."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ from cobre_kernels.nodes.messages import REPORT
 from cobre_comm import CollectiveFailed, MpiBackend
 from tests.grid import EVERY_RANK_ALONE
 
-pytestmark = pytest.mark.slow  # each starts processes and waits; `make test` has the suite's cases
+pytestmark = pytest.mark.slow  # each test starts processes; `make test` has the suite's cases
 
 ALONE = [f"mpi-openmpi:{EVERY_RANK_ALONE}", f"mpi-mpich:{EVERY_RANK_ALONE}"]
 CONTROL_TAG = 2
@@ -22,7 +22,7 @@ ranks = partial(pytest.mark.ranks, backends=ALONE)
 
 @ranks(4)
 def test_a_rank_that_has_finished_may_leave_while_another_is_stopped(comm):
-    """All ranks enter the barrier; rank 2 is stopped while the others finish and close."""
+    """All ranks enter the barrier; rank 2 is stopped while the other ranks finish and close."""
     comm.barrier()
     if comm.rank == 3:
         time.sleep(0.8)
@@ -36,7 +36,7 @@ def test_a_rank_that_has_finished_may_leave_while_another_is_stopped(comm):
 
 @ranks(2, connect=False, env={"COBRE_MPI_TIMEOUT_SECS": "1"})
 def test_unread_queries_do_not_outlive_their_communicator(comm):
-    """A leader has sent a liveness query; no later communicator receives this query."""
+    """A leader has sent a liveness query that nobody reads; no later communicator receives it."""
     from cobre_comm.backends.mpi import owned
 
     left, free = [], owned.OwnedObjects.free
@@ -49,7 +49,7 @@ def test_unread_queries_do_not_outlive_their_communicator(comm):
     owned.OwnedObjects.free = looking
     with MpiBackend() as first:
         if first.rank == first.size - 1:
-            time.sleep(1.2)  # after 1 s the other rank is overdue; it awaits answers until 1.5 s
+            time.sleep(1.2)  # late after 1 s; the other rank awaits an answer until 1.5 s
         first.barrier()
     for _ in range(3):
         with MpiBackend() as later:
@@ -60,7 +60,7 @@ def test_unread_queries_do_not_outlive_their_communicator(comm):
 
 @ranks(2, connect=False)
 def test_the_wait_for_goodbyes_has_a_limit(comm):
-    """Rank 0 awaits a goodbye in vain; when the goodbye is there, the communicator is freed."""
+    """Rank 0 stops waiting for a goodbye; when the goodbye is there, the communicator is freed."""
     from mpi4py import MPI
 
     from cobre_comm.backends.mpi import owned
@@ -85,7 +85,7 @@ def test_the_wait_for_goodbyes_has_a_limit(comm):
 
 @ranks(2, connect=False)
 def test_the_next_communicator_does_not_wait_for_a_broken_one(comm):
-    """A broken communicator stays until MPI ends, and no later one waits for its goodbyes."""
+    """A broken communicator stays until MPI ends; no later communicator awaits its goodbyes."""
     from cobre_comm.backends.mpi import owned
 
     owned.GOODBYE_S = 1000.0

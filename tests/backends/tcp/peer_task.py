@@ -1,4 +1,4 @@
-"""One task of the tcp rendezvous, with the test at the other end of its socket."""
+"""One task of the tcp rendezvous; the test is at the other end of the socket of the task."""
 
 import select
 import socket
@@ -6,7 +6,7 @@ import socket
 from cobre_comm.backends.tcp.rendezvous.event_loop import TaskLoop
 from cobre_comm.system.running_time import running_s
 
-PATIENCE_S = 20.0  # of a test on a busy machine
+PATIENCE_S = 20.0  # how long a test waits on a busy machine
 
 
 class PeerTask:

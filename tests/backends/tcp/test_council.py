@@ -1,4 +1,4 @@
-"""Roll calls where a rank cannot be reached, or is a call behind: no rank continues alone."""
+"""Roll calls where a rank cannot be reached, or is one call behind: no rank continues alone."""
 
 import os
 import socket
@@ -32,7 +32,7 @@ def councils():
 
 
 def assemble(councils):
-    """Let each council call the roll, in a thread, and leave; return its members, or its error."""
+    """Let each council call the roll in a thread, and leave; return its members or its error."""
 
     def call(council):
         try:
@@ -47,7 +47,7 @@ def assemble(councils):
 
 
 def has_open_port(council):
-    """Tell whether the port of a rank is open; if so, others may believe that it still comes."""
+    """Tell whether the port of a rank is open; an open port says that the rank may still arrive."""
     with socket.socket() as caller:
         return caller.connect_ex(council.callers.endpoints[council.rank].sockaddr) == 0
 

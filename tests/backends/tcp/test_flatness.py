@@ -1,4 +1,4 @@
-"""Communicators over sockets, their regions and their failures leave nothing in a process."""
+"""Communicators over sockets leave nothing in a process, nor do their regions and failures."""
 
 import contextlib
 import ctypes
@@ -10,14 +10,14 @@ from cobre_comm import TcpBackend, TcpConfig
 from cobre_comm.processes.port import ReservedPort
 from cobre_comm.testing.cases.memory.lifetimes import fail, stays_flat
 
-M_ARENA_MAX = -8  # of glibc's malloc.h
+M_ARENA_MAX = -8  # a number of glibc's malloc.h
 
 
 def meet_and_fail(rank, port):
     config = TcpConfig(
         rank=rank, size=2, port=port, token="secret",
         coordinator="127.0.0.1", bind_addr="127.0.0.1",
-        share=False,  # the locks of shared memory tell of the end of a process, not of a thread
+        share=False,  # the locks of shared memory show the end of a process, not of a thread
     )  # fmt: skip
     with TcpBackend(config) as comm:
         comm.create_shared_region(1000)
@@ -31,8 +31,9 @@ def meet_and_fail(rank, port):
 @pytest.mark.parametrize("rounds", [80, 10_000])
 def test_pairs_leave_nothing(comm, rounds):
     """Two ranks, which are two threads here, meet again and again."""
-    with contextlib.suppress(AttributeError):  # no glibc
-        # Else each thread has an arena of the allocator, and an arena now and then grows by a MiB.
+    with contextlib.suppress(AttributeError):  # where the C library is not glibc
+        # Otherwise each thread has an arena of the allocator, and an arena sometimes grows by a
+        # MiB.
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
 
     def act(number):

@@ -50,7 +50,7 @@ def test_a_requeued_job_does_not_read_what_the_first_run_left():
         (STEP | {"SLURM_MPI_TYPE": "pmi2"}, True, "mpi"),
         (STEP | {"SLURM_MPI_TYPE": "pmi2"}, False, "tcp"),
         (STEP | {"PMIX_RANK": "0"}, True, "mpi"),
-        (STEP | {"COBRE_SHM_NAME": "/x"}, True, "shm"),  # our launcher, inside a task
+        (STEP | {"COBRE_SHM_NAME": "/x"}, True, "shm"),  # our launcher, inside a task of srun
         (STEP | {"SLURM_STEP_NUM_TASKS": "1", "SLURM_NTASKS": "1"}, False, "local"),
         (TORCH, True, "tcp"),
         (TORCH | {"WORLD_SIZE": "1"}, True, "local"),

@@ -110,7 +110,7 @@ def test_ipv4_in_disguise():
     assert addresses.address_of(("::ffff:10.0.0.1", 1, 0, 0)).version == 4
 
 
-# What unauthenticated connections can do to the log and to the process.
+# Unauthenticated connections: what they can do to the log and to the process.
 
 
 def test_log_is_bounded(caplog):
@@ -168,7 +168,7 @@ def test_a_process_is_watched_until_it_ends():
 
 @pytest.mark.parametrize("field", range(4))
 def test_a_process_of_another_place_is_not_watched(field):
-    """The process is of another machine or PID namespace, or another process has its PID."""
+    """The identity names another machine or PID namespace, or its PID now names another process."""
     values = list(IDENTITY.unpack(process.this_process()))
     values[field] = bytes(32) if field == 0 else 2**32 - 1
     assert process.watch(IDENTITY.pack(*values)) is None

@@ -18,11 +18,11 @@ from cobre_comm.testing.cases.mixed import sequences
 from cobre_comm.testing.cases.raised import raises
 from cobre_comm.testing.cases.waiting import wait_until
 
-pytestmark = pytest.mark.slow  # each starts processes and waits; `make test` has the suite's cases
+pytestmark = pytest.mark.slow  # each test starts processes; `make test` has the suite's cases
 
 DEFAULT_EAGER_BYTES = 65536
 GRID = list(itertools.product([2, 3, 4, 5], [0, 100, 4096, DEFAULT_EAGER_BYTES]))
-SOON_S = 20.0  # long before the timeout, on a busy machine too
+SOON_S = 20.0  # long before the timeout, also on a busy machine
 RECEIVE_BYTES = 65536
 
 
@@ -43,7 +43,7 @@ def tighten(comm):
 
 
 class Trickle:
-    """Puts a pump into every link; a pump passes on a few bytes at a time."""
+    """Puts a pump into every link; each pump passes on a few bytes at a time."""
 
     def __init__(self, comm, seed, pause_s=0.0):
         self._draw, self._pause_s, self._stop = random.Random(seed), pause_s, False
@@ -74,7 +74,7 @@ class Trickle:
             target.shutdown(socket.SHUT_WR)
 
     def close(self, comm):
-        """Take the pumps away, and close the communicator."""
+        """Remove the pumps, and close the communicator."""
         self._stop = True
         for sock in self._ours:
             with contextlib.suppress(OSError):
@@ -88,7 +88,7 @@ class Trickle:
 
 
 def work(comm, seed, count):
-    """Make random collectives, each verified; some have a MiB, more than a socket's buffer."""
+    """Call random collectives, verified; some payloads have a MiB, more than a socket buffers."""
     tighten(comm)
     sequences.random_operations(comm, "either", seed, count, 150_000)
 
@@ -130,7 +130,7 @@ def test_disagreement_about_large_payloads(comm, caller):
     """No rank reads the rest of a payload, so no rank may wait until all of its payload is sent."""
     tighten(comm)
     began = time.monotonic()
-    length = 1_000_000 + (comm.rank == comm.size - 1)  # no buffer of a socket holds it
+    length = 1_000_000 + (comm.rank == comm.size - 1)  # more bytes than any socket buffers
     caught, at, _, _ = meet_failure(comm, caller, "allreduce", length=length)
     assert isinstance(caught, CollectiveFailed)
     assert "disagree" in str(caught)
@@ -139,7 +139,7 @@ def test_disagreement_about_large_payloads(comm, caller):
 
 @pytest.mark.ranks(3, backends=["tcp-flat"], env=settings(100))
 def test_interrupt_while_bytes_come(comm, caller):
-    """Ctrl-C reaches rank 1 during a transfer over links so slow that bytes always come.
+    """Ctrl-C reaches rank 1 during a transfer over links so slow that bytes arrive all the time.
 
     Another thread takes the signal, so the signal interrupts no system call of the thread that
     waits in the collective.
@@ -168,7 +168,7 @@ def test_interrupt_while_bytes_come(comm, caller):
 @pytest.mark.ranks(3, backends=["tcp-flat"])
 @pytest.mark.parametrize("how", ["close", "interrupt"])
 def test_control_message_that_came_before_the_step(comm, tmp_path, how):
-    """Rank 1 knows from the start that rank 2 has gone, and does not wait for a late rank 0."""
+    """Rank 1 knows from the start that rank 2 has gone, and so does not wait for a late rank 0."""
     met = tmp_path / "met"
     comm.barrier()
     if comm.rank == 2 and how == "close":
@@ -179,7 +179,7 @@ def test_control_message_that_came_before_the_step(comm, tmp_path, how):
             comm.barrier()
     elif comm.rank == 1:
         time.sleep(0.6)  # until rank 2 has gone
-        comm._comm.links.swept = -1000  # the step begins with reading all control messages
+        comm._comm.links.swept = -1000  # makes the step begin by reading all control messages
         caught, *_ = meet_failure(comm, "python", "barrier")
         met.touch()
         assert caught.ranks == (2,)
@@ -189,7 +189,7 @@ def test_control_message_that_came_before_the_step(comm, tmp_path, how):
 
 @pytest.mark.ranks(2, backends=["tcp-flat"], connect=False)
 def test_no_memory_for_the_inboxes(comm, monkeypatch):
-    """The constructor raises, closes its links, and does not crash."""
+    """The constructor raises an error and closes its links; the process does not crash."""
 
     def refuse(*arguments):
         raise MemoryError("no room")

@@ -1,6 +1,7 @@
-"""Have numba note the seconds of CPU of each compilation, in any process that loads numba.
+"""Lets numba note the CPU seconds of each compilation, in any process that loads numba.
 
-numba finds `init` by an entry point and calls it: programs of tests need not import this module.
+numba finds `init` by an entry point, and calls it. So programs of tests need not import this
+module.
 """
 
 import os
@@ -9,12 +10,12 @@ import time
 
 from numba.core import event  # noqa: TID251  # its public listeners have no other name
 
-NOTES = "TEST_COMPILATIONS"  # the variable that names the file
+NOTES = "TEST_COMPILATIONS"  # the variable that names the file of the notes
 _thread = threading.local()
 
 
 class _Listener(event.Listener):
-    """Writes a line for each compilation that is part of no other."""
+    """Writes a line for each compilation that is not part of another compilation."""
 
     def on_start(self, event):
         _thread.depth = getattr(_thread, "depth", 0) + 1
@@ -24,12 +25,13 @@ class _Listener(event.Listener):
     def on_end(self, event):
         _thread.depth -= 1
         if _thread.depth == 0:
-            # Cached code is compiled by the first test that calls it, and serves all later tests.
+            # Cached code is compiled by the first test that calls the function, and serves all
+            # later tests.
             cache = getattr(event.data["dispatcher"], "_cache", None)
             is_shared = getattr(cache, "cache_path", None) is not None
             line = f"{time.thread_time() - _thread.began:.4f} {is_shared:d}\n".encode()
             notes = os.open(os.environ[NOTES], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-            os.write(notes, line)  # at once: the process may be killed
+            os.write(notes, line)  # at once, because the process may be killed
             os.close(notes)
 
 

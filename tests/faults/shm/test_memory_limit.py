@@ -47,7 +47,7 @@ def test_what_groups_leave(own, files, expected, monkeypatch, tmp_path):
 
 @contextlib.contextmanager
 def group_of_memory():
-    """Make a control group that has the limit, below the group of this process; give its folder."""
+    """Make a control group with the limit, below this process's group; give the group's folder."""
     name = f"cobre-{secrets.token_hex(6)}"
     for parent in cgroups.groups("memory"):
         folder = parent / name
@@ -62,13 +62,13 @@ def group_of_memory():
                 yield folder
                 return
         finally:
-            with contextlib.suppress(OSError):  # a process of the group may be just about to end
+            with contextlib.suppress(OSError):  # a process of the group may end only now
                 folder.rmdir()
     pytest.skip("no group of memory can be made here")
 
 
 def exceed(_, folder):
-    """In all ranks of the group, ask for more memory than it may have, and then for less."""
+    """Ask, on all ranks of the group, for more memory than the group may have; then for less."""
     pathlib.Path(folder, "cgroup.procs").write_text(str(os.getpid()))
     with create_communicator() as comm:
         with pytest.raises(AllocationFailed) as failed:

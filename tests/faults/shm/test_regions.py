@@ -1,4 +1,4 @@
-"""A region is made on all ranks or on none, and nothing is left under any name.
+"""All ranks make a region or none does, and no file is left under any name.
 
 The ranks are forked from a process that has loaded the kernels.
 """
@@ -37,7 +37,7 @@ CLONE_NEWPID = 0x20000000
 
 
 def ranks(size, body, *args, before=lambda rank: None, name=""):
-    """Run ``body(comm, *args)`` on forked ranks; return their values, exceptions, or signals."""
+    """Run ``body(comm, *args)`` on forked ranks; return the value, error or signal of each rank."""
     config = {"name": name or f"/{secrets.token_hex(6)}", "size": size, "timeout_s": 20.0}
 
     def be(rank):
@@ -52,7 +52,7 @@ def ranks(size, body, *args, before=lambda rank: None, name=""):
 
 
 def make_region(comm, way):
-    """Make a region and use it; ranks hand it over by process, or by name."""
+    """Make a region and use it; ranks open its file by process and descriptor, or by name."""
     if way == "by name" and comm.rank == comm.size - 1:
         offer.PROCESSES = pathlib.Path("/nowhere")
     with comm.create_shared_region(REGION_BYTES, "u1") as region:
@@ -62,7 +62,7 @@ def make_region(comm, way):
 
 
 def killed_at(comm, way, victim, moment):
-    """Kill one rank at its n-th call while it makes a region; return lost ranks, or its calls."""
+    """Kill one rank at its n-th call of making a region; return lost ranks, or number of calls."""
     with struck_at(moment if comm.rank == victim else None, signal.SIGKILL) as calls:
         try:
             make_region(comm, way)
@@ -72,7 +72,7 @@ def killed_at(comm, way, victim, moment):
 
 
 def kills(way, moments):
-    """Kill each of two ranks at many moments of the making of a region; no file may be left."""
+    """Kill each of two ranks at many moments while they make a region; no file may be left."""
     for victim in (0, 1):
         calls = ranks(2, killed_at, way, victim, 0)[victim]
         assert calls > 40, calls
@@ -84,9 +84,9 @@ def kills(way, moments):
 
 
 def interrupted_at(comm, victim, moment):
-    """Interrupt one rank at its n-th call while it makes a region; return the calls.
+    """Interrupt one rank at its n-th call while it makes a region; return how many calls it made.
 
-    Then both ranks call a barrier, which is an error for a rank that has given up.
+    Then both ranks call a barrier, which raises an error on a rank that has given up.
     """
     made = 0
     with struck_at(moment if comm.rank == victim else None, signal.SIGINT) as calls:
@@ -101,7 +101,7 @@ def interrupted_at(comm, victim, moment):
 
 
 def interrupts():
-    """Interrupt each of two ranks at many moments of the making of a region; the other is told."""
+    """Interrupt each of two ranks at many moments of making a region; the other learns of it."""
     for victim in (0, 1):
         calls = ranks(2, interrupted_at, victim, 0)[victim]
         assert calls > 40, calls
@@ -116,7 +116,7 @@ def interrupts():
 
 
 def fails_on(comm, way, victim, fault):
-    """Let one rank fail to make a region; all ranks continue. Return the error of this rank."""
+    """Let one rank fail to make a region; then all ranks continue. Return this rank's error."""
     with FAULTS[fault]() if comm.rank == victim else contextlib.nullcontext():
         caught = met(make_region, comm, way)
     four_in_a_row(comm, "python")
@@ -130,7 +130,7 @@ def no_addresses():
 
 @contextlib.contextmanager
 def no_permission():
-    """Let a rank fail as if it had no permission to open or make the files of a region."""
+    """Let a rank fail as if it might neither open nor make files of a region."""
     refuse, segments = mock.Mock(side_effect=PermissionError(13, "denied")), nameless.segments
     with (
         mock.patch.object(os, "open", refuse),
@@ -148,7 +148,7 @@ FAULTS = {
 
 
 def failures():
-    """A rank fails in each way in turn: all ranks get the same error, and continue."""
+    """A rank fails in each way: all ranks get the same error, and continue."""
     for fault in FAULTS:
         for victim in (0, 2):
             for way in ("handed over", "by name"):
@@ -161,7 +161,7 @@ def failures():
 
 
 def other_user():
-    """Ranks refuse another user's file, and share regions where they cannot see descriptors."""
+    """Ranks refuse another user's file, and share regions if descriptors are hidden from them."""
     owner, user = OTHER_USERS
     path = SHM_FOLDER / "squatted"
     path.touch(0o600)
@@ -177,20 +177,20 @@ def other_user():
         assert isinstance(error, InitializationFailed), error
         assert f"uid {owner}" in str(error), error
     path.unlink()
-    # A process that has changed its user does not let others see its descriptors.
+    # A process that has changed its user hides its descriptors from other processes.
     found = outcome(*fork(as_user, lambda: ranks(2, make_by_name)))
     assert found == [[1, 2]] * 2, found
     assert not any(SHM_FOLDER.iterdir())
 
 
 def other_pid_namespace():
-    """Rank 0 is process 1 of another PID namespace; to rank 1 process 1 is another process."""
+    """Rank 0 is process 1 of another PID namespace; for rank 1, process 1 is another process."""
     libc = ctypes.CDLL(None, use_errno=True)
 
     def before(rank):
         if rank == 0 and libc.unshare(CLONE_NEWPID):
             raise OSError(ctypes.get_errno(), "unshare")
-        if rank == 1:  # back to the namespace of this process, in which rank 1 is to begin
+        if rank == 1:  # back to the namespace of this process, so that rank 1 begins in it
             with open("/proc/self/ns/pid") as own:  # noqa: PTH123
                 assert libc.setns(own.fileno(), CLONE_NEWPID) == 0
 
@@ -199,7 +199,7 @@ def other_pid_namespace():
 
 
 def make_by_name(comm):
-    """Make a region, and check that ranks hand it over by name."""
+    """Make a region, and check that ranks open its file by name."""
     ways = []
     by_name = nameless._share_by_name
     nameless._share_by_name = lambda *args: ways.append("by name") or by_name(*args)
@@ -210,14 +210,14 @@ def make_by_name(comm):
 
 def with_kernels(act, *args):
     four_in_a_row(LocalBackend(), "python")
-    library()  # another user cannot read our folders
+    library()  # now, because another user cannot read our folders
     with ShmBackend(ShmConfig(name="/first", rank=0, size=1)) as alone:
         make_region(alone, "")
     act(*args)
 
 
 def throughout(act):
-    """Mark an act that starts hundreds of pairs of ranks as slow."""
+    """Mark as slow an act that starts hundreds of pairs of ranks."""
     return pytest.param(act, marks=[pytest.mark.slow, pytest.mark.timeout(900)], id=act)
 
 

@@ -23,7 +23,7 @@ from cobre_comm.testing.cases.waiting import wait_until
 from tests.forked import on_forks
 
 NEVER_S = 300.0  # a limit that no test waits for
-PATIENCE_S = 20.0  # for a peer on a busy machine
+PATIENCE_S = 20.0  # how long a rank waits for a peer on a busy machine
 OURS = own_sources()
 ranks = partial(on_forks, connect=False)
 
@@ -71,7 +71,7 @@ def test_stale_segment_is_replaced(comm):
         elif own_rank() == 0:
             make_segment(magic=control.UNFINISHED if kind == "unfinished" else control.MAGIC)
         else:
-            time.sleep(0.1)  # rank 0 makes the stale segment; this rank may find it before it goes
+            time.sleep(0.1)  # rank 0 makes the stale segment meanwhile; this rank may find it
         assert meet(PATIENCE_S) == 3.0
 
 
@@ -92,7 +92,7 @@ def test_a_rank_that_is_interrupted_before_it_removes_the_name(comm, monkeypatch
 
 @ranks(1)
 def test_live_segment_is_left_alone(comm):
-    """Another job holds the name, and its owner holds the lock."""
+    """Another job holds the name, and the rank 0 of that job holds the lock."""
     make_segment()
     locked, tell = os.pipe()
     child = os.fork()
@@ -148,7 +148,7 @@ def test_segment_open_to_others(comm):
     ],
 )  # fmt: skip
 def test_follower_refuses_the_segment(comm, tmp_path, header, mode, words):
-    """Process 0 holds a segment with a wrong header, as a rank 0 would, until rank 1 has tried."""
+    """Process 0 holds a segment with a wrong header, as rank 0 would, until rank 1 has tried it."""
     ready, tried = tmp_path / "ready", tmp_path / "tried"
     if own_rank() == 1:
         wait_until(ready.exists)
@@ -170,7 +170,7 @@ def test_follower_refuses_the_segment(comm, tmp_path, header, mode, words):
 @pytest.mark.slow
 @ranks(3)
 def test_duplicate_rank(comm):
-    """Processes 1 and 2 both believe that they are rank 1; rank 2 never comes."""
+    """Processes 1 and 2 both believe that they are rank 1; no process is rank 2."""
     process = own_rank()
     os.environ["COBRE_SHM_RANK"] = str(min(process, 1))
     if process == 2:
@@ -181,7 +181,7 @@ def test_duplicate_rank(comm):
 
 
 def one_rank_is_missing(absent, limit_s, words):
-    """Rank 0 gives up first: a follower that gave up before would count as one that has ended."""
+    """Rank 0 has to give up first: it would report a follower that gives up earlier as ended."""
     if own_rank() != absent:
         is_refused(*words[own_rank()], limit_s=limit_s * (1 + 3 * own_rank()))
 
@@ -198,7 +198,7 @@ def test_missing_leader(comm):
 
 
 def dies_when_attached(victim, witness, absent, *words):
-    """The victim is killed when it and the witness have attached; a third rank never comes."""
+    """The victim is killed when it and the witness have attached; a third rank never arrives."""
     if own_rank() == absent:
         return
 
@@ -220,7 +220,8 @@ def test_follower_dies_while_another_waits(comm):
 @ranks(3, killed=1)
 def test_leader_dies_while_a_follower_waits(comm):
     dies_when_attached(0, 1, 2, "rank 0", "ended")
-    # Rank 0 removes the name only when all have attached. A later job would replace this segment.
+    # Rank 0 removes the name only when all ranks have attached, so the name is left here. A later
+    # job would replace this segment.
     if own_rank() == 1:
         segment().unlink()
 
@@ -245,7 +246,7 @@ def test_segment_is_private_reserved_and_nameless_once_started(comm, monkeypatch
 
 @ranks(2)
 def test_a_rank_that_cannot_take_its_pages_is_missing(comm, monkeypatch):
-    """The rank says why it ends; without a launcher the other waits for it as for any rank."""
+    """The rank says why it ends; without a launcher, the other rank waits until its limit."""
 
     def refuse(fd, start, count):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -268,7 +269,7 @@ def test_leader_dies_while_it_splits(comm):
 
 @ranks(2)
 def test_two_ranks_0_find_the_same_stale_segment(comm, tmp_path):
-    """The second rank 0 must not make a segment that the first then removes as if it were stale."""
+    """The second rank 0 must not make a segment that the first rank 0 then removes as stale."""
     judged, tried, process = tmp_path / "judged", tmp_path / "tried", own_rank()
     os.environ["COBRE_SHM_RANK"] = "0"
     if process == 1:
@@ -292,7 +293,7 @@ def test_two_ranks_0_find_the_same_stale_segment(comm, tmp_path):
 
 @ranks(1)
 def test_regions_leave_names_of_other_jobs_alone(comm):
-    """Regions and communicators of this job leave the segments of other jobs alone."""
+    """Regions and communicators of this job leave alone what other jobs have named."""
     others = [segment().with_name(f"{segment().name}.{number}") for number in range(3)]
     for path in others:
         path.write_bytes(b"another job")

@@ -1,4 +1,4 @@
-"""In a container with 64 MiB or next to nothing of /dev/shm, ranks never get a bus error."""
+"""In a container with 64 MiB of /dev/shm, or almost none, ranks never get a bus error."""
 
 import os
 from functools import partial
@@ -38,7 +38,7 @@ def any_size(_):
             assert region.as_slice()[: comm.size].tolist() == [r + 1 for r in range(comm.size)]
         del region
         regions.too_large(comm, "python", 10 * 2**20)
-        for _ in range(3):  # memory that is given back is available again
+        for _ in range(3):  # memory that was given back can be used again
             half = comm.create_shared_region(20 * 2**20, np.uint8)
             half.block(0, half.count)[comm.rank :: comm.size] = 1
             half.fence()
@@ -55,7 +55,7 @@ def test_default_container(ranks):
 
 
 def hardly_any(_):
-    rendezvous.START_TIMEOUT_S = 10.0  # else ranks wait a minute for a rank 0 that has failed
+    rendezvous.START_TIMEOUT_S = 10.0  # otherwise ranks wait a minute for a rank 0 that has failed
     os.environ["COBRE_SHM_TIMEOUT_SECS"] = "10"
     with create_communicator() as comm:
         allgatherv.gather_equal(comm, "python", "f8", 50_000)
@@ -74,7 +74,7 @@ def test_one_mebibyte(ranks):
 
 @pytest.mark.parametrize("ranks", [slow(1), 2, slow(4)])
 def test_one_mebibyte_with_small_buffers(ranks):
-    """Small buffers are the cure that InitializationFailed names."""
+    """InitializationFailed names small buffers as the cure."""
     values_of(in_private_shm("1m", run, hardly_any, ranks, "8192"))
 
 
@@ -84,7 +84,7 @@ def starts(_):
 
 @pytest.mark.parametrize("backend", ["mpi-openmpi", "tcp"])
 def test_a_rank_is_named_once(backend):
-    """First the ranks of a node agree on the rank at fault, then all ranks; they name it once."""
+    """First a node's ranks agree on the rank at fault, then all ranks; the error names it once."""
     env = {f"COBRE_{name}_BUFFER_BYTES": str(2**26) for name in ("SHM", "TCP")}
     start = partial(forked.ranks, connect=False, env=env, timeout_s=60)
     outcomes = in_private_shm("1m", start, backend, 2, starts)

@@ -1,4 +1,4 @@
-"""Connections to the port of a job; the wire format stands here a second time, apart from ours."""
+"""Connections to the port of a job; the wire format is written here again, apart from our code."""
 
 import contextlib
 import hashlib
@@ -33,7 +33,7 @@ FIELDS = {
     "place": own_sources().place,
     "nonce": bytes(32),
 }
-PAUSE_S = 0.001  # between visits, because a visit ends at once if no process listens
+PAUSE_S = 0.001  # between visits, because a visit ends immediately if no process listens
 HANDSHAKE_BYTES = 5 + struct.calcsize(FIELDS_FORMAT) + 32
 
 
@@ -46,13 +46,13 @@ def proof(key, role, transcript):
 
 
 def handshake(challenge, key, **changes):
-    """Return the frame that answers a challenge."""
+    """Return the frame that answers a challenge, with a few fields changed."""
     fields = struct.pack(FIELDS_FORMAT, *{**FIELDS, "nonce": os.urandom(32), **changes}.values())
     return frame(HANDSHAKE, fields + proof(key, b"connecting", challenge + fields))
 
 
 class Client:
-    """A connection that sends the bytes of a test."""
+    """A connection over which a test sends any bytes."""
 
     def __init__(self, port, host="127.0.0.1", limit_s=20.0, patient=True):
         deadline = time.monotonic() + limit_s
@@ -60,7 +60,8 @@ class Client:
             try:
                 self.sock = socket.create_connection((host, port), limit_s)
                 break
-            except ConnectionRefusedError:  # a rank 0 that was just started does not yet listen
+            # a rank 0 that has just been started does not listen yet
+            except ConnectionRefusedError:
                 if not patient or time.monotonic() > deadline:
                     raise
                 time.sleep(0.01)
@@ -94,12 +95,12 @@ class Client:
         return payload
 
     def introduce(self, token, **changes):
-        """Shake hands; return tag and payload of the answer."""
+        """Shake hands; return the tag and the payload of the answer."""
         self.send(handshake(self.challenge(), token.encode(), **changes))
         return self.frame()
 
     def closed(self):
-        """Wait until the other side closes the connection; return how many bytes it still sent."""
+        """Wait until the other side closes the connection; return how many bytes it sent before."""
         count = 0
         with contextlib.suppress(ConnectionResetError):
             while data := self.sock.recv(4096):
@@ -108,7 +109,7 @@ class Client:
 
 
 class Visitor:
-    """Connects to a job over and over, in a thread; ``behave`` is called with each connection."""
+    """Connects to a job again and again, in a thread; calls ``behave`` with each connection."""
 
     def __init__(self, port, behave, limit_s=20.0):
         self._port, self._behave, self._limit_s = port, behave, limit_s
@@ -125,7 +126,7 @@ class Visitor:
 
     def _run(self):
         while not self._over.wait(PAUSE_S):
-            # The job drops most connections while the visitor still sends.
+            # The job closes most connections while the visitor still sends.
             with (
                 contextlib.suppress(OSError, EOFError, AssertionError),
                 Client(self._port, limit_s=self._limit_s, patient=False) as client,
@@ -135,14 +136,14 @@ class Visitor:
 
 
 def refusal(answer):
-    """Return the reason in the answer to a handshake."""
+    """Return the reason that the answer to a handshake gives."""
     tag, payload = answer
     assert tag == REFUSED, answer
     return payload[32:].decode()
 
 
 def listening():
-    """Return, by its name in /proc, address and port of each listening socket, as digits."""
+    """Return address and port of each listening socket, as digits, by its name in /proc."""
     found = {}
     for path in map(pathlib.Path, ("/proc/net/tcp", "/proc/net/tcp6")):
         for line in path.read_text().splitlines()[1:] if path.exists() else []:

@@ -32,6 +32,7 @@ def new_job():
 def worker_attached(monkeypatch):
     """Return an event that is set when rank 0 has accepted a worker, which is a thread here."""
     event = threading.Event()
-    monkeypatch.setattr(worker.Joiner, "_open_control", worker.Joiner._open_control)  # restored
+    # so that the fixture restores it
+    monkeypatch.setattr(worker.Joiner, "_open_control", worker.Joiner._open_control)
     once_attached(event.set)
     return event

@@ -1,4 +1,4 @@
-"""Ranks of the tcp backend as threads of one process: they make their links, and nothing else."""
+"""Ranks of the tcp backend, as threads of one process: they make their links, but nothing else."""
 
 import contextlib
 import os
@@ -23,7 +23,7 @@ from tests.faults.tcp.clients import ACK, Client
 TOKEN = "the-secret-of-this-job"
 EAGER_BYTES = 4321
 LOOPBACK = "127.0.0.1"
-SHORT_MS = 600  # a connect timeout that a test can wait for
+SHORT_MS = 600  # a connect timeout so short that a test can wait for its end
 
 
 def open_sockets():
@@ -31,7 +31,7 @@ def open_sockets():
 
 
 def rendezvous(config, listener=None):
-    """Link this rank to all others, as if each were alone on its node; return its links."""
+    """Link this rank to all others, as if each rank were alone on its node; return the links."""
     with meet(config, listener) as participant:
         participant.start([range(config.size)])
     return participant.links
@@ -42,7 +42,7 @@ def own_rank():
 
 
 def meet_others():
-    """Meet as the rank of the environment, in a process of its own."""
+    """Meet the other ranks, as the rank that the environment names, in a process of its own."""
     config = TcpConfig.from_env()
     links = rendezvous(config)
     greet(links, config.rank)
@@ -51,7 +51,7 @@ def meet_others():
 
 
 def once_attached(act):
-    """Let a worker of this process call a function as soon as rank 0 has accepted it."""
+    """Let a worker of this process call ``act`` as soon as rank 0 has accepted the worker."""
     control = worker.Joiner._open_control
 
     def attached(self):
@@ -68,7 +68,7 @@ def wait_for(*paths):
 
 
 class Job:
-    """Ranks in threads; the result of each is its links or its exception."""
+    """A job of ranks in threads; the result of each rank is its links or its exception."""
 
     def __init__(self, size, **config):
         self.size = size
@@ -88,7 +88,7 @@ class Job:
 
     def start(self, *ranks, listener=None, **changes):
         for rank in ranks:
-            eager = {"eager_bytes": EAGER_BYTES + rank}  # rank 0's value holds for all
+            eager = {"eager_bytes": EAGER_BYTES + rank}  # the value of rank 0 holds for all ranks
             arguments = {"rank": rank, "size": self.size, **eager, **self.config, **changes}
             arguments = rank, TcpConfig(**arguments), listener if rank == 0 else None
             thread = threading.Thread(target=self._run, args=arguments, daemon=True)
@@ -134,7 +134,7 @@ def named_links(links):
 
 
 def greet(links, rank):
-    """Send sender, receiver and purpose on every link at once, as a collective might."""
+    """Send sender, receiver and purpose on every link before any is read, as a collective may."""
     for peer, purpose, sock in named_links(links):
         sock.send(bytes([rank, peer, purpose]))
 
@@ -147,11 +147,11 @@ def check_greetings(links, rank):
         assert greeting == bytes([peer, rank, purpose]), (rank, peer, purpose, greeting)
         sock.setblocking(False)
         with contextlib.suppress(BlockingIOError):
-            assert sock.recv(1) == b""  # no data: the other side may have closed the link by now
+            assert sock.recv(1) == b""  # no data: the other side may have closed the link already
 
 
 def check_job(job):
-    """Every rank has all its links, and each leads to the right rank."""
+    """Check that every rank has all its links, and that each link leads to the right rank."""
     results = job.wait()
     for rank in range(job.size):
         links = results[rank]
@@ -180,7 +180,7 @@ def check(error, *words):
 
 
 def attach(job, rank, **changes):
-    """Attach as another rank would; return the connection."""
+    """Attach as if this were another rank; return the connection."""
     client = Client(job.port)
     tag, _ = client.introduce(TOKEN, rank=rank, size=job.size, **changes)
     assert tag == ACK

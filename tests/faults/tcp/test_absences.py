@@ -1,4 +1,4 @@
-"""Ranks of a tcp job that never come, cannot be reached, or leave before the job has begun."""
+"""Ranks of a tcp job that never arrive, cannot be reached, or leave before the job has begun."""
 
 import contextlib
 import errno
@@ -56,7 +56,7 @@ def test_missing_worker_is_named(new_job):
 
 
 def test_early_worker_waits_until_rank_0_gives_up(new_job, monkeypatch):
-    """A worker's limit begins anew when it attaches: so it lasts until rank 0 names the missing."""
+    """A worker's limit begins again when it attaches, so rank 0 is the first to give up."""
     monkeypatch.setattr(connector, "LONGEST_PAUSE_S", 0.05)
     job = new_job(3, connect_timeout_ms=2 * SHORT_MS).start(1)
     time.sleep(SHORT_S / 2)
@@ -100,7 +100,7 @@ def test_another_program_listens_at_the_port(new_job):
 
 @pytest.mark.parametrize("linking", [False, True])
 def test_worker_ends_before_the_job_has_begun(new_job, worker_attached, linking):
-    """A worker ends while ranks are missing, or while all ranks open their links."""
+    """One worker ends while another is missing, or while all ranks open their links."""
     job = new_job(3 if linking else 4).start(0, 1)
     assert worker_attached.wait(20.0)
     with attach(job, 2) as client:
@@ -112,7 +112,7 @@ def test_worker_ends_before_the_job_has_begun(new_job, worker_attached, linking)
 
 
 def test_rank_that_ended_between_two_messages_is_named():
-    """After a reset, a socket no longer knows the address of its peer."""
+    """After a reset, a socket has lost the address of its peer."""
     with socket.create_server((LOOPBACK, 0)) as server:
         peer = socket.create_connection(server.getsockname())
         with server.accept()[0] as link:
@@ -125,7 +125,7 @@ def test_rank_that_ended_between_two_messages_is_named():
 @on_forks(4, "tcp", connect=False, killed=1)
 @pytest.mark.parametrize("victim", [0, slow(1), slow(2)])
 def test_rank_is_killed_after_it_attached(comm, victim, tmp_path):
-    """A rank is killed when all but the last have attached; the last one is late."""
+    """A rank is killed when all ranks but the last have attached; the last rank is late."""
     rank, dying = own_rank(), tmp_path / "dying"
 
     def die():
@@ -174,7 +174,7 @@ def within(milliseconds, **more):
 
 @on_forks(2, "tcp", connect=False, env=within(2000))
 def test_time_in_which_a_rank_is_stopped_does_not_count(comm, tmp_path):
-    """Rank 1 is stopped for longer than its limit, while it looks for rank 0."""
+    """Rank 1 is stopped for longer than its limit while it tries to connect to rank 0."""
     resumed, pid = tmp_path / "resumed", os.getpid()
     await_all(tmp_path, own_rank(), 2)
     if own_rank() == 0:
@@ -189,7 +189,7 @@ def test_time_in_which_a_rank_is_stopped_does_not_count(comm, tmp_path):
 @on_forks(2, "tcp", connect=False, env=within(50000, COBRE_TCP_SIZE="3"))
 @pytest.mark.parametrize("victim", [0, 1])
 def test_ctrl_c(comm, victim, tmp_path):
-    """Ctrl-C ends the wait for a missing rank early, and leaves no descriptor open."""
+    """Ctrl-C ends the wait for a missing rank before its limit, and leaves no descriptor open."""
     attached, sent_at, before = tmp_path / "attached", [], len(descriptors())
 
     def interrupt():
@@ -210,7 +210,7 @@ def test_ctrl_c(comm, victim, tmp_path):
 
 
 def struck_while_they_find_their_nodes(folder, moment, how, victim):
-    """One rank is struck; the others raise an error that names it, and no descriptor stays open."""
+    """One rank is struck; the others raise an error that names it, and close all descriptors."""
     owner = sharing if moment == "confirmed" else meet
     genuine, before = getattr(owner, moment), len(descriptors())
 
@@ -265,7 +265,7 @@ def test_rank_is_struck_while_ranks_find_their_nodes(comm, tmp_path, moment, how
 
 
 def be_without_dev_shm():
-    """Take shared memory from this process."""
+    """Let this process have no shared memory."""
 
     def refuse(*_):
         raise OSError("no /dev/shm here")
@@ -275,7 +275,7 @@ def be_without_dev_shm():
 
 @on_forks(3, "tcp", connect=False)
 def test_the_limit_holds_again_once_all_ranks_have_compiled(comm, tmp_path):
-    """The ranks find that they share no memory, and compile; after that one rank is late."""
+    """When ranks find that they share no memory, they compile; after that, one rank is late."""
     be_without_dev_shm()
     struck_while_they_find_their_nodes(tmp_path, "name_nodes", "late", 1)
 

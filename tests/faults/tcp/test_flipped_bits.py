@@ -18,11 +18,11 @@ from tests.faults.tcp.job import LOOPBACK, SHORT_MS
 from tests.grid import slow
 
 TO_WORKER, TO_RANK_0 = 0, 1
-LIMIT_S = 60.0  # of a meeting: on an idle machine it takes SHORT_MS and a handshake's 5 s
+LIMIT_S = 60.0  # for a meeting, which on an idle machine takes SHORT_MS and the 5 s of a handshake
 
 
 class Proxy:
-    """Stands before a port, and flips one bit that its first link carries in one direction.
+    """Stands before a port, and flips one bit that the first link carries in one direction.
 
     ``sent`` counts the bytes that this link has carried in each direction.
     """
@@ -87,7 +87,7 @@ class Proxy:
 
 
 def meet_and_agree(config, listener=None):
-    """Do what the constructor of a communicator does until the start; return the agreed results."""
+    """Do what a communicator's constructor does until the start; return what ranks agree on."""
     with meet(config, listener) as participant:
         order = find_nodes(participant, config.share, config.pretend_nodes)
         problem = first_problem(participant, "this rank has none" if config.rank else "")
@@ -99,7 +99,7 @@ def meet_and_agree(config, listener=None):
 
 @pytest.fixture
 def meeting(new_job, monkeypatch):
-    """Return a function that lets two ranks meet, and returns results and numbers of bytes."""
+    """Return a function that lets two ranks meet; it returns their results and numbers of bytes."""
     monkeypatch.setattr(jobs, "rendezvous", meet_and_agree)
     monkeypatch.setattr(jobs, "greet", lambda agreed, rank: None)
 
@@ -124,7 +124,7 @@ def check_agreed(result):
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("every", [61, slow(1)])
 def test_a_flipped_bit_ends_the_start_or_changes_nothing(meeting, every):
-    """Bit n % 8 of byte n is flipped: ranks meet as ever, or get the error of a failed start."""
+    """Bit n % 8 of byte n is flipped: ranks meet as usual, or get the error of a failed start."""
     results, sent = meeting()
     for rank in range(2):
         check_agreed(results[rank])

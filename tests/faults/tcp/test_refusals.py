@@ -1,4 +1,4 @@
-"""Ranks of a tcp job with another token, size, rank or version."""
+"""Ranks of a tcp job that have another token, size, rank or version than the others."""
 
 import socket
 import struct
@@ -16,7 +16,7 @@ from tests.faults.tcp.job import LOOPBACK, SHORT_MS, TOKEN, check, check_job
     ("ours", "theirs"), [(TOKEN, "another"), (TOKEN, None), (None, TOKEN), ("", TOKEN)]
 )
 def test_other_token(new_job, caplog, ours, theirs):
-    """Rank 0 gives up and closes its port; the last rank still says why it was refused before."""
+    """Rank 0 gives up and closes its port; the refused rank still says why it was refused."""
     job = new_job(3, token=ours, connect_timeout_ms=SHORT_MS).start(0, 1)
     results = job.start(2, token=theirs, connect_timeout_ms=2 * SHORT_MS).wait()
     check(results[0], "rank 2 of 3 did not attach")
@@ -46,7 +46,7 @@ def test_other_size(new_job, caplog):
 
 
 def test_other_size_of_a_launcher_of_ours(new_job, monkeypatch):
-    """The error names the launcher's option as the cure, and not the variable that it has set."""
+    """The error names the launcher's option as the cure, not the variable that it has set."""
     monkeypatch.setenv("COBRE_JOB_ID", "cobre-0-1")
     job = new_job(3).start(0, 1)
     told = new_job(5, port=job.port).start(2).wait()[2]
@@ -91,7 +91,8 @@ def test_proven_peers_that_are_wrong_are_told(new_job, caplog, changes, words):
 
 
 def test_other_links_need_the_secret_of_the_job(new_job):
-    # Ranks know the secret of the job only when all have attached; the token does not tell it.
+    # Ranks learn the secret of the job only when all have attached; it cannot be computed from the
+    # token.
     job = new_job(3).start(0, 1)
     for purpose in (1, 2, 3, 200):
         with Client(job.port) as client:

@@ -1,4 +1,4 @@
-"""The ranks of a tcp job meet, and every link leads where it should."""
+"""The ranks of a tcp job meet, and every link leads to the right rank."""
 
 import pathlib
 import resource
@@ -113,7 +113,8 @@ def test_every_address_of_a_name(new_job, monkeypatch, bind_addr):
 
 @pytest.mark.parametrize("near", [1, 2, 3])
 def test_worker_beside_rank_0_and_workers_elsewhere(new_job, near):
-    # Rank 0 sees one worker at a loopback address, at which the other workers cannot reach it.
+    # Rank 0 sees one worker at a loopback address, where the other workers cannot reach this
+    # worker.
     job = new_job(4, coordinator=own_address(), bind_addr="0.0.0.0").start(0)
     for rank in (1, 2, 3):
         job.start(rank, **({"coordinator": "127.0.0.1"} if rank == near else {}))
@@ -134,7 +135,7 @@ def test_link_local_addresses_have_a_scope(new_job):
 
 
 def listening_sockets():
-    """Return the listening sockets of this process, and which of them listen at every address."""
+    """Return the listening sockets of this process, and those that listen at every address."""
     where = listening()
     found = open_sockets() & {*where}
     return found, {name for name in found if {*where[name][0]} == {"0"}}
@@ -155,7 +156,7 @@ def test_alone_on_a_machine_they_listen_at_loopback_only(new_job, bind_addr):
 
 @pytest.mark.parametrize("limit_ms", [10_000, 0])
 def test_rank_0_comes_last(new_job, limit_ms):
-    """With a limit of 0, ranks wait for rank 0 without a limit."""
+    """A limit of 0 lets ranks wait for rank 0 without end."""
     job = new_job(3, connect_timeout_ms=limit_ms).start(2, 1)
     time.sleep(0.2)
     check_job(job.start(0))
@@ -165,7 +166,7 @@ def test_rank_0_comes_last(new_job, limit_ms):
 def test_rank_0_speaks_for_the_ranks_that_have_found_it(
     new_job, ranks, speakers, monkeypatch, caplog
 ):
-    """If a rank is missing, rank 0 logs it for all attached ranks; without rank 0 each logs it."""
+    """Rank 0 logs a missing rank for all attached ranks; without rank 0, each rank logs it."""
     monkeypatch.setattr(participant, "LOG_WAIT_AFTER_S", SHORT_MS / 1000 / 3)
     results = new_job(4, connect_timeout_ms=2 * SHORT_MS).start(*ranks).wait()
     for rank in ranks:
@@ -189,7 +190,7 @@ def test_64_ranks(new_job):
 
 @on_forks(8, "tcp:0,0,0,0,1,1,1,1", connect=False)
 def test_descriptors_are_reserved_for_links_that_are_used(comm):
-    """Of eight ranks on two nodes, rank 0 has 8 links, the other leader 2: not 2 to each rank."""
+    """Of eight ranks on two nodes, rank 0 has 8 links, the other leader 2; not 2 to each rank."""
     room = len(list(pathlib.Path("/dev/fd").iterdir())) + SPARE_DESCRIPTORS + 14
     resource.setrlimit(resource.RLIMIT_NOFILE, (room, room))
     with create_communicator() as made:

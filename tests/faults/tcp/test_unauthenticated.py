@@ -38,7 +38,7 @@ def limit_descriptors(more):
 
 
 def few_descriptors(comm, go):
-    """Rank 0 may open a hundred files more, and the last rank comes late; return the log."""
+    """Rank 0 may open only a hundred more files, and the last rank is late; return the log."""
     lines, log = [], logging.Handler()
     log.emit = lambda record: lines.append(record.getMessage())
     logging.getLogger("cobre_comm").addHandler(log)
@@ -75,7 +75,7 @@ def test_crowd_when_descriptors_are_few(tmp_path, free_port):
 
 
 def test_no_descriptor_left(new_job, caplog, monkeypatch):
-    # A rank checks its own limit beforehand, but the whole system has a limit too.
+    # A rank checks its own limit beforehand, but the system has a limit for all processes, too.
     failures = [errno.EMFILE, errno.ENFILE, errno.ECONNABORTED] * 3
 
     class Listener(socket.socket):
@@ -94,7 +94,7 @@ def test_no_descriptor_left(new_job, caplog, monkeypatch):
 
 @on_forks(2, "tcp", env={"COBRE_TCP_TOKEN": ""})
 def test_no_objects_from_ranks_without_a_secret(comm):
-    """Objects are refused before anything is sent, so the ranks need not meet."""
+    """Objects are refused before anything is sent, so the ranks of this test need not meet."""
     for call in (objects.broadcast, objects.gather, objects.allgather):
         assert "set COBRE_TCP_TOKEN" in str(raises(PermissionError, call, comm, {}))
     comm.barrier()
@@ -127,7 +127,7 @@ def one_byte_at_a_time(client, over):
 
 
 def replay(client, over):
-    """Repeat the answer of a true worker to another challenge."""
+    """Send the answer that a true worker gave to another challenge."""
     old = handshake(bytes(43), TOKEN.encode(), rank=2, size=3)
     client.challenge()
     client.send(old)
@@ -152,7 +152,7 @@ def test_visitors_are_dropped_and_the_job_starts(new_job, caplog, behave, words)
             visitor = stack.enter_context(Visitor(job.port, behave))
             assert visitor.visited.wait(LIMIT_S)
         wait_until(lambda: words in caplog.text)
-        check_job(job.start(2))  # while visitors are there, also visitors that send nothing
+        check_job(job.start(2))  # while visitors are there, some of which send nothing
     lines = [line for line in caplog.text.splitlines() if "dropped a connection" in line]
     assert len(lines) == len(set(lines)) <= 3
     assert words in caplog.text
@@ -164,7 +164,7 @@ def test_silent_and_slow_clients_are_dropped_in_time(new_job, caplog, monkeypatc
     began = time.monotonic()
     with Client(job.port) as silent, Client(job.port) as slow:
         slow.challenge()
-        with contextlib.suppress(OSError):  # a busy machine may be late with the second byte
+        with contextlib.suppress(OSError):  # on a busy machine the second byte may be too late
             for byte in b"\0\0\0":
                 slow.send(bytes([byte]))
                 time.sleep(0.05)

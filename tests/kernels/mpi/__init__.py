@@ -1,4 +1,4 @@
-"""A leader over an MPI that the test stands in for.
+"""A leader over an MPI for which the test stands in.
 
 ``python -m tests.kernels.mpi`` runs these tests, because they need a process without another MPI.
 """

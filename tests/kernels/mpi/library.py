@@ -1,4 +1,4 @@
-"""A leader, and under it an MPI of the test, which reports what a real MPI seldom reports."""
+"""A leader over an MPI that the test imitates; this MPI reports what a real MPI rarely reports."""
 
 import ctypes
 from types import SimpleNamespace
@@ -33,17 +33,17 @@ NO_FILE = -1  # no file of locks: all locks count as held, so no rank has died
 
 
 class Library:
-    """The MPI of one test: operations that the leader has begun, its messages, and those for it."""
+    """The MPI of one test: what the leader has begun and sent, and the messages for the leader."""
 
     def __init__(self):
         self.begun, self.sent, self.inbox = [], [], []
-        self.failing = 0  # which of the calls that begin something fails; 0: none
-        self.tests_left = 0  # how many calls of MPI_Test still find a request incomplete
-        self.lost = []  # messages that cannot be received
+        self.failing = 0  # which of the calls that begin something fails; 0: no call fails
+        self.tests_left = 0  # how many calls of MPI_Test find a request still incomplete
+        self.lost = []  # messages of which the receive fails
 
     def begin(self, name, arguments):
         self.begun.append((name, arguments))
-        if name == "MPI_Iallgather":  # the other leader gives the same bytes
+        if name == "MPI_Iallgather":  # the other leader gives the same bytes as this leader
             send, count, _, recv = arguments[:4]
             for node in range(2):
                 ctypes.memmove(recv + node * count, send, count)
@@ -110,7 +110,7 @@ class Memory(memory.MpiMemory):
 
 
 class Leader:
-    """A rank of a job of several nodes; the test stands in for all other ranks.
+    """A rank of a job of several nodes; the test imitates all other ranks.
 
     ``leaders`` has the leader of each rank.
     """

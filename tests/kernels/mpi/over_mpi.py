@@ -1,4 +1,4 @@
-"""What a leader does with the requests, counts and messages of its MPI."""
+"""What a leader does with MPI's requests and messages, and with counts of bytes."""
 
 import ctypes
 
@@ -17,7 +17,7 @@ from tests.kernels.mpi.library import OWN, Leader
 
 
 def answer_each_query(mpi, monkeypatch, complete_after=None):
-    """Let the other leader answer each query; return the list of queries.
+    """Let the other leader answer each query; return a list with an entry for each query.
 
     The leader's request is complete after ``complete_after`` answers, or never.
     """
@@ -29,7 +29,8 @@ def answer_each_query(mpi, monkeypatch, complete_after=None):
             queries.append(1)
             mpi.come(ANSWER)
             if len(queries) == complete_after:
-                mpi.tests_left = 1  # the test of the query's own request
+                # the query itself has a request that MPI_Test has to find incomplete once
+                mpi.tests_left = 1
         return 0
 
     monkeypatch.setattr(mpi, "send", send)
@@ -42,7 +43,8 @@ def test_after_a_loss_no_exchange_begins(leader, mpi):
     assert leader.exchange() == LOST_PEER
     assert leader.reasons() == [PRESENT, LEFT]
     assert not mpi.begun
-    leader.nodes.state = COMMITTED  # now a leader begins what others may have begun
+    # in this state a leader begins an exchange, because others may have begun it
+    leader.nodes.state = COMMITTED
     assert leader.exchange() == OK
     assert len(mpi.begun) == 1
 
@@ -114,7 +116,7 @@ def test_data_that_go_on_moving_slowly(leader, mpi, monkeypatch):
 
 
 def test_a_message_that_cannot_be_received(leader, mpi):
-    """The query before the lost message is answered once; then the wait takes the message after."""
+    """The query before the lost message gets its answer; the next message is still read."""
     mpi.tests_left = 2**60
     for kind in (QUERY, QUERY, REPORT):
         mpi.come(kind, reasons=(PRESENT, LEFT))

@@ -1,4 +1,4 @@
-"""What a leader does with messages of others, or without them: whom it names, and whom it asks."""
+"""What a leader does with messages of others, or without them: which ranks it names and asks."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ FOR_EVER = 2**60
 
 
 def exchange_after(mpi, leader, *messages):
-    """Exchange while no messages but these reports arrive; return the status.
+    """Exchange, and let only these reports arrive; return the status.
 
     A report is its sender, the number of verbs that the sender has completed, and its reasons.
     """
@@ -34,7 +34,7 @@ def exchange_after(mpi, leader, *messages):
     return leader.exchange()
 
 
-# Failure reports.
+# Tests of failure reports.
 
 
 def test_who_has_reported_says_no_goodbye(leader, mpi):
@@ -45,7 +45,7 @@ def test_who_has_reported_says_no_goodbye(leader, mpi):
 
 
 def test_a_late_rank_that_reports_is_no_witness(mpi):
-    """Rank 1 names rank 2 late. So the report of rank 2, that rank 1 gave up, does not count."""
+    """Rank 1 reports that rank 2 is late, so rank 2's report that rank 1 gave up is ignored."""
     leader = Leader(range(3))
     given_up = (PRESENT, PRESENT, LATE)
     assert exchange_after(mpi, leader, (1, 0, *given_up), (2, 0, 0, GAVE_UP, 0)) == TIMED_OUT
@@ -81,7 +81,7 @@ def test_a_rank_that_died_is_not_late(mpi, order):
         (0, PRESENT, UNSEEN, [REPORT]),
         (0, PRESENT, DISAGREE, [GOODBYE]),
         (0, PRESENT, LOST_PEER, []),  # the round has reported the loss
-        (1, PRESENT, UNSEEN, []),  # its leader reports
+        (1, PRESENT, UNSEEN, []),  # the leader of this rank reports
         (1, DIED, UNSEEN, [REPORT]),
         (1, PRESENT, DISAGREE, []),
     ],
@@ -93,7 +93,7 @@ def test_what_a_rank_tells_whose_collective_has_failed(mpi, rank, leader_is, sta
     assert mpi.sent == told
 
 
-# Waits.
+# Tests of waits.
 
 
 def test_a_child_of_a_signal_handler_leaves_the_exchange(leader, mpi):
@@ -121,7 +121,7 @@ def test_who_is_prepared_hears_no_signal(leader, mpi, monkeypatch):
 
 
 def answer(mpi, monkeypatch, answering):
-    """Let some leaders answer each query; return the list of the leaders that are asked."""
+    """Let some leaders answer each query; return the list of the leaders that were asked."""
     asked = []
 
     def send(buffer, count, byte, rank, *arguments):
@@ -139,7 +139,7 @@ def answer(mpi, monkeypatch, answering):
     ("answering", "marks"), [((1,), [0, 0, -1, 0]), ((2,), [0, 1, 0, 0]), ((1, 2), None)]
 )
 def test_a_line_tells_of_the_leaders_that_do_not_answer(mpi, monkeypatch, answering, marks):
-    """A node of several ranks has a mark below 0: its late rank may be another than its leader."""
+    """A node of several ranks has a negative mark: its late rank may be one of its followers."""
     leader, lines = Leader([0, 1, 2, 2]), []
     asked = answer(mpi, monkeypatch, answering)
     late = np.array([5, 5, 5, 0])

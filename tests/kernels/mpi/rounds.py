@@ -1,4 +1,4 @@
-"""How a round ends on a node, and how a collective ends if one of its calls of MPI fails."""
+"""How a round ends on a node, and how a collective ends if a call of MPI fails."""
 
 import threading
 
@@ -40,7 +40,7 @@ from tests.kernels.mpi.library import MPI_ERROR, OWN, Leader
 TWO_HERE = (0, 0, 2)
 FOLLOWER = 1
 HALF_BYTES = 2**17
-COUNT = 3000  # of each rank: too many for the headers
+COUNT = 3000  # elements of each rank: too many to travel with the headers
 
 
 def hand_out(rank, status):
@@ -52,7 +52,7 @@ def arrive(rank, other):
     poke_now(rank.node.control.blocks[other].cells[1].arrived, 1)
 
 
-# On the node.
+# Tests of the ranks of one node.
 
 
 @pytest.mark.parametrize(("status", "told"), [(INTERRUPTED, [REPORT]), (IS_FORKED, [])])
@@ -74,7 +74,7 @@ def test_a_leader_that_a_handler_ends_enters_no_step(mpi, status, told):
     ],
 )
 def test_a_follower_that_does_not_fetch(mpi, condition, status, outcome, shown, reason):
-    """If the round has failed before, the leader shows that failure; others get one report."""
+    """If the round had failed before, the leader shows that failure; other nodes get one report."""
     rank = Leader(TWO_HERE)
     rank.comm.timeout_ns = 1
     poke_now(rank.node.control.blocks[FOLLOWER].condition, condition)
@@ -88,12 +88,13 @@ def test_a_follower_that_does_not_fetch(mpi, condition, status, outcome, shown, 
     ("late", "outcome", "reasons", "told"),
     [
         (2, TIMED_OUT, [PRESENT, PRESENT, LATE], []),
-        (FOLLOWER, LOST_PEER, [GAVE_UP, PRESENT, PRESENT], []),  # the follower itself was late
+        # the leader has shown that this follower is late
+        (FOLLOWER, LOST_PEER, [GAVE_UP, PRESENT, PRESENT], []),
         (None, LOST_PEER, [GAVE_UP, PRESENT, PRESENT], [REPORT]),
     ],
 )
 def test_a_follower_whose_leader_has_gone(mpi, late, outcome, reasons, told):
-    """The follower takes the outcome that its leader has shown; without one, it sends a report."""
+    """The follower takes the outcome that its leader has shown; if there is none, it reports."""
     rank = Leader(TWO_HERE, FOLLOWER)
     if late is not None:
         rank.nodes.of_lane[0].staging.failures[late].reason = LATE
@@ -138,7 +139,7 @@ def test_outputs_are_seen_where_all_ranks_of_the_node_are_in(mpi, status, outcom
     assert rank.nodes.output_mark == 0
 
 
-# Calls of MPI that fail.
+# Tests of calls of MPI that fail.
 
 SEND, RECV, SENDS = np.arange(COUNT * 1.0), np.zeros(2 * COUNT), np.zeros(2, np.int64)
 COUNTS, DISPLS = np.full(2, COUNT), np.array([0, COUNT])
@@ -146,8 +147,8 @@ _ALL = (
     SEND.ctypes.data, COUNT, RECV.ctypes.data, 2 * COUNT, 8, dtypes.FLOAT64,
     COUNTS.ctypes.data, DISPLS.ctypes.data, 2, 2,
 )  # fmt: skip
-# The body of a collective, its call, and the functions of MPI that the body calls.
-HEADERS, MOVES = ["MPI_Iallgather"], ["MPI_Iallgather", "MPI_Iallgather"]  # headers, then commit
+# For each collective: its body, its call, and the functions of MPI that the body calls.
+HEADERS, MOVES = ["MPI_Iallgather"], ["MPI_Iallgather", "MPI_Iallgather"]
 COLLECTIVES = {
     "allgatherv": (allgatherv.allgatherv_body, Allgatherv(*_ALL), [*MOVES, "MPI_Iallgatherv"]),
     "allreduce": (
@@ -174,7 +175,7 @@ FAILING = [
 
 @pytest.mark.parametrize(("name", "failing"), FAILING)
 def test_what_fails_ends_the_collective(leader, mpi, name, failing):
-    """The collective begins nothing more, and sends a report. 0: none fails."""
+    """The collective begins nothing more, and sends a report. If ``failing`` is 0, all succeeds."""
     comm, nodes = leader.comm, leader.nodes
     body, call, called = COLLECTIVES[name]
     nodes.state, nodes.half_bytes = OUTSIDE, HALF_BYTES

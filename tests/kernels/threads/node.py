@@ -1,7 +1,7 @@
-"""The ranks of one node over MPI, as plain Python on threads, with an MPI that has no other node.
+"""The ranks of the only node of a communicator over MPI, as plain Python on threads.
 
-The stand-ins for MPI's functions act as the real ones do for a single leader. They note all
-memory of the staging buffer that the real functions may write as written.
+The functions that replace MPI's act as the real ones do for a single leader. If a real function may
+write to memory of the staging buffer, its replacement notes that all of this memory is written.
 """
 
 import ctypes
@@ -70,7 +70,7 @@ STAND_INS = {
 
 
 class Node(World):
-    """The ranks of a node, which is the only one of its communicator over MPI."""
+    """The ranks of a node; their communicator over MPI has no other node."""
 
     def __init__(self, size, **world):
         super().__init__(size, **world)
@@ -138,11 +138,11 @@ class Node(World):
 
 
 class NodeThatIsLeft(Node):
-    """As Node, but each gather fails, and MPI may read the gather's buffer at any later time."""
+    """The same node, but each gather fails, and MPI may read the gather's buffer until later."""
 
     def __init__(self, size, **world):
         super().__init__(size, **world)
         calls._iallgatherv = _iallgatherv_left
 
 
-assert "mpi4py" not in sys.modules  # the stand-ins are for a process without MPI
+assert "mpi4py" not in sys.modules  # the replacements are for a process without MPI

@@ -1,10 +1,11 @@
 """A detector of data races: which thread may see which write, by the orderings alone.
 
 Vector clocks, as in "FastTrack: efficient and precise dynamic race detection" (Flanagan, Freund,
-PLDI 2009). A load with acquire reads the value of a store with release, and learns all that the
-storing thread knew then. Nothing else orders threads, however they really ran. Two accesses to one
-word, of which one is a write, are a race unless the later one knew of the earlier. This rule is
-applied to plain data, and to relaxed words too, which other words must order.
+PLDI 2009). A load with acquire reads the value of a store with release; its thread then knows all
+that the storing thread knew at the store. Nothing else orders threads, however they really ran. Two
+accesses to one word, of which one is a write, are a race unless the thread of the later access knew
+of the earlier one. This rule is applied to plain data, and also to relaxed words, which other words
+must order.
 """
 
 import math
@@ -19,7 +20,7 @@ class Races:
     """Accesses of threads 0 to ``size`` - 1 to the memory from ``begin`` to ``end``."""
 
     def __init__(self, size, begin, end):
-        self._left = size  # one more thread: the requests that others have left
+        self._left = size  # one more thread, which has the requests that others have left
         self._clocks = [[0] * (size + 1) for _ in range(size + 1)]
         for thread, clock in enumerate(self._clocks):
             clock[thread] = 1
@@ -28,11 +29,11 @@ class Races:
         self._writes = {}
         self._reads = defaultdict(dict)
         self._atomic = {}
-        self._streamed = [None] * size  # of each thread: words that wait for a fence, or None
-        self.found = []  # the races, each in a sentence
+        self._streamed = [None] * size  # for each thread: the words that wait for a fence, or None
+        self.found = []  # the races that were found, each described in a sentence
 
     def is_shared(self, address):
-        """Whether an address is in the memory that is watched."""
+        """Whether an address is in the watched memory."""
         return self._begin <= address < self._end
 
     def data(self, thread, address, count, is_write):
@@ -49,7 +50,7 @@ class Races:
         self.data(self._left, address, count, False)
 
     def streams(self, thread, address, count):
-        """Note that the stores to ``count`` bytes go past the caches: only a fence orders them."""
+        """Note that the stores to ``count`` bytes bypass the caches; only a fence orders them."""
         first, last = address // WORD_BYTES, (address + count - 1) // WORD_BYTES
         words = [word * WORD_BYTES for word in range(first, last + 1)]
         shared = {word for word in words if self.is_shared(word)}
@@ -57,7 +58,7 @@ class Races:
         self._writes.update(dict.fromkeys(shared, (thread, math.inf)))
 
     def fence(self, thread):
-        """Note a fence: the next release publishes the words that were streamed before."""
+        """Note a fence: the next release publishes the words streamed before the fence."""
         for word in self._streamed[thread] or ():
             if self._writes.get(word) == (thread, math.inf):
                 self._writes[word] = (thread, self._clocks[thread][thread])
@@ -81,7 +82,7 @@ class Races:
             self._released.pop(address, None)
 
     def exchange(self, thread, address):
-        """Note a read-modify-write that both acquires and releases."""
+        """Note a read-modify-write, which both acquires and releases."""
         self._mark(thread, address, True)
         self._learn(thread, self._released.get(address, ()))
         self._release(thread, address, self._clocks[thread])
@@ -91,8 +92,8 @@ class Races:
             self._clocks[thread][other] = max(self._clocks[thread][other], time)
 
     def _release(self, thread, address, clock):
-        # Outside the watched memory, a release ends the thread's own call: the fence comes before.
-        # Within it, _access judges what other threads read after a release.
+        # Outside the watched memory, a release ends the thread's own call, and a fence must precede
+        # the release. Within the memory, _access judges what other threads read after a release.
         if self._streamed[thread] is not None and not self.is_shared(address):
             self._report(thread, address, "released before the fence after streamed stores")
         self._released[address] = list(clock)

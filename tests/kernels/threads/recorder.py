@@ -17,7 +17,7 @@ assert config.DISABLE_JIT, "run with NUMBA_DISABLE_JIT=1"
 
 
 class Recorder:
-    """The notes on a run: its races, the operations on each shared word, and the word's writers."""
+    """The notes on a run: its races, the operations on each shared word, and who writes a word."""
 
     def __init__(self):
         self.lock = threading.RLock()
@@ -25,9 +25,10 @@ class Recorder:
         self.watch(1, range(0), 0, str)
 
     def watch(self, size, segment, buffers, name_of):
-        """Begin anew, for the addresses of a segment.
+        """Begin new notes, for the addresses of a segment.
 
-        Its collective buffers begin at ``buffers``; ``name_of(address)`` names a shared word.
+        The collective buffers of the segment begin at ``buffers``; ``name_of(address)`` names a
+        shared word.
         """
         self.races = Races(size, segment.start, segment.stop)
         self.begin, self.buffers, self.name_of = segment.start, buffers, name_of
@@ -43,7 +44,7 @@ class Recorder:
                 self.writers[word, address - self.begin].add(self.ranks.own)
 
     def data(self, what, how, address, count):
-        """Note a plain access to ``count`` bytes, and each word of them below the buffers."""
+        """Note a plain access to ``count`` bytes, and each of their words below the buffers."""
         for word in range(address, min(address + count, self.buffers), record.WORD_BYTES):
             self.note(what, how, word)
         self.races.data(self.ranks.own, address, count, what == "store")
@@ -145,5 +146,5 @@ REPLACED = {
 for _name, _function in REPLACED.items():
     setattr(atomics, _name, _function)
 
-# Views and tables of records use these.
+# The views and tables of records call these two functions.
 record.peek_now, record.poke_now = peek, poke

@@ -1,6 +1,6 @@
 """The stated orderings leave no race, and each word has only its stated writers.
 
-docs/design/memory-orderings.md tells how far this is checked here.
+docs/design/memory-orderings.md says what this check leaves out.
 """
 
 import json
@@ -13,7 +13,7 @@ from tests.kernels.shared_words import WORDS
 
 STATED = {(word, *operation) for word in WORDS for operation in WORDS[word]}
 DATA = {("data", what, how) for what in ("load", "store") for how in ("plain", "copy")}
-# Words that are not in the memory that is watched.
+# Words outside the watched memory.
 UNSEEN = (
     "Comm.guard",
     "StopFlag.requested",
@@ -39,7 +39,7 @@ UNSEEN = (
         if word.startswith(("Journal", "NotedCall", "Operation", "Phase", "Letters", "Raised"))
     ),
 )
-# A part of the report on each mistake: a race, or an operation that is not stated.
+# For each mistake, a part of the report that must be there: a race, or an unstated operation.
 PLANTED = {
     "relaxed store of arrived": "not ordered after the store",
     "releasing store of arrived": "Cell.arrived store release",
@@ -89,7 +89,7 @@ def test_words_see_only_what_is_stated(scenarios):
 def test_scenarios_take_every_path(scenarios):
     taken = set().union(*map(operations, scenarios.values()))
     missing = {o for o in STATED - taken if o[0] not in UNSEEN}
-    # There is one node, so the rank that comes last is never one of another node.
+    # There is one node, so the last rank to arrive is never on another node.
     assert missing == {("Cell.arrived", "call", "syscall"), ("Staging.last", "load", "monotonic")}
 
 
@@ -101,7 +101,7 @@ def is_stated(word, offset, writers):
         return True
     if word == "RankBlock.sleepers":
         return owner not in writers
-    return writers == [owner]  # the rank that has the block, cell or payload
+    return writers == [owner]  # the rank to which the block, cell or payload belongs
 
 
 def test_words_have_the_writers_that_are_stated(scenarios):
@@ -109,7 +109,7 @@ def test_words_have_the_writers_that_are_stated(scenarios):
     assert unstated == {name: [] for name in scenarios}
 
 
-@pytest.mark.slow  # all mistakes are planted before the first is judged
+@pytest.mark.slow  # all mistakes are planted before one is judged
 @pytest.mark.parametrize("mistake", PLANTED)
 def test_mistake_is_found_by_the_orderings_alone(planted, mistake):
     report = planted[mistake]

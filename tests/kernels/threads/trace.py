@@ -3,7 +3,7 @@
     NUMBA_DISABLE_JIT=1 python -m tests.kernels.threads.trace [planted]
 
 Prints JSON: for each scenario the races, the operations on each word, and each word's writers. With
-an argument, the scenarios are those with a planted mistake.
+an argument, each scenario has a planted mistake.
 """
 
 import ctypes
@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 
-from tests.kernels.threads import recorder as recording  # first: it replaces the atomics
+from tests.kernels.threads import recorder as recording  # first, because it replaces the atomics
 from tests.kernels.threads.recorder import recorder
 from tests.kernels.threads.world import REGION_BYTES, World
 
@@ -27,16 +27,17 @@ from tests.kernels.threads.works import Works, work_of  # isort: skip
 
 SIZE = 4  # more than FOLD_ALL_RANKS
 LATE_S = 0.02
-LENGTHS = (3, 96 // 8, 300, 2500)  # of float64: inline, inline at its most, a slot, several slots
-NODE_LENGTHS = (3, 300, 2500, 7000)  # gathered and in stripes, one round and several
+# numbers of float64: inline, the most inline, one slot, several slots
+LENGTHS = (3, 96 // 8, 300, 2500)
+NODE_LENGTHS = (3, 300, 2500, 7000)  # gathered, then in stripes; one round, then several rounds
 
-libc.lock_is_held = lambda fd, byte, scratch: True  # threads cannot see each other's locks
+libc.lock_is_held = lambda fd, byte, scratch: True  # threads cannot see the locks of other threads
 copy.STREAM_BYTES = 4096  # so that outputs go past the caches here too
 slot.TIMED_FILL_BYTES = 2048
 reading.READ_BYTES = 16384
 
 
-checks_data = True  # unless a mistake is planted
+checks_data = True  # false if a mistake is planted
 
 
 def compare(found, expected):
@@ -55,7 +56,7 @@ def synchronise(comm, length=0):
 def barriers(comm):
     for late_rank in range(4):
         if comm.rank == late_rank:
-            time.sleep(LATE_S)  # the others sleep on this rank's word
+            time.sleep(LATE_S)  # meanwhile the others sleep on this rank's word
         assert synchronise(comm) == status.OK
 
 
@@ -119,7 +120,8 @@ def gathervs(comm):
 
 
 def broadcasts(comm):
-    for number, length in enumerate((*LENGTHS, 1000, *LENGTHS)):  # the longest is read in place
+    # the longest payload is read in place
+    for number, length in enumerate((*LENGTHS, 1000, *LENGTHS)):
         broadcast(comm, length, number % SIZE)
 
 
@@ -144,7 +146,7 @@ def regions(comm):
     """Outputs that are in one memory for all ranks, or for one rank only.
 
     Outputs in one memory for some ranks are left out. Such ranks write the same bytes, which is
-    harmless, but a race to this detector.
+    harmless, but which this detector reports as a race.
     """
     output, sends = region(comm, 1), region(comm, 2)
     for length in (*LENGTHS, *LENGTHS):
@@ -178,7 +180,7 @@ def outputs(comm, places=(range(SIZE), (1,))):
 
 
 def touch(comm, output):
-    """Note that a rank reads its word of an output, and writes to it; then all ranks meet."""
+    """Note that a rank reads its word of an output, and writes to the word; then all ranks meet."""
     if output is not None:
         for what in ("load", "store"):
             note(output[comm.rank :], what)
@@ -186,7 +188,7 @@ def touch(comm, output):
 
 
 def node_outputs(comm):
-    """Outputs of ranks over MPI: of the ranks that share an output, one alone writes it."""
+    """Outputs of ranks over MPI: if several ranks share an output, only one of them writes it."""
     outputs(comm, (range(SIZE), (0, 2, 3), (1,)))
 
 
@@ -198,7 +200,7 @@ def mixed(comm):
 
 
 def rounds(comm):
-    """Every collective in turn, so that each half of the staging buffer is used by each."""
+    """All collectives in turn, often enough that each uses both halves of the staging buffer."""
     for number, length in enumerate((*NODE_LENGTHS, *NODE_LENGTHS)):
         allreduce(comm, length)
         broadcast(comm, length, number % SIZE)
@@ -233,7 +235,7 @@ def left(comm):
 
 
 def claims(comm):
-    """Each rank writes the results of its items; in the next round each rank reads all results."""
+    """Each rank writes the results of its items; in the next round all ranks read all results."""
     count = 40
     work, results = work_of(comm, count, region(comm, 1), synchronise), region(comm, 2)
     for number in range(5):
@@ -253,7 +255,7 @@ def note(words, what):
 
 
 def mistakes():
-    """Return the planted mistakes by name: a body, a world, and the functions that are replaced."""
+    """Return the planted mistakes by name: the body, the world, and the functions to replace."""
     stands_for = recording.REPLACED
     files = (slot, sys.modules["cobre_kernels.shm.allgatherv"])
     halves = [module for module in sys.modules.values() if hasattr(module, "next_half")]
@@ -368,7 +370,7 @@ def scenarios():
 
 def all_planted():
     """Run every scenario with a planted mistake; return their reports."""
-    Node(SIZE)  # loads every body, because mistakes replace functions in some of them
+    Node(SIZE)  # loads every body; a mistake may replace functions in a body
     return {name: planted(*mistake) for name, mistake in mistakes().items()}
 
 

@@ -1,4 +1,4 @@
-"""Shared-out work of ranks on threads, over a region of their world."""
+"""A work that ranks on threads share, over a region of their world."""
 
 import numpy as np
 from cobre_kernels.collective.work import CLAIMS
@@ -12,7 +12,7 @@ PARITIES = 2
 
 
 class Works(World):
-    """The ranks of a communicator, whose first region has the counts of claims."""
+    """Ranks of a communicator; the first region has the counts of claims."""
 
     def name_of(self, address):
         """Return the name of the shared word at an address, or "data"."""
@@ -23,7 +23,7 @@ class Works(World):
 
 
 class Owner:
-    """What ``Work`` uses of a rank's communicator."""
+    """The part of a rank's communicator that ``Work`` uses."""
 
     def __init__(self, comm, synchronise):
         self._address, self.is_leader = comm.address, comm.rank == 0
@@ -40,7 +40,7 @@ class Owner:
 
 
 class Counts:
-    """The region of the counts."""
+    """The region in which the counts are."""
 
     _identity = 0
 
@@ -52,6 +52,6 @@ class Counts:
 
 
 def work_of(comm, count, memory, synchronise):
-    """Return the work of one rank, given the memory of its node's counts."""
+    """Return the work of one rank; ``memory`` is that of the counts of its node."""
     claimed = np.zeros(count, dtype=np.int64)
     return Work(Owner(comm, synchronise), [comm.size], 0, Counts(memory), claimed)

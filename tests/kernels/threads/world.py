@@ -1,11 +1,11 @@
-"""Ranks on threads of one process, over memory that is laid out as a segment."""
+"""Ranks on threads of one process, with memory that is laid out like a segment."""
 
 import os
 import threading
 
 import numpy as np
 
-from tests.kernels.threads import recorder as recording  # first: it replaces the atomics
+from tests.kernels.threads import recorder as recording  # first, because it replaces the atomics
 from tests.kernels.threads.recorder import recorder
 
 from cobre_kernels.collective import guard  # isort: skip
@@ -22,7 +22,8 @@ from cobre_comm.backends.region_table import RegionTable  # isort: skip
 from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES  # isort: skip
 from tests.kernels import shared_words  # isort: skip
 
-# Journals are not watched: they publish no data, so streamed stores need no fence before them.
+# Journals are not watched: they publish no data, so streamed stores need no fence before a
+# journal's stores.
 journal.store_release = recording.write
 
 TIMEOUT_S = 20.0
@@ -64,7 +65,7 @@ class World:
         self.words = [COMM.array(size) for _ in range(size)]
         self.sends = [np.zeros(size, dtype=np.int64) for _ in range(size)]
         self.comms = [COMM.of(words) for words in self.words]
-        self.late = np.zeros(size, dtype=np.int64)  # nobody reads it
+        self.late = np.zeros(size, dtype=np.int64)  # nobody reads these numbers
         self.journals = []
         for rank, comm in enumerate(self.comms):
             recorder.ranks.own = rank
@@ -79,7 +80,8 @@ class World:
             node.reading.pid, node.reading.token = os.getpid(), 1 + rank
             comm.timeout_ns = int(timeout_s * 1e9)
             describe_way(comm, RANKS, wait.block_kernel, wait.look_around_kernel)
-            comm.late_ns, comm.late = 1, self.late.ctypes.data  # each poll reports late ranks
+            # at each poll, late ranks are reported
+            comm.late_ns, comm.late = 1, self.late.ctypes.data
             node.slot_fills.to_stream = node.region_fills.to_stream = rank
             comm.regions = self.regions.address
             comm.stop = STOP_FLAG.of(self.flag).address
@@ -95,7 +97,7 @@ class World:
         return shared_words.name_at("Control", address - self.begin)
 
     def run(self, body):
-        """Run ``body(comm)`` on a thread for each rank."""
+        """Run ``body(comm)`` for each rank, on a thread of its own."""
         errors = []
 
         def work(rank):

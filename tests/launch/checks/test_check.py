@@ -1,4 +1,4 @@
-"""``cobre-comm check``: checks that pass, the report of a planted fault, and reasons not to run."""
+"""``cobre-comm check``: checks that pass, the report on a planted fault, reasons not to check."""
 
 import dataclasses
 import importlib.metadata
@@ -25,7 +25,7 @@ from tests.command import run
 from tests.launch.command import COMMAND, Running, cobre, environment
 
 NEEDED = {"numba", "llvmlite", "numpy", "cobre-comm"}
-# Hides modules in every process of the check, also in its ranks.
+# Hides modules in every process of the check, also in the ranks.
 HIDE = """
 import sys
 class Hide:
@@ -38,7 +38,7 @@ sys.meta_path.insert(0, Hide())
 
 @pytest.fixture
 def numba_alone(tmp_path):
-    """Return variables with which Python has numba and its requirements, and nothing else."""
+    """Return variables with which Python finds numba and what numba requires, and nothing else."""
     hidden = {
         module
         for module, owners in importlib.metadata.packages_distributions().items()
@@ -64,7 +64,8 @@ def test_nothing_but_numba_is_needed_for_the_table(numba_alone):
 @pytest.mark.slow
 def test_quick_check_passes_with_nothing_but_numba(numba_alone):
     words = ["check", "--quick", "-n", "2", "--backends", "local,shm", "--json"]
-    done = cobre(*words, within_s=230, **numba_alone)  # its training may have to be compiled
+    # the training of this check may have to be compiled
+    done = cobre(*words, within_s=230, **numba_alone)
     told = json.loads(done.stdout)
     assert (done.returncode, told["failed"]) == (0, 0), done.stdout + done.stderr
     assert told["ok"]
@@ -239,7 +240,7 @@ def test_what_makes_it_worthless_is_refused(name, monkeypatch, refusal):
 
 @pytest.fixture
 def no_mpi(tmp_path, monkeypatch):
-    """Hide mpi4py behind a package whose import fails."""
+    """Hide mpi4py behind a package that cannot be imported."""
     package = tmp_path / "mpi4py"
     package.mkdir()
     (package / "__init__.py").write_text("raise ImportError('planted: no libmpi.so')\n")

@@ -1,4 +1,4 @@
-"""The README's example runs as it stands, and prints what the README shows."""
+"""The README's example runs without changes, and prints what the README shows."""
 
 import re
 import shlex

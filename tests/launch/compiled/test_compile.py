@@ -1,4 +1,4 @@
-"""``cobre-comm compile`` makes machine code, unless there is some, before any job starts."""
+"""``cobre-comm compile`` makes machine code before any job starts, unless there is some already."""
 
 import pytest
 from cobre_kernels.machine import made

@@ -1,4 +1,4 @@
-"""Machine code that is made here lies where no other user may write."""
+"""Machine code that is made on this machine is kept where no other user may write."""
 
 import os
 import struct
@@ -30,7 +30,7 @@ def of_a_group(folder):
 
 
 def of_an_access_list(folder):
-    """Let another user write; the entries are owner, that user, group, mask, others: acl(5)."""
+    """Let another user write by an access list: owner, that user, group, mask, others (acl(5))."""
     entries = (1, 7, -1), (2, 7, 65534), (4, 0, -1), (16, 7, -1), (32, 0, -1)
     packed = b"".join(struct.pack("<HHi", *entry) for entry in entries)
     try:
@@ -53,7 +53,7 @@ def read_only(folder):
 
 @pytest.fixture
 def temporary(tmp_path, monkeypatch):
-    """Return the folder that is used if the one in the cache cannot be."""
+    """Return the folder that is used if the folder in the cache cannot be used."""
     place = tmp_path / "temporary"
     place.mkdir()
     place.chmod(0o1777)
@@ -80,7 +80,7 @@ def test_a_user_without_a_home_has_a_temporary_folder(tmp_path, temporary):
     environ = {"XDG_CACHE_HOME": str(tmp_path / "file")}
     folder = own_folder(environ, NAME)
     assert folder == temporary / NAME
-    folder.parent.chmod(0o777)  # another user has come first
+    folder.parent.chmod(0o777)  # as if another user had made this folder
     other = own_folder(environ, NAME)
     assert other.parent.parent == temporary.parent
     assert other.parent.stat().st_mode & 0o077 == 0

@@ -10,7 +10,7 @@ from tests.launch.command import Running
 
 @pytest.fixture
 def machine():
-    """Return a function that starts the launcher of one of two machines."""
+    """Return a function that starts one of two launchers, which stand for two machines."""
     with contextlib.ExitStack() as stack:
         port = stack.enter_context(ReservedPort()).port
 

@@ -1,4 +1,4 @@
-"""The variables of ranks in a job of several nodes, and command lines that are refused."""
+"""The variables of ranks in a job of several nodes, and the command lines that are refused."""
 
 import os
 from argparse import Namespace

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="ports are not r
 
 
 def listen(port, host=LOOPBACK):
-    """Listen at a port as rank 0 does."""
+    """Listen at a port, as rank 0 does."""
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -62,7 +62,7 @@ def test_no_two_jobs_get_the_same_port_nor_does_anybody_else():
 
 def test_nobody_listens_before_rank_0_does():
     with ReservedPort() as reserved:
-        for _ in range(200):  # a client with this port as its own would connect to itself
+        for _ in range(200):  # a client whose own port is this one would connect to itself
             with socket.socket() as client, pytest.raises(ConnectionRefusedError):
                 client.connect((LOOPBACK, reserved.port))
 

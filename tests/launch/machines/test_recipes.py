@@ -1,4 +1,4 @@
-"""The commands of docs/howto, with stand-ins for programs that this machine lacks."""
+"""The commands of docs/howto run, with replacements for programs that this machine lacks."""
 
 import os
 import re
@@ -20,7 +20,7 @@ SHELL = [
     for block in re.findall(r"```sh\n(.*?)```", page.read_text(), flags=re.DOTALL)
 ] + [script.read_text() for script in sorted(HOWTO.glob("*/*.sh"))]
 SCONTROL = "#!/bin/bash\necho 127.0.0.1\necho second\n"
-# One process for each node.
+# Starts one process for each node.
 SRUN = """#!/bin/bash
 while [[ $1 == --* ]]; do shift; done
 for ((i = 0; i < SLURM_NNODES; i++)); do
@@ -33,7 +33,7 @@ cat task.*
 exit $status
 """
 
-JOB = str(os.getpid())  # two test runs of this machine need different ports
+JOB = str(os.getpid())  # two runs of these tests on one machine need different ports
 
 pytestmark = pytest.mark.skipif(
     not (shutil.which("bash") and shutil.which("openssl")), reason="needs bash and openssl"
@@ -48,7 +48,7 @@ def recipe(mark):
 
 @pytest.fixture
 def run(tmp_path):
-    """Return a function that runs a recipe with bash, our commands and the stand-ins."""
+    """Return a function that runs a recipe by bash, with our commands and the replacements."""
     places = {"srun": SRUN, "scontrol": SCONTROL}
     for name, text in places.items():
         (tmp_path / name).write_text(text)

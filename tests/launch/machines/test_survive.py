@@ -1,4 +1,4 @@
-"""Survivors of a job of several launchers, which stand for as many machines."""
+"""Survivors of a job of several launchers, each of which stands for a machine."""
 
 import os
 import signal

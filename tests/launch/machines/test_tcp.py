@@ -21,7 +21,7 @@ from tests.launch.workers.bodies import add, surroundings
 
 ACT, MEET = PROGRAMS / "act.py", PROGRAMS / "meet.py"
 HELLO = EXAMPLES / "hello_ranks.py"
-COLD = {"NUMBA_DISABLE_JIT": "1"}  # programs without a communicator need no kernels
+COLD = {"NUMBA_DISABLE_JIT": "1"}  # programs that make no communicator need no kernels
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
@@ -31,7 +31,7 @@ def test_the_token_is_in_no_command_line_and_in_no_output():
         variables = pathlib.Path(f"/proc/{pids[0][0]}/environ").read_text().split("\0")
         [token] = [v.split("=", 1)[1] for v in variables if v.startswith("COBRE_TCP_TOKEN=")]
         everyone = [psutil.Process(job.process.pid), *job.started]
-        assert len(everyone) >= 4  # launcher, guardian, ranks
+        assert len(everyone) >= 4  # a launcher, a guardian, and the ranks
         for process in everyone:
             assert token not in " ".join(process.cmdline())
         job.process.send_signal(signal.SIGTERM)

@@ -64,7 +64,7 @@ def test_files_in_the_current_folder_are_not_asked_for_the_library(tmp_path, mon
 
 @pytest.mark.parametrize("there", [True, False])
 def test_open_mpi_starts_on_a_machine_without_ssh(pretend, tmp_path, there):
-    """Open MPI 4 refuses even one machine's ranks where it finds no remote shell."""
+    """Where Open MPI 4 finds no remote shell, it refuses even ranks on the same machine."""
     starter, loads = pretend
     loads("openmpi")
     starter("bin", "mpiexec", "openmpi")
@@ -88,7 +88,7 @@ def test_takes_the_starter_of_the_library_and_not_the_first_on_path(pretend, tmp
     assert (found.library, found.command) == (vendor, (right,))
     assert found.start_command(3, ["a", "b"])[:3] == [right, "-n", "3"]
     assert found.start_command(3, ["a", "b"])[-2:] == ["a", "b"]
-    beside = starter("bin", "mpiexec", vendor)  # beside the library and the interpreter
+    beside = starter("bin", "mpiexec", vendor)  # near the library and the interpreter
     assert find_mpiexec(environ).command == (beside,)
 
 
@@ -99,7 +99,7 @@ def test_open_mpi_gets_a_home(pretend, monkeypatch):
     environ = {"PATH": os.environ["PATH"]}
     assert find_mpiexec(environ | {"HOME": "/own"}).environment["HOME"] == "/own"
     assert find_mpiexec(environ).environment["HOME"] == pwd.getpwuid(os.geteuid()).pw_dir
-    monkeypatch.setattr(mpiexec.pwd, "getpwuid", {}.__getitem__)  # a user without a name
+    monkeypatch.setattr(mpiexec.pwd, "getpwuid", {}.__getitem__)  # this user has no name
     assert find_mpiexec(environ).environment["HOME"] == "/"
 
 

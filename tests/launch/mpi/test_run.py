@@ -23,12 +23,12 @@ def library(request):
 
 @pytest.fixture(params=["mpich", slow("openmpi")])
 def a_library(request):
-    """Return MPICH, or Open MPI in slow runs only, because the two libraries differ little."""
+    """Return MPICH, or in slow runs also Open MPI, because the two libraries differ little."""
     return needs(request.param)
 
 
 def test_a_job_whose_ranks_are_on_several_nodes_ends(library):
-    """Goodbyes come over the network, in the order and at the time that MPI chooses."""
+    """Goodbyes arrive over the network, in the order and at the times that MPI chooses."""
     name = BackendName.parse(f"mpi-{library['MPI4PY_MPIABI']}-net")
     done = cobre(*RUN, 2, MEET, **{**library, **name.environment(2)})
     assert (done.returncode, done.stderr) == (0, "")
@@ -43,7 +43,8 @@ def test_input_goes_to_rank_0_and_variables_to_all(a_library):
         assert seen["COBRE_MPI_TIMEOUT_SECS"] == "7"
         assert seen["COBRE_JOB_ID"].startswith("cobre-")
         assert seen["SLURM_JOB_ID"] == "17"
-        assert not {"SLURM_PROCID", "SLURM_NTASKS"} & seen.keys()  # mpiexec gives these
+        # mpiexec gives the ranks these variables
+        assert not {"SLURM_PROCID", "SLURM_NTASKS"} & seen.keys()
         assert str(rank) == seen.get("PMI_RANK", seen.get("PMIX_RANK"))
         assert int(seen["OMP_NUM_THREADS"]) >= 1
     done = cobre(*RUN, 2, ACT, "read", stdin="to rank 0", **a_library)
@@ -52,7 +53,8 @@ def test_input_goes_to_rank_0_and_variables_to_all(a_library):
 
 @pytest.mark.slow
 def test_an_environment_of_any_size_reaches_the_ranks(a_library):
-    large = {f"LARGE_{number}": "x" * 100_000 for number in range(4)}  # more than a socket takes
+    # more than a socket's buffer takes
+    large = {f"LARGE_{number}": "x" * 100_000 for number in range(4)}
     done = cobre(*RUN, 2, ACT, "environment", **a_library, **large)
     for rank in range(2):
         seen = dict(line.split("=", 1) for line in lines_of(done.stdout, rank) if "=" in line)
@@ -70,7 +72,7 @@ def test_an_abort_ends_the_job_with_its_code(a_library):
         job.wait_ready(3)
         code, _, errors = job.finish()
         assert code == 5
-        # MPI ends all ranks with this code, and the launcher may see another rank end first.
+        # MPI ends all ranks with this code, and the launcher may see the end of another rank first.
         assert re.fullmatch(r"cobre-comm: rank \d exited with code 5", errors.splitlines()[-1])
         assert job.survivors() == []
 

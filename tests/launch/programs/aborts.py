@@ -19,7 +19,7 @@ def meet(comm):
 
 
 def compiled(comm):
-    """Return ``meet``, compiled by rank 0 for all; numba, slow to import, is for this alone."""
+    """Return ``meet``, which rank 0 compiles for all; only compiled callers import numba."""
     from numba import njit, typeof
 
     wait = njit(cache=True)(meet)
@@ -30,11 +30,11 @@ def compiled(comm):
 
 
 def act(comm, way, caller):
-    """Rank 1 aborts; another rank waits for it, or computes, and catches every error."""
+    """Rank 1 aborts; the other ranks wait for it or compute, and catch every error."""
     wait = compiled(comm) if caller == "njit" else meet
-    wait(comm)  # all ranks have loaded it
+    wait(comm)  # all ranks have loaded ``wait`` when it returns
     os.write(1, f"ready {comm.rank} {os.getpid()}\n".encode())
-    wait(comm)  # all ranks have written
+    wait(comm)  # all ranks have written their lines
     if comm.rank == 1:
         time.sleep(0.2)  # until the others wait
         try:

@@ -15,7 +15,8 @@ def say_what_is_heard(number, frame):
 VARIABLES = ("COBRE_SHM_RANK", "COBRE_TCP_RANK", "PMI_RANK", "PMIX_RANK")
 rank = next((int(os.environ[name]) for name in VARIABLES if name in os.environ), 0)
 action, actors = sys.argv[1], [int(word) for word in sys.argv[2:] if word.isdigit()]
-go = [pathlib.Path(word) for word in sys.argv[2:] if not word.isdigit()]  # what actors wait for
+# the files for which the named ranks wait
+go = [pathlib.Path(word) for word in sys.argv[2:] if not word.isdigit()]
 
 if action == "environment":
     for name, value in sorted(os.environ.items()):

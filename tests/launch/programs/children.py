@@ -1,7 +1,7 @@
 """Rank 1 starts a child in some WAY; the child makes communicators before or after the rank does.
 
-WHEN may be "after an older": then rank 1 also has a child that is older than the communicator of
-the rank, and makes one of its own later. Each child prints what it got. In the end the ranks meet.
+WHEN may be "after an older": then rank 1 has a second child, which starts before the rank makes its
+communicator, and makes one later. Each child prints what it got. In the end the ranks meet.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ def got(kind=None):
 
 
 def say(line):
-    """Write the line by one call, because children of one rank write to one pipe, unbuffered."""
+    """Write the line by one call, because the children of a rank write to one unbuffered pipe."""
     os.write(1, f"{line}\n".encode())
 
 
@@ -66,7 +66,7 @@ def main(way, when):
         if rank == 1 and "older" in when:
             spawn = multiprocessing.get_context("spawn")
             pool = stack.enter_context(ProcessPoolExecutor(1, mp_context=spawn))
-            pool.submit(int).result()  # its process has started
+            pool.submit(int).result()  # when this returns, the process of the pool has started
         comm = stack.enter_context(create_communicator())
         comm.barrier()
         if rank == 1 and when != "before":

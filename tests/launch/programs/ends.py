@@ -1,7 +1,7 @@
 """Rank 1 ends by HOW; WAY says when, and what others do: ``run|launch WAY HOW [SIZE OPTIONS]``.
 
-OPTIONS are arguments of ``launch``, as JSON. If ``launch`` raises, this program prints the error
-and exits as ``cobre-comm run`` does.
+OPTIONS are arguments of ``launch``, as JSON. If ``launch`` raises an error, this program prints the
+error, and exits as ``cobre-comm run`` does.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ RANK_VARIABLES = ("COBRE_SHM_RANK", "COBRE_TCP_RANK", "PMI_RANK", "PMIX_RANK")
 
 
 def fail(comm, way):
-    """Let this rank fail, by a cause of its own."""
+    """Let this rank fail, for a cause of its own."""
     if way == "raise":
         raise ValueError("no such case\nline 2")
     if way == "sys.exit":
@@ -33,7 +33,7 @@ def fail(comm, way):
 
 
 def meet(comm):
-    """Meet the others, until one of them is lost."""
+    """Meet the other ranks, until one of them is lost."""
     while True:
         comm.barrier()
 
@@ -42,7 +42,7 @@ def end(comm, way, how):
     comm.barrier()
     if way == "all":
         fail(comm, how)
-    if way == "deaf":  # to SIGTERM
+    if way == "deaf":  # deaf to SIGTERM
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         comm.barrier()
     if way == "last" and comm.rank != 1:
@@ -51,7 +51,8 @@ def end(comm, way, how):
         time.sleep(1.0)  # until the others have ended
     if comm.rank == 1 and way == "late":
         time.sleep(LONG_S)
-    if comm.rank == 1 and way.startswith("slow"):  # the others learn of the loss long before
+    # the others learn of the loss long before rank 1 ends
+    if comm.rank == 1 and way.startswith("slow"):
         comm.close()
         time.sleep(1.0)
     if comm.rank == 1:
@@ -61,7 +62,7 @@ def end(comm, way, how):
     try:
         meet(comm)
     except CollectiveFailed:
-        if way.endswith("exit"):  # by a code that says nothing of the cause
+        if way.endswith("exit"):  # exit with a code that does not tell the cause
             sys.exit(4)
         if way != "caught":
             raise

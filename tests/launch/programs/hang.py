@@ -8,7 +8,7 @@ import numpy as np
 from cobre_comm import create_communicator
 
 LONG_S = 60
-LATER_S = 1.0  # later than the others: their wait is to end first
+LATER_S = 1.0  # later than the others, because their wait has to end first
 ENDLESS = 10**12
 
 
@@ -42,7 +42,7 @@ def make_step(compute, sleep):
 
 what, caller = sys.argv[1:]
 step = make_step(compute, sleep)
-if caller == "njit":  # only compiled callers need numba, which takes long to import
+if caller == "njit":  # only compiled callers need numba, and to import it takes long
     from numba import njit, objmode
 
     @njit(cache=True)

@@ -15,14 +15,14 @@ def barrier(comm):
 
 def late(comm, caller, pause_s):
     meet = barrier
-    if caller == "njit":  # only compiled callers need numba, which takes long to import
+    if caller == "njit":  # only compiled callers need numba, and to import it takes long
         from numba import njit, typeof
 
         meet = njit(cache=True)(barrier)
-        if comm.rank == 0:  # for all
+        if comm.rank == 0:  # rank 0 compiles for all
             meet.compile((typeof(comm),))
     comm.sum(1)
-    meet(comm)  # loaded on all ranks
+    meet(comm)  # all ranks have loaded ``meet`` when it returns
     if comm.rank == 1:
         time.sleep(pause_s)
     meet(comm)

@@ -1,6 +1,6 @@
 """Each rank makes shared memory NAME-PID, starts a process by METHOD, and then ends by WAY.
 
-The process holds a pipe of Python's resource tracker. When no process holds that pipe any more, the
+The process holds a pipe of Python's resource tracker. When no process holds this pipe any more, the
 tracker removes the memory.
 """
 
@@ -14,7 +14,7 @@ from multiprocessing.shared_memory import SharedMemory
 
 def leave(comm, name, method, way):
     memory = SharedMemory(create=True, size=1000, name=f"{name}-{os.getpid()}")
-    if method == "fork":  # then the process survives SIGTERM, as its rank does
+    if method == "fork":  # with this handler the process survives SIGTERM, and so does its rank
         signal.signal(signal.SIGTERM, lambda number, frame: None)
     context = multiprocessing.get_context(method)
     process = context.Process(target=time.sleep, args=(60,))

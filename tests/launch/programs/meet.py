@@ -1,4 +1,4 @@
-"""All ranks meet twice; rank VICTIM, if there is one, is killed while the others wait for it."""
+"""All ranks meet twice; rank VICTIM, if given, is killed while the other ranks wait for it."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Ranks that use mpi4py alone: one of them aborts while the others wait for it."""
+"""Ranks that use mpi4py alone: one rank aborts while the others wait for it."""
 
 import os
 import sys

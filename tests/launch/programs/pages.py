@@ -16,14 +16,14 @@ from cobre_comm import create_communicator
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 MOVE_PAGES = {"x86_64": 279, "aarch64": 239}[platform.machine()]
-ROWS = 64  # rows of each rank, of one page each
+ROWS = 64  # each rank has this many rows, each of one page
 
 
 def numa_nodes(address, nbytes):
-    """Return the NUMA nodes of the pages of mapped memory, and how many are on each.
+    """Return the NUMA nodes of the pages of mapped memory, and how many pages are on each.
 
-    Source: move_pages(2), which only tells where pages are if it is given no nodes. The call knows
-    only pages that this process has read or written.
+    Source: move_pages(2), which only reports where pages are if it is given no nodes. The call
+    knows only pages that this process has read or written.
     """
     count = nbytes // PAGE_BYTES
     for page in range(count):

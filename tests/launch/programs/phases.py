@@ -29,7 +29,7 @@ if way != "late":
 
     iterate = njit(cache=True)(iterate)
 comm = create_communicator()
-if comm.rank == 0:  # compiles for all
+if comm.rank == 0:  # rank 0 compiles for all
     iterate(comm, comm.phase_number("forward"), comm.phase_number("backward"), 0)
 comm.barrier()
 iterate(

@@ -1,4 +1,4 @@
-"""A rank's child, which inherits all descriptors that it can, looks for a report pipe."""
+"""A rank's child inherits all descriptors that it can, and searches them for a report pipe."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Rank 2, or rank 2 of a part, ends by WAY while the others wait; CALLER is python or njit."""
+"""Rank 2, or rank 2 of a part, ends by WAY while others wait for it; CALLER is python or njit."""
 
 import contextlib
 import os
@@ -27,17 +27,17 @@ def wait(comm):
     comm.barrier()
 
 
-if caller == "njit":  # only compiled callers need numba, which takes long to import
+if caller == "njit":  # only compiled callers need numba, and to import it takes long
     from numba import njit, typeof
 
     wait = njit(cache=True)(wait)
 
 
 def work(comm):
-    if caller == "njit" and comm.rank == 0:  # for all
+    if caller == "njit" and comm.rank == 0:  # rank 0 compiles for all
         wait.compile((typeof(comm),))
     comm.barrier()
-    wait(comm)  # loaded on all ranks
+    wait(comm)  # all ranks have loaded ``wait`` when it returns
     if comm.rank == 2:
         time.sleep(0.2)  # until the others wait
         if way == "exit":
@@ -52,7 +52,8 @@ def work(comm):
 def main():
     if way == "bare":
         work(create_communicator())
-    elif way == "handler":  # raised while another exception is handled, which is not the cause
+    # raised while another exception is handled; that exception is not the cause
+    elif way == "handler":
         try:
             raise LookupError("handled long before")
         except LookupError:

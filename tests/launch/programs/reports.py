@@ -1,4 +1,4 @@
-"""Rank 0 reports bounds for a while, in a phase; then rank 1 keeps the others waiting."""
+"""Rank 0 reports bounds for a while, in a phase; then the other ranks have to wait for rank 1."""
 
 import os
 import time

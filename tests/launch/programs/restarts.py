@@ -1,6 +1,6 @@
 """Ranks meet; then rank ACTOR is lost, by WAY, in the first TIMES attempts.
 
-Each rank notes in FOLDER where it runs, and checks that nothing is left of earlier attempts.
+Each rank writes to FOLDER where it runs, and checks that nothing is left of earlier attempts.
 """
 
 import contextlib
@@ -17,27 +17,27 @@ folder, way, actor, times = pathlib.Path(sys.argv[1]), sys.argv[2], *map(int, sy
 
 
 def note(rank):
-    """Note the process, job and port of this rank."""
+    """Write down the process, job and port of this rank."""
     facts = os.getpid(), os.environ["COBRE_JOB_ID"], int(os.environ.get("COBRE_TCP_PORT", 0))
     (folder / f"{attempt}-{rank}").write_text(json.dumps(facts))
 
 
 def runs(pid):
-    """Whether a process runs; process 1 reaps the ranks of a launcher that was killed."""
+    """Whether a process runs; a killed launcher leaves ranks that process 1 has yet to reap."""
     with contextlib.suppress(OSError):
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     return False
 
 
 def find_nothing_left():
-    """Look for processes, segments and listeners of earlier attempts."""
+    """Check that earlier attempts have left no process, segment or listener."""
     shared = [path.name for path in pathlib.Path("/dev/shm").iterdir()]
     for file in folder.iterdir():
         if int(file.name.split("-")[0]) < attempt:
             pid, job, port = json.loads(file.read_text())
             assert not runs(pid), file
             assert not [name for name in shared if job in name], file
-            with socket.socket() as sock:  # looks only if this attempt has another port
+            with socket.socket() as sock:  # this is tried only if this attempt has another port
                 is_new = port and str(port) != os.environ["COBRE_TCP_PORT"]
                 assert not is_new or sock.connect_ex(("127.0.0.1", port)), file
 

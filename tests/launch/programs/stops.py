@@ -1,4 +1,4 @@
-"""Ranks meet until one is asked to stop; WHERE says whether the loop is Python or njit."""
+"""Ranks meet until one is asked to stop; WHERE says whether the loop is in Python or in njit."""
 
 import os
 import sys
@@ -17,12 +17,12 @@ def until_asked(comm, send, recv):
 
 
 loop = until_asked
-if sys.argv[1] == "njit":  # only a compiled loop needs numba, which takes long to import
+if sys.argv[1] == "njit":  # only a compiled loop needs numba, and to import it takes long
     from numba import njit, typeof
 
     loop = njit(cache=True, nogil=True)(until_asked)
 with create_communicator() as comm:
-    if sys.argv[1] == "njit" and comm.rank == 0:  # for all
+    if sys.argv[1] == "njit" and comm.rank == 0:  # rank 0 compiles for all
         loop.compile((typeof(comm), typeof(np.ones(3)), typeof(np.ones(3))))
     comm.barrier()
     print(f"ready {comm.rank} {os.getpid()}")

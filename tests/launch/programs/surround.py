@@ -1,4 +1,4 @@
-"""Become a command in the surroundings of a name: ``surround.py NAME COMMAND...``."""
+"""Become a command in the surroundings that have a name: ``surround.py NAME COMMAND...``."""
 
 import os
 import pty
@@ -26,7 +26,7 @@ def broken():
 
 
 def leave_directory():
-    import tempfile  # tempfile takes longer to import than all else here
+    import tempfile  # only here, because tempfile takes longer to import than all other modules
 
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -37,7 +37,7 @@ def few_files():
 
 
 def go_to_background():
-    """Continue as a child in the background of a terminal, its stdin; parents wait for it."""
+    """Continue as a child in the background of the terminal on stdin; parents await the child."""
     output = [os.dup(1), os.dup(2)]
     leader, _ = pty.fork()
     child = os.fork() if leader == 0 else leader

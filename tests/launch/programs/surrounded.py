@@ -1,4 +1,4 @@
-"""Two ranks end well, or rank 0 fails or is killed: WAY. ``launch FILE WAY`` notes it in FILE."""
+"""WAY: two ranks end well, or rank 0 fails or is killed. ``launch FILE WAY`` writes it to FILE."""
 
 import os
 import pathlib

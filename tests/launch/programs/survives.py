@@ -1,4 +1,4 @@
-"""Ranks meet on and on, until one is lost; then the others end normally. Rank ACTOR raises."""
+"""Ranks meet again and again until one is lost; then the others end normally. Rank ACTOR raises."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Ranks meet TIMES times, compiled if WAY says so, and at the end: ``TIMES [WAY [FILE]]``."""
+"""Ranks meet TIMES times, compiled if WAY says so, and again at the end: ``TIMES [WAY [FILE]]``."""
 
 import os
 import pathlib
@@ -19,7 +19,7 @@ def meet(comm, times):
         comm.barrier()
 
 
-if way == "compiled":  # only this way needs numba, which takes long to import
+if way == "compiled":  # only this way needs numba, and to import it takes long
     from numba import njit
 
     meet = njit(cache=True)(meet)

@@ -1,4 +1,4 @@
-"""A script without a guard: rank 1 has a pool, of which each process imports the script anew."""
+"""A script without a guard: rank 1 has a pool, and each process of the pool imports the script."""
 
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor

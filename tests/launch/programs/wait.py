@@ -1,4 +1,4 @@
-"""Ranks wait for rank 0, which does not arrive, or meet on and on: WAY says which."""
+"""WAY: ranks wait for rank 0, which does not arrive, or they meet again and again."""
 
 import os
 import sys
@@ -14,14 +14,14 @@ def meet(comm, times):
         comm.barrier()
 
 
-if way == "njit":  # only this way needs numba, which takes long to import
+if way == "njit":  # only this way needs numba, and to import it takes long
     from numba import njit
 
     meet = njit(cache=True, nogil=True)(meet)
 
 
 comm = create_communicator()
-meet(comm, 2)  # compiled on all ranks
+meet(comm, 2)  # all ranks have compiled ``meet`` when it returns
 print(f"ready {comm.rank} {os.getpid()}")
 try:
     if way == "meet":

@@ -1,4 +1,4 @@
-"""``abort`` ends all ranks and gives the job its code, under every launcher and without one."""
+"""``abort`` ends all ranks, and the job has its code, with each launcher and without a launcher."""
 
 import itertools
 import os
@@ -61,8 +61,8 @@ ALL_BY_HAND = itertools.product([by_hand, as_torchrun, as_srun], ["python", "nji
 
 @pytest.mark.parametrize(("placed", "caller"), some(BY_HAND, ALL_BY_HAND))
 def test_ranks_without_a_launcher_of_ours_end_each_other(placed, caller):
-    """Ranks that wait end at once, with the code of the abort, before they handle any error."""
-    # Without lines on late ranks, which other ranks would write on a busy machine.
+    """Ranks that wait end immediately, with the code of the abort, before they handle any error."""
+    # Lines on late ranks are turned off: on a busy machine other ranks would write such lines.
     every = {"COBRE_TCP_TOKEN": "of this test", LATE_VARIABLE: "0"}
     ranks = [{**every, **placed(rank, 3)} for rank in range(3)]
     done = at_once([sys.executable, ABORTS, "wait", caller], ranks)

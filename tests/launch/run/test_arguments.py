@@ -152,8 +152,9 @@ def test_programs_of_other_languages_are_refused(name, text, said, tmp_path):
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("tool", "#!/bin/sh\n'''exec' python \"$0\" \"$@\"\n' '''\nprint(1)\n"),  # as pip writes it
-        ("tool", "#!/usr/bin/env python3\nprint(\n"),  # the error is that of Python
+        # the first lines that pip writes
+        ("tool", "#!/bin/sh\n'''exec' python \"$0\" \"$@\"\n' '''\nprint(1)\n"),
+        ("tool", "#!/usr/bin/env python3\nprint(\n"),  # Python reports this error
         ("wrong.py", "print(\n"),
         ("good.sh", "print(1)\n"),
     ],
@@ -166,7 +167,7 @@ def test_programs_of_python_are_run_under_any_name(name, text, tmp_path):
 
 @pytest.fixture
 def activated(monkeypatch):
-    """Let the programs of this virtual environment come first, as in the shell of a user."""
+    """Let the programs of this virtual environment come first on PATH, as in a user's shell."""
     here = Path(sys.executable).parent
     monkeypatch.setenv("PATH", f"{here}{os.pathsep}{os.environ['PATH']}")
 
@@ -192,7 +193,7 @@ def test_launch_lines_of_mpiexec_run_as_they_mean(words):
 
 
 def test_another_python_is_refused(tmp_path, refusal):
-    """A program with the name of Python, which runs in another environment."""
+    """A program has the name of Python, but runs in another environment."""
     other = tmp_path / "python3"
     other.write_text("#!/bin/sh\necho '(3, 11, 0) /elsewhere'\n")
     other.chmod(0o755)
@@ -241,7 +242,7 @@ def test_arguments_of_the_script_are_its_own(separator, written):
 
 
 def test_a_module_may_be_found_by_any_finder(monkeypatch):
-    """Packages that setuptools has installed editable have a finder of their own."""
+    """A package that setuptools has installed as editable has a finder of its own."""
 
     class Finder:
         @staticmethod

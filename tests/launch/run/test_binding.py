@@ -1,4 +1,4 @@
-"""Where ranks run, on machines whose sysfs is written to a folder."""
+"""On which CPUs ranks run, on machines that a folder describes as Linux's sysfs does."""
 
 import os
 
@@ -154,8 +154,9 @@ def test_ranks_of_a_job_are_placed():
 
 
 BEFORE = {
-    "": "prepare_or_exit",  # a fork
-    "threading.Thread(target=time.sleep, args=[9], daemon=True).start(); ": "main",  # the shim
+    "": "prepare_or_exit",  # the rank is a fork
+    # the rank is started by the shim
+    "threading.Thread(target=time.sleep, args=[9], daemon=True).start(); ": "main",
     "memory = b'1' * 2**29; ": "main",
 }
 

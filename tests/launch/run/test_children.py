@@ -1,4 +1,4 @@
-"""Processes that a rank starts: none of them takes the rank's seat, and the job goes on."""
+"""Processes that a rank starts: none of them takes the seat of the rank, and the job continues."""
 
 import os
 import sys
@@ -88,7 +88,7 @@ WRAPPED = "from tests.launch.programs.children import got; print(got())"
 
 
 def by_hand(*command):
-    """Run a command as two ranks that nobody but the user has started; return their outputs."""
+    """Run a command as two ranks without any launcher; return their outputs."""
     job = {"COBRE_SHM_NAME": new_job_name(), "COBRE_SHM_SIZE": "2"}
     ranks = [{**job, "COBRE_SHM_RANK": str(rank)} for rank in range(2)]
     return [done.stdout.splitlines() for done in at_once(command, ranks)]

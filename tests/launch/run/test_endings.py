@@ -65,7 +65,7 @@ def test_the_first_primary_failure_is_the_cause():
     assert first_failure([lost(0, 1), killed]) is killed
     assert first_failure([Ending(0, 1, 1.0), Ending(1, -9, 1.0)]).rank == 1
     assert first_failure([Ending(0, 1, 1.0), Ending(1, 1, 0.5)]).rank == 1
-    assert first_failure([lost(0, 2), lost(2, 1, 2)]).rank == 2, "it is at fault itself"
+    assert first_failure([lost(0, 2), lost(2, 1, 2)]).rank == 2, "rank 2 is at fault itself"
     assert first_failure([Ending(STARTER, 1, 0.5), lost(0, 1)]).rank == 0, "mpiexec knows no cause"
     assert exit_status(-15) == 143
     assert describe(Ending(2, 5, 0.0)) == "rank 2 exited with code 5"
@@ -102,12 +102,13 @@ HANGS = {
     "sleeps": [LATE, CALLS, ASKED, WHERE + STEPS],
     "computes": [LATE, CALLS, ASKED, WHERE + STEPS],
     "disagrees": [OTHERWISE, rf"rank 2, its last calls: #\d+ {ENTERED}"],
-    # The first rank that raises or ends wakes rank 2, perhaps before others read its calls.
+    # The first other rank that raises or ends wakes rank 2, perhaps before the calls of rank 2 are
+    # read.
     "deadlocks": [rf"{CALLS}.*; in communicator 1, of 4 ranks: #1 {ENTERED}|{WOKEN}"],
 }
 DAILY = [("sleeps", "python", "tcp-flat"), ("deadlocks", "python", "shm")]
 ALL = itertools.product(HANGS, ("python", "njit"), ("shm", "tcp", "tcp-flat"))
-# If each node is one rank, rank 2 has no communicator of a node in which it could wait.
+# If each node is one rank, no node has a communicator of several ranks in which rank 2 could wait.
 APART = [(what, *rest) for what, *rest in ALL if (what, rest[-1]) != ("deadlocks", "tcp-flat")]
 
 

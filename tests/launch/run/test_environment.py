@@ -93,7 +93,7 @@ def test_what_ranks_are_told(words, ranks, expected, gone):
     ],
 )
 def test_an_error_names_what_the_user_has_given(launcher, job, cure, monkeypatch, tmp_path):
-    """If the launcher has set the variable, the error names the launcher's option or argument."""
+    """If the launcher has set a variable, the error names the launcher's option or argument."""
     told = rank_environment(job, 0, {})
     given = {name: "1" for name in told if name == LIMIT_VARIABLE}
     monkeypatch.setattr(report_pipe, "_launcher", launcher)
@@ -127,7 +127,7 @@ def test_bound_ranks_are_told_whether_to_spin():
 
 
 def test_bound_ranks_take_the_buffers_of_ranks_with_cores():
-    """A bound rank sees its own core alone: its spin time tells whether all ranks have cores."""
+    """A bound rank sees its own core alone; its spin time says whether each rank has a core."""
     ranks = usable_cores() + 1
     every = [ShmConfig(name="/n", rank=0, size=ranks, spin_us=told) for told in (30.0, 0.0, None)]
     buffers = [choose_buffer_bytes(config) for config in every]

@@ -17,7 +17,7 @@ def test_a_failure_gives_time_for_last_words_then_ends_the_others():
     escalation.ranks_ended([Ending(2, 0, 9.0)], {0, 1}, 9.0)
     assert escalation.next_at == NEVER
     escalation.ranks_ended([failed], {0, 2}, 10.0)
-    escalation.ranks_ended([failed, lost(2, 1)], {0}, 10.1)  # a second ending changes nothing
+    escalation.ranks_ended([failed, lost(2, 1)], {0}, 10.1)  # a second failure changes nothing
     term_at = 10.0 + LAST_WORDS_S
     assert escalation.due(term_at - 0.01) == []
     assert escalation.due(term_at) == [signal.SIGTERM]
@@ -61,7 +61,7 @@ def test_nobody_waits_for_a_rank_that_has_ended_or_is_elsewhere():
 def test_a_signal_gives_the_grace_and_a_second_one_none():
     escalation = Escalation(grace_s=5.0)
     escalation.signalled(signal.SIGINT, 10.0)
-    escalation.ranks_ended([Ending(0, -2, 10.1)], {1}, 10.1)  # ranks got the signal too
+    escalation.ranks_ended([Ending(0, -2, 10.1)], {1}, 10.1)  # the ranks got the signal as well
     assert escalation.due(14.9) == []
     assert escalation.due(15.1) == [signal.SIGTERM]
     escalation.signalled(signal.SIGTERM, 15.2)

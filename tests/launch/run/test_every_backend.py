@@ -1,4 +1,4 @@
-"""Jobs on every backend: ranks meet, a rank fails, Ctrl-C comes, the launcher dies."""
+"""Jobs on every backend: ranks meet, a rank fails, Ctrl-C arrives, the launcher dies."""
 
 import itertools
 import os
@@ -44,7 +44,7 @@ def backend(request):
 
 
 def every_day(*names):
-    """Run a test on these backends every day, and on the others in slow runs."""
+    """Run a test on these backends every day, and on all other backends in slow runs."""
     values = [name if name in names else slow(name) for name in BACKENDS]
     return pytest.mark.parametrize("backend", values, indirect=True)
 
@@ -84,15 +84,15 @@ def test_a_killed_rank_is_the_cause_and_the_others_say_so(backend, rank):
 def test_ctrl_c_is_keyboard_interrupt_on_every_rank(backend, way):
     with backend.running(2, WAIT, way) as job:
         job.wait_ready(2)
-        time.sleep(0.3)  # until they wait
+        time.sleep(0.3)  # until both ranks wait
         job.process.send_signal(signal.SIGINT)
         code, output, errors = job.finish(SOON_S)
         assert code == 130
         assert errors.splitlines()[-1] == "cobre-comm: ended by signal 2 (SIGINT)"
         for rank in range(2):
             said = lines_of(output, rank)[1:]
-            # A rank may learn of another's end just before its own signal comes. That signal then
-            # interrupts nothing but the finally block, even at its first line.
+            # A rank may learn that another rank has ended just before its own signal arrives. That
+            # signal then interrupts only the finally block, even at the first line of the block.
             finally_ = [f"finally {rank}"]
             assert said in ([f"interrupted {rank}", *finally_], finally_, [])
         assert "interrupted" in output
@@ -108,7 +108,7 @@ EVERY_WAY = itertools.product(BACKENDS, [(ACT, "children"), (WAIT, "njit")])
 
 @pytest.mark.parametrize(("backend", "program"), some(KILLED, EVERY_WAY), indirect=["backend"])
 def test_killed_launcher_leaves_nothing(backend, program):
-    """The killed launcher leaves no waiting rank, no child of a rank, and no mpiexec."""
+    """A killed launcher leaves no waiting rank, no child of a rank, and no mpiexec."""
     with backend.running(3, *program) as job:
         job.wait_ready(3)
         names = {process.name() for process in job.started}
@@ -128,7 +128,7 @@ def test_killed_launcher_leaves_nothing(backend, program):
     indirect=["backend"],
 )
 def test_signals_reach_each_rank_once_and_in_order(backend, to_all):
-    """The sender signals the launcher alone, or all processes, as Slurm does for a step."""
+    """The signal is sent to the launcher alone or to all processes, as Slurm does for a step."""
     numbers = [int(n) for n in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGUSR1, signal.SIGTERM)]
     with backend.running(2, ACT, "count") as job:
         job.wait_ready(2)
@@ -136,7 +136,7 @@ def test_signals_reach_each_rank_once_and_in_order(backend, to_all):
             for process in {*job.started, job.process} if to_all else [job.process]:
                 process.send_signal(number)
             job.wait_for(f"heard {number}", 2)
-            time.sleep(0.2)  # for the same signal again, which must not arrive
+            time.sleep(0.2)  # so that the same signal, which must not arrive, would have arrived
         code, output, _ = job.finish()
         for rank in range(2):
             assert lines_of(output, rank)[1:] == [f"heard {number}" for number in numbers]

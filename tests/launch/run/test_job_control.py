@@ -1,4 +1,4 @@
-"""Jobs of an interactive shell, on a terminal: stopped, continued, and in the background."""
+"""Jobs of an interactive shell on a terminal: stopped, continued, and in the background."""
 
 import contextlib
 import os
@@ -41,7 +41,7 @@ if __name__ == "__main__":
 
 
 class Shell:
-    """An interactive bash, the leader of a session with a terminal of its own."""
+    """An interactive bash, which leads a session with a terminal of its own."""
 
     def __init__(self):
         self.pid, self._terminal = pty.fork()
@@ -56,7 +56,7 @@ class Shell:
         os.write(self._terminal, text if isinstance(text, bytes) else f"{text}\n".encode())
 
     def await_text(self, pattern):
-        """Return the match of a pattern in the next output; forget the output up to its end."""
+        """Return the match of a pattern in the output; forget all output up to the match's end."""
         deadline = time.monotonic() + SOON_S
         while not (found := re.search(pattern, self._said)):
             left_s = deadline - time.monotonic()
@@ -67,7 +67,7 @@ class Shell:
         return found
 
     def run(self, folder, *words, end=""):
-        """Type a command of two ranks; return both ranks when each has written its file."""
+        """Type a command of two ranks; return both ranks when each rank has written its file."""
         self.type(" ".join(map(str, words)) + end)
         files = [folder / f"ready-{rank}" for rank in range(2)]
         assert wait_until(lambda: all(file.exists() for file in files))
@@ -125,7 +125,7 @@ def test_a_job_in_the_background_takes_no_line_of_the_shell(shell, backend, tmp_
     await_states(ranks, are_stopped=False)
     shell.type("one")
     shell.await_text("got one")
-    shell.type(CTRL_Z)  # while rank 0 has the terminal
+    shell.type(CTRL_Z)  # while rank 0 reads from the terminal
     shell.await_text("Stopped")
     await_states(ranks, are_stopped=True)
     shell.type("fg")

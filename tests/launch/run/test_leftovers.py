@@ -1,4 +1,4 @@
-"""Shared memory that processes of the user's leave behind is removed, whoever ends the job."""
+"""Shared memory that a user's processes leave behind is removed, whatever ends the job."""
 
 import os
 import pathlib
@@ -65,7 +65,7 @@ def test_no_shared_memory_of_the_users_stays(launcher, method, end):
 
 @pytest.fixture
 def reaped():
-    """Return an attempt whose only rank has ended and is reaped, but not by the attempt."""
+    """Return an attempt whose only rank has ended; this test has reaped it, not the attempt."""
     attempt = Attempt(Job(1, "local"), print)
     attempt.add(RankProcess(0, [sys.executable, "-c", ""], os.environ, Standard()))
     os.waitpid(attempt.ranks[0].pid, 0)
@@ -73,7 +73,7 @@ def reaped():
 
 
 def test_a_rank_that_ends_and_is_reaped_as_it_gets_a_signal_is_no_error(reaped, monkeypatch):
-    """Where SIGCHLD is ignored, the pid of the rank is free between the poll and the signal."""
+    """If SIGCHLD is ignored, a rank's pid may be free between the poll and the signal."""
     [rank] = reaped.ranks
     monkeypatch.setattr(rank, "exit_code", lambda: None)
     try:
@@ -94,7 +94,7 @@ def test_another_process_that_has_got_the_number_of_a_rank_is_left_alone(reaped)
 
 
 def test_a_rank_outlives_the_thread_that_has_started_it():
-    """If a child is tied to its parent, the kernel ends it when the thread that made it ends."""
+    """A child that is tied to its parent ends with the thread that has started the child."""
     (orders, send), (hear, said) = os.pipe(), os.pipe()
     began = []
 
@@ -122,7 +122,7 @@ def test_groups_that_are_empty_cost_no_wait():
     if child == 0:
         os.setsid()
         os._exit(0)
-    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)  # a zombie, and alone in its group
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)  # it is a zombie, and alone in its group
     waits = []
     end_groups([child], waits.append)
     os.waitpid(child, 0)

@@ -1,4 +1,4 @@
-"""Equal tracebacks of many ranks are printed once; many ranks have time to end after Ctrl-C."""
+"""Many ranks: equal tracebacks are printed once, and all ranks have time to end after Ctrl-C."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ from cobre_comm.system.cores import usable_cores
 from tests.launch.command import PROGRAMS, Running, cobre, lines_of
 
 MANY = 64
-LONG_S = 300  # for so many ranks on two busy cores
+LONG_S = 300  # the time that so many ranks need on two busy cores
 HEAD = "Traceback (most recent call last):"
 
 PROGRAM = """
@@ -71,7 +71,8 @@ def test_ranks_that_share_cores_have_more_time_to_end():
 def test_tracebacks_with_texts_of_each_ranks_own_are_few(program):
     done = cobre("run", "-n", MOST_TEXTS + 2, program, "own words")
     assert done.returncode == 1
-    assert done.stderr.count(HEAD) <= 2, done.stderr  # a second: of ranks that were ended before
+    # the second one is of ranks that the launcher ended before
+    assert done.stderr.count(HEAD) <= 2, done.stderr
     assert "begin alike):" in done.stderr
 
 

@@ -15,7 +15,7 @@ LIMIT_S = 200
 
 
 def read_numbers(path):
-    """Return the numbers that a file of sysfs lists; none if there is no such file."""
+    """Return the numbers that a file of sysfs lists; none if the file does not exist."""
     return parse_cpus(path.read_text()) if path.exists() else []
 
 
@@ -24,7 +24,7 @@ NODES = {
     for number in read_numbers(SYSFS / "node/has_cpu")
 }
 MEMORY = read_numbers(SYSFS / "node/has_memory")
-# The cores of each NUMA node. One rank for each node, of THREADS threads, fills the machine.
+# The cores of each NUMA node. One rank on each NUMA node, of THREADS threads, fills the machine.
 CORES = {
     number: {
         tuple(read_numbers(SYSFS / f"cpu/cpu{cpu}/topology/thread_siblings_list")) for cpu in cpus
@@ -99,11 +99,11 @@ def test_pages_are_with_their_ranks(backend, interleave):
     spread = [sorted(map(str, MEMORY))] * ranks
     with_owner = spread if interleave else [[str(node)] for node in NODES]
     with_leader = spread if interleave else [[str(min(NODES))]] * ranks
-    for told in every:  # all ranks see the same pages
+    for told in every:  # all ranks see the same placement of the pages
         assert list(map(sorted, told["slots"])) == with_owner
         assert list(map(sorted, told["owner"])) == with_owner
         assert list(map(sorted, told["leader"])) == with_leader
         assert list(map(sorted, told["interleave"])) == spread
         assert set(told["control"]) == ({*spread[0]} if interleave else {str(min(NODES))})
         counts = [count for share in told["interleave"] for count in share.values()]
-        assert max(counts) - min(counts) <= 1, "one page after the other"
+        assert max(counts) - min(counts) <= 1, "pages alternate over NUMA nodes"

@@ -61,7 +61,7 @@ def test_prefix_can_be_left_out_and_is_left_out_for_one_rank():
 
 
 def test_the_traceback_of_a_forked_child_is_shown():
-    """The child is no rank, so the launcher does not hear how it has ended."""
+    """The child is no rank, so the launcher does not learn how the child has ended."""
     done = cobre("run", "-n", 2, ACT, "fork")
     assert done.returncode == 0
     for rank in range(2):
@@ -114,7 +114,7 @@ FULL = "No space left on device"
 def test_output_that_a_full_disk_does_not_take_is_no_success(where, lines, ranks):
     words = "sh", *COMMAND, "run", "-n", str(ranks), str(ACT), "lines", str(lines)
     done = run("sh", "-c", f'"$@" {where}', *words, code=1, env=environment())
-    if ranks == 1:  # the rank writes there itself, and gets the error
+    if ranks == 1:  # a single rank writes to the file itself, and gets the error
         assert FULL in done.stdout + done.stderr or "2>&1" in where
     else:
         said = {">/dev/full": done.stderr, "2>/dev/full": done.stdout}.get(where, "")
@@ -136,7 +136,7 @@ def test_ranks_have_a_terminal_where_that_is_asked_for(ranks):
     for rank in range(ranks):
         prefix = f"[{rank}] " if ranks > 1 else ""
         columns = 80 - len(prefix)
-        # The \r of a progress bar ends a line, and text mode reads \r as \n.
+        # A progress bar ends a line by \r, which text mode reads as \n.
         assert f"{prefix}50%\n{prefix}terminal True {columns}\n" in done.stdout
         assert f"{prefix}terminal True {columns}\n" in done.stderr
     assert done.stdout.count("\n") == 2 * done.stderr.count("\n") == 2 * ranks
@@ -164,7 +164,7 @@ def flooding(lines, descriptor=1):
 def test_a_rank_that_floods_does_not_hold_up_another():
     flood_bytes = 60_000_000
     with flooding(flood_bytes // 10_000) as process:
-        time.sleep(1.0)  # nobody reads: the pipes are full
+        time.sleep(1.0)  # meanwhile nobody reads, and the pipes become full
         start, seen, drop_after = time.monotonic(), 0, None
         while data := process.stdout.read1(2**20):
             seen += len(data)
@@ -189,7 +189,8 @@ def test_a_signal_that_cuts_the_output_of_ended_ranks_is_no_success(descriptor):
     with flooding(30, descriptor) as process:
         launcher = psutil.Process(process.pid)
         assert wait_until(launcher.children)
-        assert wait_until(lambda: not launcher.children())  # 64 KiB are in the pipe
+        # the ranks have ended, and 64 KiB of their output are in the pipe
+        assert wait_until(lambda: not launcher.children())
         process.terminate()
         try:
             assert process.wait(30) == 128 + signal.SIGTERM
@@ -206,7 +207,7 @@ def test_a_relay_that_is_closed_has_taken_what_ended_ranks_have_written():
     relay = Relay([outlet], LauncherLoop())
     relay.add(theirs, Stream(outlet, b"", screen))
     outlet.put(b"x" * FULL_BYTES)
-    relay.step(0.0)  # from now on the pipe is not read
+    relay.step(0.0)  # after this nobody reads from the pipe
     os.write(rank, b"the end\n")
     os.close(rank)
     relay.close()
@@ -287,7 +288,7 @@ def test_outlet_keeps_what_a_descriptor_that_does_not_block_refuses():
     os.set_blocking(writer, False)
     outlet, sent = Outlet(writer), b"x" * 2**20
     outlet.put(sent)
-    for _ in range(20):  # the last four find the pipe full
+    for _ in range(20):  # the last four of these writes find the pipe full
         outlet.write_some()
     with ThreadPoolExecutor() as pool, os.fdopen(reader, "rb") as file:
         read = pool.submit(file.read, len(sent))
@@ -301,7 +302,7 @@ def test_outlet_writes_without_blocking():
     outlet = Outlet(writer)
     outlet.put(b"x" * 3 * 2**20)
     assert outlet.is_full
-    for _ in range(16):  # 64 KiB: what a pipe holds
+    for _ in range(16):  # 64 KiB in all, which is what a pipe holds
         outlet.write_some()
     assert len(os.read(reader, 2**20)) == 2**16
     os.close(reader)

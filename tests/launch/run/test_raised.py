@@ -1,4 +1,4 @@
-"""If a rank raises, the errors of all others have the type and first line of its exception."""
+"""If a rank raises, the errors of all other ranks have the type and first line of its exception."""
 
 import itertools
 import re
@@ -11,13 +11,13 @@ from tests.launch.mpi_libraries import on
 
 RAISES = PROGRAMS / "raises.py"
 SAID = "rank 2 raised ValueError: bad inflow file"
-# For each way in which rank 2 ends: what the others are told.
+# For each way in which rank 2 ends: what the other ranks are told.
 TOLD = {
     "with": SAID,
     "bare": SAID,
     "finally": SAID,
     "handler": SAID,
-    "part": SAID,  # rank 2 of the part, where the order is reversed
+    "part": SAID,  # in the part the order of ranks is reversed; rank 2 of the part raises
     "unprintable": "rank 2 raised __main__.Unprintable: <str() raised SystemExit>",
     "surrogates": "rank 2 raised ValueError: bad \\udcff file",
     "long": f"rank 2 raised ValueError: {'é' * 116}...",
@@ -99,7 +99,7 @@ cobre_comm.create_communicator(sys.argv[1])
     ("kind", "said"), [("case", "OSError: no such case"), ("smh", "there is no backend 'smh'")]
 )
 def test_a_mistake_before_the_communicator_is_printed_once(written, kind, said):
-    """A forked child prints its own traceback; the report of the rank is sent all the same."""
+    """A forked child prints a traceback of its own; the report of the rank still arrives."""
     done = cobre("run", "-n", 3, written(EARLY), kind)
     assert done.stderr.count(said) == 1, done.stderr
     assert "the last words of ranks 0-2:" in done.stderr
@@ -111,7 +111,8 @@ def test_each_mistake_is_printed_and_what_followed_before_it(program):
     done = cobre("run", "-n", 3, program, 0)
     *_, followed, cause = re.findall("the last words of (.*):\n", done.stderr)
     assert (followed, cause) == ("ranks 0 and 1", "rank 2")
-    # A busy launcher may end all ranks before they can fail, but not in each of five runs.
+    # On a busy machine the launcher may end all ranks before they can fail, but not in each of five
+    # runs.
     again = (cobre("run", "-n", 3, program, 0).stderr for _ in range(4))
     tried = itertools.chain([done.stderr], again)
     assert any(re.search("ranks? .* failed after rank 2 had", said) for said in tried)

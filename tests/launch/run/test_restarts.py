@@ -10,13 +10,13 @@ from cobre_comm.processes.restarts import AttemptEnding, Restarts, check_restart
 from tests.launch.command import PROGRAMS, SOON_S, Running, cobre
 
 RESTARTS = PROGRAMS / "restarts.py"
-# A launcher to which every attempt ends at once, however long it lasts on a busy machine.
+# A launcher for which every attempt counts as ended at once, however long the attempt lasts.
 AT_ONCE = [sys.executable, "-c", "from cobre_comm import cli; from cobre_comm.processes import "
            "restarts; restarts.AT_ONCE_S = 1e9; raise SystemExit(cli.main())"]  # fmt: skip
 
 
 def attempts(output):
-    """Return the number of each attempt and the number of its ranks, as rank 0 has written them."""
+    """Return the number of each attempt and its number of ranks, as rank 0 has written them."""
     return [(int(n), int(size)) for n, size in re.findall(r"\[0\] attempt (\d) on (\d)", output)]
 
 
@@ -69,7 +69,7 @@ def test_a_signal_from_outside_restarts_and_one_to_the_launcher_ends(tmp_path):
 
 
 def test_ctrl_c_between_two_attempts_ends_the_job(tmp_path):
-    """The pause between attempts is made long here, so that the signal comes during the pause."""
+    """The pause between attempts is long in this test, so that the signal arrives in the pause."""
     longer = [*AT_ONCE[:2], AT_ONCE[2].replace("AT_ONCE_S", "FIRST_PAUSE_S = restarts.AT_ONCE_S")]
     words = "run", "-n", 1, "--max-restarts", 5, RESTARTS, tmp_path, "early", 0, 9
     with Running(*words, before=longer) as job:

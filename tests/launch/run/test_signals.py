@@ -35,7 +35,7 @@ def test_second_ctrl_c_kills_at_once():
         code, _, errors = job.finish(SOON_S)
         assert code == 130
         waited_s = re.search(r"still running after ([\d.]+) s, killed: ranks 0 and 1", errors)
-        assert float(waited_s[1]) < 60  # not the grace, which was cut short
+        assert float(waited_s[1]) < 60  # less than the grace, which the second signal has cut short
         assert job.survivors() == []
 
 
@@ -51,7 +51,7 @@ def test_ranks_that_do_not_end_are_killed_after_the_grace():
 
 @pytest.fixture
 def hang_up_ends():
-    """Let SIGHUP end ranks, which inherit how this process handles it: ``nohup`` has it ignored."""
+    """Let SIGHUP end ranks. They inherit how this process handles it; ``nohup`` has it ignored."""
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     signal.signal(signal.SIGHUP, before)
@@ -104,7 +104,7 @@ def test_a_second_signal_ends_a_job_that_was_asked_to_stop():
         job.wait_ready(2)
         job.process.send_signal(signal.SIGTERM)
         job.wait_for("heard 15", 2)
-        time.sleep(0.5)  # longer than the grace
+        time.sleep(0.5)  # more than the grace
         assert job.process.poll() is None
         job.process.send_signal(signal.SIGTERM)
         assert job.finish()[0] == 128 + signal.SIGTERM
@@ -120,7 +120,8 @@ def test_launcher_killed_while_it_starts(after_s):
             for child in psutil.Process(job.process.pid).children():
                 seen[child.pid] = child
             time.sleep(0.01)
-        os.kill(job.process.pid, signal.SIGSTOP)  # so that the list is complete
+        # so that no child is started after the list is made
+        os.kill(job.process.pid, signal.SIGSTOP)
         seen |= {c.pid: c for c in psutil.Process(job.process.pid).children(recursive=True)}
         job.started = list(seen.values())
         job.process.kill()

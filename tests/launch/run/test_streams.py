@@ -1,4 +1,4 @@
-"""A program's ``sys.stdin``, ``sys.stdout`` and ``sys.stderr`` may be anything, or nothing."""
+"""A program may replace ``sys.stdin``, ``sys.stdout`` and ``sys.stderr`` by anything or nothing."""
 
 import pytest
 
@@ -64,7 +64,7 @@ def test_ranks_without_streams_meet(how, backend, end, program):
 @pytest.mark.parametrize("closed", ["0", "1", "2", "0 1 2"])
 @pytest.mark.parametrize("how", ["run", "plain"])
 def test_closed_descriptors(how, closed, program):
-    """The shell closes the descriptors, so that Python's streams are None."""
+    """The shell closes descriptors, so Python's streams on these descriptors are None."""
     command = COMMAND if how == "run" else []
     words = ["run", "-n", "2"] if how == "run" else [COMMAND[0]]
     told = [*command, *words, str(program), "none", "return"]

@@ -1,7 +1,7 @@
-"""Launchers in any surroundings: how they end, what they say last, and that nothing is left.
+"""Launchers in any surroundings: how they end, what they print last, and that nothing is left.
 
 A surrounding is what a process inherits: blocked and ignored signals, closed and broken streams,
-limits, a directory that is gone, a terminal.
+limits, a directory that was removed, a terminal.
 """
 
 import contextlib
@@ -40,7 +40,7 @@ FACTORS = {"surrounding": list(SURROUNDINGS), "launcher": ["run", "launch", "mac
 
 
 def table():
-    """Return all combinations; those that are not needed to have every pair of values are slow."""
+    """Return all combinations; those that are not needed for all pairs of values are slow."""
     found = []
     rows = [dict(zip(FACTORS, row, strict=True)) for row in itertools.product(*FACTORS.values())]
     usual = choose(rows)
@@ -51,13 +51,13 @@ def table():
 
 
 def within(surrounding, *words, **rest):
-    """Run a program of Python in surroundings, to its end."""
+    """Run a program of Python to its end, in the surroundings that have this name."""
     before = [sys.executable, PROGRAMS / "surround.py", surrounding, sys.executable]
     return cobre(*words, before=[*map(str, before)], **rest)
 
 
 def run_one(launcher, surrounding, end, folder, extra):
-    """Run a job; return its exit status and the last line that it said."""
+    """Run a job; return its exit status and the last line that it printed."""
     if launcher == "launch":
         said = folder / "said"
         done = within(surrounding, SURROUNDED, "launch", said, end, **extra)
@@ -80,7 +80,7 @@ def run_one(launcher, surrounding, end, folder, extra):
 
 
 def marked(mark):
-    """Return the processes that run with a variable of this test."""
+    """Return the processes that run with this test's variable in their environment."""
     found = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
@@ -96,13 +96,14 @@ def test_a_job_ends_as_it_should(surrounding, launcher, end, tmp_path):
     extra = {MARK: uuid.uuid4().hex, **chosen} | ({"COBRE_TCP_TOKEN": token} if token else {})
     code, last = run_one(launcher, surrounding, end, tmp_path, extra)
     if launcher == "launch":
-        is_reaped = (surrounding, end) == ("SIGCHLD ignored", "killed")  # its exit code is lost
+        # nobody learns its exit code
+        is_reaped = (surrounding, end) == ("SIGCHLD ignored", "killed")
         assert (code, last) == (0, "rank 0 ended with None" if is_reaped else LAUNCHED[end])
     else:
         expected, sentence = ENDS[end]
         assert code == expected, last
         if surrounding not in UNHEARD:
-            is_quiet = last == "" or last.startswith("[mpiexec]")  # MPICH's line
+            is_quiet = last == "" or last.startswith("[mpiexec]")  # MPICH prints this line
             assert last.startswith(sentence) if sentence else is_quiet
     wait_until(lambda: not marked(extra[MARK]))
     left = marked(extra[MARK])

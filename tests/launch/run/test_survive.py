@@ -35,14 +35,14 @@ def test_survivors_go_on_and_the_loss_is_told_once(number, lost, backend):
 
 
 def test_a_loss_before_the_ranks_have_met_is_a_failure_of_the_job():
-    """No rank waits for its limit, and none is blamed in place of the lost rank."""
+    """No rank waits for its limit, and no other rank is named in place of the lost one."""
     done = cobre(*RUN, "--backend", "tcp", PROGRAMS / "early.py")
     assert done.returncode == 128 + signal.SIGKILL
     assert "rank 1 was ended by signal 9 (SIGKILL)" in done.stderr.splitlines()[-1]
     assert "go on" not in done.stderr
-    # The launcher ends rank 0 a moment before rank 2, so rank 2 may report the end of rank 0.
+    # The launcher ends rank 0 a moment before rank 2, so rank 2 may report that rank 0 has ended.
     told = done.stderr.replace("rank 0 ended before all ranks had attached", "")
-    assert "rank 0" not in told, "it has had no time to give up"
+    assert "rank 0" not in told, "rank 0 has had no time to give up"
 
 
 def test_ctrl_c_after_a_loss_ends_the_job():

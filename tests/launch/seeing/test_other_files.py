@@ -1,4 +1,4 @@
-"""Errors, lines and pages are made whatever else a process has open in /dev/shm."""
+"""Errors, lines and pages are made, whatever else a process has open in /dev/shm."""
 
 import os
 import pathlib
@@ -38,7 +38,8 @@ def test_only_files_are_opened():
         try:
             path = f"/proc/{os.getpid()}/fd/{pipe}"
             assert path not in list(shared_files(os.getpid()))
-            open_shared(path).close()  # the number of a closed file may now be a pipe's
+            # a file with this number was closed, and the number may now belong to a pipe
+            open_shared(path).close()
             assert journals_in(path) == []
             assert cobre("status").returncode in (0, 1)
         finally:

@@ -1,4 +1,4 @@
-"""``cobre-comm status --serve`` shows jobs to a browser of this machine, and to nobody else."""
+"""``cobre-comm status --serve`` shows jobs to a browser on this machine, and to nobody else."""
 
 import contextlib
 import http.client
@@ -16,7 +16,7 @@ import pytest
 from tests.launch.command import DEADLINE_S, PATIENT, PROGRAMS, Running, cobre
 from tests.launch.seeing.test_status import job_of, status_until
 
-REPORTS = 5  # of reports.py
+REPORTS = 5  # the number of reports of reports.py
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
 
@@ -74,7 +74,8 @@ def test_it_shows_what_the_ranks_of_a_job_do_and_report():
     assert re.match(r"rank 1, by (rank 0|rank 2|ranks 0 and 2), for", job["waits"][0])
     [phase] = [phase for phase in job["phases"] if phase["phase"] == "training"]
     assert phase["computing_s"] > 0
-    of_ranks = sum(rank["computing_s"] for rank in job["ranks"])  # none of it outside
+    # no time of the ranks is outside the phase
+    of_ranks = sum(rank["computing_s"] for rank in job["ranks"])
     assert of_ranks == pytest.approx(3 * phase["computing_s"])
     [reported] = job["reports"]
     assert (reported["rank"], reported["names"]) == (0, ["lower bound", "upper bound"])
@@ -95,7 +96,8 @@ def test_the_page_loads_nothing_from_elsewhere(page):
     assert (status, headers["Content-Type"]) == (200, "text/html; charset=utf-8")
     assert headers["Content-Security-Policy"].startswith("default-src 'none'; ")
     addresses = re.findall(r"https?://[^\"' ]+|(?:src|href)=\"[^\"]+", content.decode())
-    assert set(addresses) == {"http://www.w3.org/2000/svg", 'href="data:,'}  # names, no addresses
+    # these are names, not addresses that are loaded
+    assert set(addresses) == {"http://www.w3.org/2000/svg", 'href="data:,'}
 
 
 @pytest.mark.parametrize(
@@ -125,7 +127,7 @@ def test_it_only_reads(page):
 
 
 def test_nobody_else_can_make_it_speak_or_stop_it():
-    """Other users of the machine reach the server's port; they break off, or stay silent."""
+    """Other users reach the port; they break off or stay silent, and the server still answers."""
     with Page("no-such-job") as page:
         process = psutil.Process(page.running.process.pid)
         process.rlimit(psutil.RLIMIT_NOFILE, (100, 100))
@@ -145,7 +147,7 @@ def test_nobody_else_can_make_it_speak_or_stop_it():
             began = time.monotonic()
             time.sleep(1.0)
             used = sum(process.cpu_times()[:2]) - before
-            assert used < 0.3 * (time.monotonic() - began), "it looks again and again"
+            assert used < 0.3 * (time.monotonic() - began), "the server polls all the time"
             assert page.ask(page.path)[0] == 200
         page.running.process.send_signal(signal.SIGINT)
         _, _, errors = page.running.finish(DEADLINE_S)

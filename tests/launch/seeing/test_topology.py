@@ -1,4 +1,4 @@
-"""The launcher and the CPUs in ``topology``; where ranks are is a case of the conformance suite."""
+"""The launcher and the CPUs in ``topology``; a case of the suite tries where ranks are."""
 
 import os
 
@@ -61,7 +61,8 @@ def test_rows_of_ranks_that_may_run_on_the_same_cpus():
         ["0", "n01", "1", "2", "0"],
         ["1*", "n02", "3", "?", "?"],
     ]
-    assert "?" in repr(Topology(("n01",), ((0,),), 0, "", ""))  # of a backend that does not tell
+    # as of a backend that reports nothing
+    assert "?" in repr(Topology(("n01",), ((0,),), 0, "", ""))
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system does not tell CPUs")
@@ -84,11 +85,13 @@ def test_lists_of_a_peer():
     ("environ", "name"),
     [
         ({}, ""),
-        ({"TORCHELASTIC_RUN_ID": "none", **SRUN}, "torchrun"),  # srun has started torchrun
+        # srun has started torchrun, which has started the rank
+        ({"TORCHELASTIC_RUN_ID": "none", **SRUN}, "torchrun"),
         (SRUN, "srun"),
-        ({"PMI_SIZE": "4", **SRUN}, "srun"),  # PMI_SIZE is of srun's own PMI
+        ({"PMI_SIZE": "4", **SRUN}, "srun"),  # srun's own PMI sets PMI_SIZE
         ({"PMI_SIZE": "4"}, "mpiexec"),
-        ({"OMPI_COMM_WORLD_SIZE": "4", **SRUN}, "mpiexec"),  # srun has started its daemons
+        # srun has started the daemons of mpiexec
+        ({"OMPI_COMM_WORLD_SIZE": "4", **SRUN}, "mpiexec"),
     ],
 )
 def test_other_launchers(environ, name):

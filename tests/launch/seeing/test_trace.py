@@ -19,9 +19,9 @@ from tests.launch.command import PROGRAMS, Running, cobre, environment
 from tests.launch.mpi_libraries import needs
 
 TRACED, PHASES = PROGRAMS / "traced.py", PROGRAMS / "phases.py"
-STEPS = 1500  # of phases.py: its spans and calls do not fit into memory
-TIMES, FEW = 10_000, 100  # calls: twice as many as fit into memory, and few
-APART_US = 1000  # what two readings of clocks may differ by on a busy machine
+STEPS = 1500  # steps of phases.py: so many that spans and calls do not fit into memory
+TIMES, FEW = 10_000, 100  # numbers of calls: twice as many as fit into memory, and few
+APART_US = 1000  # on a busy machine, two readings of clocks may differ by this much
 
 
 def run(folder, *words, backend="shm", ranks=2, times=TIMES):
@@ -34,7 +34,7 @@ def files_of(folder, rank):
 
 
 def ranks_in(folder):
-    """Return the names of the files in a trace's folder, without the name of their one job."""
+    """Return the names of a trace's files, without the name of the one job that wrote them."""
     names = [path.name.split(".", 1) for path in folder.iterdir()]
     assert len({job for job, _ in names}) == 1
     return sorted(rank for _, rank in names)
@@ -42,7 +42,7 @@ def ranks_in(folder):
 
 def calls_of(folder, rank, communicator=0):
     [path] = files_of(folder, rank)
-    # To the nanosecond: float64 cannot hold it.
+    # As decimal numbers, because float64 cannot hold a time to the nanosecond.
     events = json.loads(path.read_text(), parse_float=Decimal)
     assert {event["pid"] for event in events} == {rank}
     own = [event for event in events if event["ph"] == "X" and event["tid"] == communicator]
@@ -65,7 +65,8 @@ def test_every_call_of_a_loop_is_there_at_its_time(tmp_path, backend):
         assert one["args"]["call"] == other["args"]["call"]
         ends = [call["ts"] + call["dur"] for call in (one, other)]
         alone += min(ends) < max(one["ts"], other["ts"]) - APART_US
-    # A rank notes a call after it has entered it: too late, if it loses its core in between.
+    # A rank notes a call after it has entered the call. The note is late if the rank loses its core
+    # in between.
     assert alone < TIMES // 100, f"in {alone} calls a rank left before the other had come"
     assert {event["args"]["name"] for event in events if event["name"] == "thread_name"} == {
         "communicator 0: rank 0 of 2",
@@ -112,7 +113,7 @@ def test_phases_are_spans_with_their_calls_inside(tmp_path, way):
     for rank in range(2):
         spans = spans_of(tmp_path, rank)
         expected = [*(["forward", "backward"] * STEPS), "killed"]
-        if way == "killed" and rank == 1:  # its last rows are lost
+        if way == "killed" and rank == 1:  # the last rows of the killed rank are lost
             assert len(spans) > STEPS // 2
             expected = expected[: len(spans)]
         assert [name for *_, name in spans] == expected
@@ -153,7 +154,7 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path):
 
 
 def test_jobs_that_share_a_folder_keep_their_calls(tmp_path):
-    """A short job runs from beginning to end while a longer one runs."""
+    """A short job begins and ends while a longer job runs."""
     folder, go = tmp_path / "trace", tmp_path / "go"
     extra = {"COBRE_COMM_TRACE": str(folder)}
     with Running("run", "-n", 2, TRACED, 1000, "awaits", go, extra=extra) as longer:
@@ -164,7 +165,7 @@ def test_jobs_that_share_a_folder_keep_their_calls(tmp_path):
     for rank in range(2):
         jobs = [json.loads(path.read_text()) for path in files_of(folder, rank)]
         counts = [sum(e["name"] == "barrier" for e in events) for events in jobs]
-        # One more barrier is the one that is awaited, and one is in the communicator of the node.
+        # Beside these barriers there is one at the end, and one in the communicator of the node.
         assert sorted(counts) == [FEW + 2, 1000 + 2]
 
 

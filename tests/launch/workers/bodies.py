@@ -1,4 +1,4 @@
-"""What workers do in tests. Workers import this file, so this file does not import pytest."""
+"""Bodies of workers in tests. Workers import this file, so this file does not import pytest."""
 
 import contextvars
 import faulthandler
@@ -16,7 +16,7 @@ import numpy as np
 from cobre_comm import CollectiveFailed, launch, report_progress
 from tests.launch.programs.ends import fail
 
-REPORTS = 1000  # of a rank's function; its signal handler reports too
+REPORTS = 1000  # of the function of a rank; the signal handler makes further reports
 
 
 def add(comm, factor):
@@ -39,16 +39,16 @@ def progress(comm, count):
 
 
 def progress_amid_progress(comm):
-    """Report while a signal handler reports, too; return how often the handler did."""
+    """Report, and let a signal handler report meanwhile; return how often the handler did."""
     calls = itertools.count()
 
     def handler(number, frame):
         report_progress({"handler": next(calls)})
 
-    report_progress({})  # the first report imports what reports need
+    report_progress({})  # this first report imports all that reports need
     before = signal.signal(signal.SIGALRM, handler)
     signal.setitimer(signal.ITIMER_REAL, 1e-3, 1e-3)
-    faulthandler.dump_traceback_later(60, exit=True)  # ends a rank that waits for itself
+    faulthandler.dump_traceback_later(60, exit=True)  # ends a rank that would wait for itself
     try:
         for number in range(REPORTS):
             report_progress({"program": number, "text": "x" * 5000})
@@ -75,13 +75,13 @@ def end(comm, way, actor):
     comm.barrier()
     if comm.rank == actor:
         if way == "fork" and os.fork() == 0:
-            time.sleep(60)  # holds all that this worker held
+            time.sleep(60)  # all that this worker held is held until the end of this pause
         fail(comm, "SIGKILL" if way == "fork" else way)
     comm.barrier()
 
 
 def mistaken(comm, ranks):
-    """Some ranks raise alike; the others report their errors. All meet in a part of all ranks."""
+    """Some ranks raise the same error, which the other ranks report; all meet in a part."""
     part = comm.split(0)
     part.barrier()
     if comm.rank in ranks:
@@ -94,7 +94,7 @@ def mistaken(comm, ranks):
 
 
 class Undoes(Exception):
-    """An exception that pickles, but unpickles as the result of ``what()``."""
+    """An exception that can be pickled, but is unpickled as the result of ``what()``."""
 
     def __init__(self, what):
         super().__init__("made here")
@@ -201,7 +201,7 @@ def fails_beside_sleepers(comm, actor):
 
 
 def lose_rank_1(comm, way, times):
-    """Lose rank 1 in the first attempts; return the attempt's number and the number of ranks."""
+    """Lose rank 1 in the first attempts; return the number of the attempt and that of ranks."""
     attempt = int(os.environ["COBRE_RESTART"])
     comm.barrier()
     if attempt < times and comm.rank == 1:
@@ -213,7 +213,7 @@ def lose_rank_1(comm, way, times):
 
 
 def lose(comm, way, victims):
-    """Lose the victims; the others return whom they have lost."""
+    """Lose the victims; on each other rank return the ranks that it has lost."""
     comm.barrier()
     if comm.rank in victims:
         fail(comm, way)

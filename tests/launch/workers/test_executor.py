@@ -38,7 +38,7 @@ RANKS = 3
 def pool():
     spawn = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(RANKS, mp_context=spawn) as pool:
-        list(pool.map(time.sleep, [0.1] * RANKS))  # starts them all
+        list(pool.map(time.sleep, [0.1] * RANKS))  # starts all workers of the pool
         yield pool
 
 
@@ -128,7 +128,7 @@ def test_a_task_of_a_launch_that_has_given_up_ends_at_once():
 
 
 class Threads(concurrent.futures.Executor):
-    """An executor of threads that ``launch`` cannot recognise as one."""
+    """An executor of threads that ``launch`` does not recognise as an executor of threads."""
 
     def __init__(self):
         self.submit = concurrent.futures.ThreadPoolExecutor(2).submit
@@ -167,12 +167,13 @@ def test_a_worker_that_dies_is_an_error_of_a_rank_without_a_cause():
         pytest.raises(WorkerError) as caught,
     ):
         launch(end, RANKS, args=("SIGKILL", 2), executor=pool)
-    error = caught.value  # the pool ends its other workers, which may be seen first
+    # the pool ends its other workers, and the launcher may see their end first
+    error = caught.value
     assert (error.inner, error.exit_code) == (None, None)
 
 
 def test_a_worker_that_dies_while_its_task_stays_pending():
-    """Dask keeps the task pending, and waits for a new worker of the same address."""
+    """Dask keeps such a task pending, and waits for a new worker at the same address."""
     failed = Failed.of(CollectiveFailed("barrier", "rank 1 died", [1]))
     futures = [concurrent.futures.Future() for _ in range(2)]
     futures[0].set_result(pickle.dumps(failed))
@@ -208,7 +209,7 @@ def test_progress_is_refused(pool):
 
 
 class Client:
-    """The part of Dask's client that chooses workers."""
+    """The part of Dask's client by which workers are chosen."""
 
     __module__ = "distributed.client"
 

@@ -115,7 +115,8 @@ def test_a_signal_handler_reports_amid_a_report(size):
         of_rank = [payload for who, payload in heard if who == rank]
         assert [each["program"] for each in of_rank if "program" in each] == list(range(REPORTS))
         of_handlers = [each["handler"] for each in of_rank if "handler" in each]
-        assert sorted(of_handlers) == list(range(calls))  # one handler may interrupt another
+        # the order may differ, because one handler may interrupt another
+        assert sorted(of_handlers) == list(range(calls))
 
 
 def test_threads_of_a_rank_report_whole_messages():
@@ -161,7 +162,7 @@ def test_one_mistake_of_all_workers_names_all():
 
 def test_the_others_are_told_what_a_worker_raised():
     told = set()
-    for _ in range(5):  # on a loaded machine the others are ended before they speak
+    for _ in range(5):  # on a busy machine the other ranks may be ended before they report
         with pytest.raises(WorkerError, match=r"^rank 1 raised ValueError: no such case"):
             launch(mistaken, 2, args=((1,),), on_progress=lambda _, text: told.add(text))
         if told:
@@ -332,7 +333,7 @@ def test_argument_that_does_not_pickle():
 
 
 def test_a_program_that_forks_elsewhere_launches_and_stays_as_it_is():
-    """Each process that multiprocessing starts makes "fork" the method of its program."""
+    """A process that multiprocessing starts sets "fork" if that is the method of its program."""
     chosen = multiprocessing.get_start_method(allow_none=True)
     multiprocessing.set_start_method("fork", force=True)
     try:
@@ -379,7 +380,7 @@ class Own(Exception):
 
 
 def test_an_exception_of_the_script_keeps_its_class(monkeypatch):
-    """A rank has imported the script as ``__mp_main__``; the program itself is ``__main__``."""
+    """A rank has imported the script as ``__mp_main__``, but in the program it is ``__main__``."""
     monkeypatch.setitem(sys.modules, "__mp_main__", sys.modules[__name__])
     monkeypatch.setattr(Own, "__module__", "__mp_main__")
     failed = Failed.of(Own("stage 3"))
@@ -388,14 +389,14 @@ def test_an_exception_of_the_script_keeps_its_class(monkeypatch):
 
 
 class Stubborn(Exception):
-    """An exception that pickles, and cannot be unpickled."""
+    """An exception that can be pickled, but not unpickled."""
 
     def __init__(self, a, b):
         super().__init__(f"{a} and {b}")
 
 
 class Silent(Exception):
-    """An exception without a text, which does not pickle."""
+    """An exception that has no text, and cannot be pickled."""
 
     def __str__(self):
         return str(1 / 0)

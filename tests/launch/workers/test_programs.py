@@ -94,7 +94,7 @@ def test_workers_that_somebody_else_reaps(reaper, how, tmp_path):
     assert "ChildProcessError" not in done.stderr
     if how == "raise":
         assert "rank 1 raised ValueError: no such case" in done.stderr
-    if how == "fail":  # the handler may be too late to reap rank 1, and the code is known
+    if how == "fail":  # if the handler is too late to reap rank 1, the exit code is known
         lost = "rank 1 ended before it had sent a value; its exit code is not known"
         assert lost in done.stderr or "rank 1 exited with code 3" in done.stderr
 

@@ -1,4 +1,4 @@
-"""The report pipe, by which ranks tell how they failed, and the pipe that brings their orders."""
+"""The pipe by which ranks report how they failed, and the pipe on which they get their orders."""
 
 import code
 import contextlib
@@ -25,7 +25,7 @@ from cobre_comm.reports import frames
 from cobre_comm.reports.report_pipe import VARIABLE, Report, _Reporter, claim, lost_ranks
 from tests.launch.command import PROGRAMS, cobre
 
-LARGE = bytes(range(256)) * 20_000  # far more than a pipe holds
+LARGE = bytes(range(256)) * 20_000  # many more bytes than a pipe holds
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_a_rank_that_does_not_read_holds_up_nobody():
     outbox = Outbox(loop)
     outbox.send(LARGE)
     outbox.send(b"more")
-    loop.step(time.monotonic())  # writes what the pipe holds
+    loop.step(time.monotonic())  # this step writes as much as the pipe holds
     told = []
     reader = threading.Thread(
         target=lambda: told.extend(frames.receive(outbox.reader) for _ in "12")
@@ -108,7 +108,7 @@ def test_which_ranks_an_error_tells_of():
 
 
 class Odd(Exception):
-    """An exception that cannot be compared, with ranks of its own."""
+    """An exception that cannot be compared, and has an attribute ``ranks`` of its own."""
 
     ranks = np.arange(2)
 

@@ -21,7 +21,7 @@ def test_the_others_return_their_values(way, backend, lost, caplog):
         "SIGKILL": "was ended by signal 9 (SIGKILL)",
         "raise": "raised ValueError: no such case",
     }
-    others = "; the other ranks (go on|had ended)"  # a busy launcher may learn all ends at once
+    others = "; the other ranks (go on|had ended)"  # a busy launcher may learn of all ends together
     assert re.fullmatch(re.escape(f"rank {lost} {said[way]}") + others, line)
 
 

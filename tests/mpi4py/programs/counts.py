@@ -1,4 +1,4 @@
-"""Ranks add to two numbers in the part of rank 0, under its lock, and read them without a pause."""
+"""Ranks add to two numbers in rank 0's part, under its lock, and read both without a pause."""
 
 import numpy as np
 

@@ -28,14 +28,15 @@ def room(count, dtype="d"):
 
 
 COUNTS = [r + 1 for r in range(size)]
-DISPLS = [sum(COUNTS[:r]) + r for r in range(size)]  # an element between two blocks
+DISPLS = [sum(COUNTS[:r]) + r for r in range(size)]  # there is an element between two blocks
 LONG = DISPLS[-1] + COUNTS[-1]
 OPERATIONS = ["SUM", "PROD", "MIN", "MAX", "LAND", "LOR", "LXOR", "BAND", "BOR", "BXOR"]
 
 
 def reductions():
     for name in OPERATIONS:
-        # True numbers are all 1, because MPICH on one rank gives the numbers themselves.
+        # Every true number here is 1, because MPICH on one rank returns the numbers without
+        # changes.
         op, recv = getattr(MPI, name), room(3, "i8")
         send = mine(3, "i8") % (2 if name[0] == "L" else 7)
         world.Allreduce(send, recv, op=op)
@@ -185,10 +186,11 @@ def windows():
         window.Unlock(target)
         tell(f"Get {target}", got)
     world.Barrier()
-    for _ in range(20):  # every rank adds to the part of rank 0
+    for _ in range(20):  # every rank adds to numbers in the part of rank 0
         window.Lock(0, MPI.LOCK_EXCLUSIVE)
         window.Get(got, 0)
-        window.Flush(0) if hasattr(window, "Flush") else None  # Get of mpi4py may return too soon
+        # mpi4py's Get may return before the data has arrived
+        window.Flush(0) if hasattr(window, "Flush") else None
         got += 1
         window.Put(got, 0)
         window.Unlock(0)

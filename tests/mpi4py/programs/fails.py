@@ -1,4 +1,4 @@
-"""A program of mpi4py: rank 1 fails, in the way HOW, while the others reduce."""
+"""A program of mpi4py: rank 1 fails by HOW, while the other ranks reduce."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Rank 1 takes the lock of the part of rank 0, and then does HOW; the others ask for the lock."""
+"""Rank 1 locks the part of rank 0, then does HOW; the other ranks try to lock the same part."""
 
 import os
 import signal
@@ -27,7 +27,7 @@ if world.rank == 1:
     time.sleep(10**6 if how == "sleeps" else 0)
 else:
     world.Barrier()
-    for _ in range(2):  # the second try ends as the first
+    for _ in range(2):  # the second try ends like the first
         try:
             window.Lock(0, MPI.LOCK_EXCLUSIVE)
         except MPI.Exception as error:
@@ -38,4 +38,5 @@ else:
             window.Unlock(0)
             print("got", got[0], flush=True)
     if how in ("stops", "sleeps"):
-        os.kill(os.getpid(), signal.SIGKILL)  # the launcher ends the holder
+        # after that, the launcher ends the rank that holds the lock
+        os.kill(os.getpid(), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""What a rank and a child of it find under the name of mpi4py."""
+"""What a rank, and a child of the rank, find under the name mpi4py."""
 
 import contextlib
 import importlib
@@ -16,7 +16,8 @@ try:
     from mpi4py.MPI import ANY_SOURCE, ANY_TAG
 except ImportError:
     ANY_SOURCE = ANY_TAG = -1
-for name in ("futures", "windows"):  # a module of mpi4py, and one of ours
+# the first is a module of mpi4py, the second is a module of ours
+for name in ("futures", "windows"):
     with contextlib.suppress(ModuleNotFoundError):
         importlib.import_module(f"mpi4py.{name}")
 assert "mpi4py.windows" not in sys.modules

@@ -1,4 +1,4 @@
-"""Calls of windows that cannot be served, or only just."""
+"""Calls of windows: some cannot be served, others only just."""
 
 import numpy as np
 

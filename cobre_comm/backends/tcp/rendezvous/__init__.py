@@ -1,7 +1,7 @@
 """How the ranks of a tcp job find each other and open the links between them.
 
 ``protocol.py`` is the theory of operation: states, messages and time limits. ``coordinator.py`` is
-rank 0's part, ``worker.py`` that of every other rank; both are made of the other modules.
+the code of rank 0, and ``worker.py`` that of every other rank; both use the other modules.
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ def meet(
     *,
     listens: bool = False,
 ) -> Iterator[Participant]:
-    """Attach all ranks to rank 0; in the ``with`` block they exchange parts, and link.
+    """Attach all ranks to rank 0; inside the ``with`` block they exchange parts, and link.
 
-    After the block no rank listens here, and the links stay. If the block raises, all sockets are
-    closed, and the other ranks are told why.
+    After the block no rank listens any more, and the links stay. If the block raises, all sockets
+    are closed, and the other ranks are told why.
 
     A worker waits for rank 0 for at most ``connect_timeout_ms``, and for the other workers as long
-    as rank 0 does. ``InitializationFailed`` is raised if ranks are missing, refused or lost. Rank 0
-    listens at ``listener`` instead of opening one; the listener is closed in any case.
-    ``meanwhile`` is called every ``LOOK_S``, and an exception of ``meanwhile`` ends the rendezvous.
-    ``listens`` says that rank 0 listens already: if nobody listens, a worker gives up at once.
+    as rank 0 waits for them. ``InitializationFailed`` is raised if ranks are missing, refused or
+    lost. If rank 0 gets a ``listener``, it uses this one instead of opening one; the listener is
+    closed in any case. ``meanwhile`` is called every ``LOOK_S``; an exception of ``meanwhile`` ends
+    the rendezvous. ``listens`` says that rank 0 listens already: then a worker gives up at once if
+    nobody listens.
     """
     if config.rank == 0:
         participant: Participant = Coordinator(config, listener)

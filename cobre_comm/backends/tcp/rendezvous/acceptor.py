@@ -1,4 +1,4 @@
-"""The accepting end of links: it hears every peer, no peer can stall it, it keeps proven peers."""
+"""The accepting end of links: it reads from every peer, and no peer can delay the others."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from cobre_comm.system.log import logger
 from cobre_comm.system.running_time import running_s
 
 ACCEPTED_AT_ONCE = 64
-PAUSE_S = 0.05  # when there is no descriptor left
-MOST_LINES = 20  # of the log, however many connections are dropped
+PAUSE_S = 0.05  # the pause when no descriptor is left
+MOST_LINES = 20  # the most lines in the log, however many connections are dropped
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
@@ -41,15 +41,16 @@ Admit: TypeAlias = Callable[[Handshake, socket.socket, Address], None]
 class Acceptor:
     """Accepts the links that higher ranks open.
 
-    Connections that have sent something are read before new ones are accepted. If too many
-    connections are UNAUTHENTICATED, the oldest connection of the host that has most of them is
-    EVICTED. So a flood from another host does not evict a slow peer, and a flood from the peer's
-    own host leaves the peer time to answer.
+    Connections that have sent something are read before new connections are accepted. If too many
+    connections are UNAUTHENTICATED, one is EVICTED: the oldest connection of the host that has the
+    most of them. So a flood from another host does not evict a slow peer, and a flood from the
+    peer's own host leaves the peer time to answer.
 
     ``expected`` has the peer and the purpose of each link. ``key_of`` returns the key of handshakes
-    for a purpose, and ``admit`` receives every link that is ADMITTED. ``links`` counts all links of
-    this rank, with those that it opens. With ``is_quiet``, dropped connections are logged for
-    debugging alone, because peers connect only to find out whether this rank listens.
+    for a purpose, and ``admit`` receives every link that is ADMITTED. ``links`` is the number of
+    all links of this rank, including those that it opens itself. With ``is_quiet``, dropped
+    connections are logged at the level of debugging, because peers connect only to find out whether
+    this rank listens.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class Acceptor:
         self.make_room(links)
 
     def make_room(self, links: int) -> None:
-        """Make room for so many more links; UNAUTHENTICATED connections get the room that is left.
+        """Make room for this many more links; UNAUTHENTICATED connections get the rest of the room.
 
         ``InitializationFailed`` is raised if the limit of open files is too low.
         """
@@ -82,12 +83,12 @@ class Acceptor:
         self._most_unauthenticated = reserve_descriptors(links, wanted, held)
 
     def serve(self, listeners: Sequence[socket.socket], *, loopback_only: bool = False) -> None:
-        """Begin to accept."""
+        """Start to accept connections."""
         for listener in listeners:
             self._loop.start(self._accept(listener, loopback_only))
 
     def close(self) -> None:
-        """Log how many connections were dropped."""
+        """Write the summary of dropped connections to the log."""
         self._log.close()
 
     def _accept(self, listener: socket.socket, loopback_only: bool) -> Task[None]:
@@ -97,7 +98,7 @@ class Acceptor:
                 for _ in range(ACCEPTED_AT_ONCE):
                     sock, sockaddr = listener.accept()
                     self._begin(sock, address_of(sockaddr), loopback_only)
-            except OSError as error:  # other errors: the queue is empty, or a peer has left it
+            except OSError as error:  # otherwise the queue is empty, or a peer has left the queue
                 if error.errno in _EXHAUSTED:
                     self._log.exhausted(error)
                     self._evict_oldest()
@@ -119,7 +120,7 @@ class Acceptor:
             self._loop.cancel(next(task for host, task in waiting if host == worst))
 
     def _serve(self, sock: socket.socket, address: Address, loopback_only: bool) -> Task[None]:
-        """Lead a connection from UNAUTHENTICATED to ADMITTED, REFUSED or DROPPED."""
+        """Take a connection from UNAUTHENTICATED to ADMITTED, REFUSED or DROPPED."""
         is_admitted, host = False, str(address)
         try:
             until = running_s() + HANDSHAKE_S
@@ -175,7 +176,7 @@ class Acceptor:
 
 
 class DropLog:
-    """Logs dropped connections: each reason once for each host, a bounded number, a summary."""
+    """Logs dropped connections: each reason once for each host, up to a limit; then a summary."""
 
     def __init__(self, rank: int, level: int = logging.WARNING) -> None:
         self._rank, self._level = rank, level
@@ -200,7 +201,7 @@ class DropLog:
             logger.warning("tcp rank %d cannot accept a connection: %s", self._rank, error)
 
     def close(self) -> None:
-        """Log how many connections were dropped, if the lines so far do not say it."""
+        """Log how many connections were dropped, if the lines before do not show all of them."""
         if self._dropped > len(self._logged):
             logger.log(
                 self._level,

@@ -1,4 +1,4 @@
-"""Addresses: resolve names, compare, pack for the wire, show in sentences."""
+"""Addresses: functions that resolve, compare and pack them, and show them in sentences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WIRE_BYTES = 16
 
 
 class Endpoint(NamedTuple):
-    """An address to connect to or to listen at, as the socket module wants it."""
+    """An address to connect to, or to listen at, in the form that the socket module takes."""
 
     family: int
     sockaddr: tuple[Any, ...]
@@ -47,7 +47,7 @@ def address_of(sockaddr: tuple[Any, ...]) -> Address:
 
 
 def pack_address(address: Address | None) -> tuple[int, bytes]:
-    """Return family and 16 bytes; None stands for the host at which rank 0 was reached."""
+    """Return the family and 16 bytes of an address; None stands for the host of rank 0."""
     if address is None:
         return _SAME_AS_RANK_0, bytes(WIRE_BYTES)
     return address.version, address.packed.ljust(WIRE_BYTES, b"\0")
@@ -56,8 +56,8 @@ def pack_address(address: Address | None) -> tuple[int, bytes]:
 def unpack_endpoint(family: int, packed: bytes, port: int, rank_0: tuple[Any, ...]) -> Endpoint:
     """Return the endpoint at which a rank listens, for a process that reached rank 0 at ``rank_0``.
 
-    The scope of a link-local address holds on one machine only. So the endpoint has the scope of
-    the interface by which this process reached rank 0.
+    The scope of a link-local address is valid on one machine only. So the endpoint gets the scope
+    of the interface by which this process reached rank 0.
     """
     if family == _IPV4:
         return Endpoint(socket.AF_INET, (socket.inet_ntop(socket.AF_INET, packed[:4]), port))
@@ -69,6 +69,6 @@ def unpack_endpoint(family: int, packed: bytes, port: int, rank_0: tuple[Any, ..
 
 
 def same_host(sockaddr: tuple[Any, ...], port: int) -> Endpoint:
-    """Return the endpoint of another port on the host of a socket address."""
+    """Return the endpoint of a port on the host of a socket address."""
     family = socket.AF_INET6 if len(sockaddr) == 4 else socket.AF_INET
     return Endpoint(family, (sockaddr[0], port, *sockaddr[2:]))

@@ -26,9 +26,9 @@ NOBODY = ConnectionRefusedError, ConnectionResetError
 
 
 class Attempts:
-    """The attempts to reach a rank, for the error message.
+    """The attempts to reach a rank, which the error message describes.
 
-    ``listens`` says that the rank listens already: if nobody listens there, the rank has closed its
+    ``listens`` says that the rank listens already. If then nobody listens, the rank has closed its
     port, and further attempts are useless.
     """
 
@@ -42,8 +42,8 @@ class Attempts:
     def note(self, where: str, error: Exception) -> None:
         """Count a failed attempt, and keep the last error of each address.
 
-        If nobody listens at the address, or the port closes before this attempt is accepted, the
-        error of an earlier attempt is kept, because it says more.
+        An attempt finds nobody if nobody listens, or if the port closes before the attempt is
+        accepted. In this case the error of an earlier attempt is kept, because it says more.
         """
         self._count += 1
         if self._listens and isinstance(error, NOBODY):
@@ -71,9 +71,9 @@ def open_link(
     """Connect to a rank and shake hands, however long it takes.
 
     ``attempts`` notes every attempt that FAILED. ``endpoints`` returns where the rank may be, and
-    may raise ``OSError``. ``describe`` returns the fields to send, given the socket and whether all
-    ranks are on this machine. ``admit`` receives the link when it is ADMITTED, and the identity of
-    the peer's process. If the link is REFUSED, ``InitializationFailed`` is raised.
+    may raise ``OSError``. ``describe`` gets the socket, and whether all ranks are on this machine;
+    it returns the fields to send. ``admit`` receives the link when it is ADMITTED, and the identity
+    of the peer's process. If the link is REFUSED, ``InitializationFailed`` is raised.
     """
     pause_s = FIRST_PAUSE_S
     while True:
@@ -82,7 +82,7 @@ def open_link(
         except OSError as error:
             candidates = []
             attempts.note("its name", error)
-        running_s(has_run=True)  # a name server may have taken seconds
+        running_s(has_run=True)  # asking a name server may have taken seconds
         for endpoint in candidates:
             try:
                 sock, process = yield from _try(endpoint, describe, key)
@@ -95,7 +95,8 @@ def open_link(
             else:
                 admit(sock, process)
                 return
-        # Jitter: hundreds of ranks that were started at once need not connect at once every time.
+        # Jitter, so that hundreds of ranks that were started together do not always connect
+        # together.
         yield from pause(random.uniform(0.5, 1.0) * pause_s)
         pause_s = min(GROWTH * pause_s, LONGEST_PAUSE_S)
 
@@ -103,7 +104,7 @@ def open_link(
 def _try(
     endpoint: Endpoint, describe: Callable[[socket.socket, bool], Handshake], key: bytes
 ) -> Task[tuple[socket.socket, bytes]]:
-    """Lead one connection from CONNECTING to ADMITTED; return it, and the peer's process."""
+    """Take one connection from CONNECTING to ADMITTED; return it, and the peer's process."""
     sock = socket.socket(endpoint.family, socket.SOCK_STREAM)
     try:
         prepare(sock)

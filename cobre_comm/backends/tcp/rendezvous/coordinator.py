@@ -1,4 +1,4 @@
-"""Rank 0's part of the rendezvous: attach the workers, pass parts on, tell where leaders listen."""
+"""Rank 0 in the rendezvous: it attaches the workers, passes parts on, says where leaders listen."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from cobre_comm.errors import InitializationFailed, named
 from cobre_comm.system.log import logger
 from cobre_comm.system.running_time import running_s
 
-EAGER_BYTES = 64 * 1024  # on one machine; measured, see docs/benchmarks/tcp.md
-FAR_EAGER_BYTES = 8 * 1024  # a network is slower than loopback
+EAGER_BYTES = 64 * 1024  # if all ranks are on one machine; measured, see docs/benchmarks/tcp.md
+FAR_EAGER_BYTES = 8 * 1024  # over a network, which is slower than loopback
 
 
 class Coordinator(Participant):
-    """Rank 0 in the rendezvous; the workers attach at ``listener``, or at one that rank 0 opens."""
+    """Rank 0 in the rendezvous; the workers attach at ``listener``, or at a new listener."""
 
     def __init__(self, config: TcpConfig, listener: socket.socket | None) -> None:
         super().__init__(config)
@@ -38,7 +38,7 @@ class Coordinator(Participant):
         self._workers: dict[int, tuple[Address, int]] = {}  # by ATTACHED rank: where it listens
 
     def attach(self) -> None:
-        """Lead every worker from ABSENT to BUSY."""
+        """Take every worker from ABSENT to BUSY."""
         self._limit = self._deadline()
         self._listen()
         only_here = all(is_loopback(listener) for listener in self._listeners)
@@ -51,7 +51,7 @@ class Coordinator(Participant):
         self._tell_all()
 
     def _link(self, leaders: Sequence[int], others: Sequence[int]) -> dict[int, tuple[Any, ...]]:
-        """Make room for data links; the next exchange waits until the workers have opened them."""
+        """Make room for data links; the next exchange waits until workers have opened theirs."""
         if self._acceptor is not None:
             self._acceptor.make_room(len(others) - 1)
         self._gather(b"")
@@ -76,7 +76,7 @@ class Coordinator(Participant):
 
     def _gather(self, part: bytes) -> bytes:
         """Receive the parts of all workers; raise unless each is as long as rank 0's ``part``."""
-        others = self.size - 1  # a count, because it is compared whenever a part has arrived
+        others = self.size - 1  # a number: cheap to compare when each part arrives
         self._until(lambda: len(self._frames) == others, self._limit, self._why_not_ready)
         parts = [part, *(self._frames.pop(rank) for rank in range(1, self.size))]
         for rank, given in enumerate(parts):
@@ -111,7 +111,7 @@ class Coordinator(Participant):
             self._serve(peer.rank, messages.watch(sock, peer.rank))
 
     def _tell_all(self) -> None:
-        """Send every worker what it must know of the job."""
+        """Send every worker the facts about the job (JOB)."""
         machines = Counter([this_machine(), *map(machine_of, self.processes.values())])
         self.links.ranks_here = machines[this_machine()]
         default = EAGER_BYTES if len(machines) == 1 else FAR_EAGER_BYTES
@@ -122,7 +122,7 @@ class Coordinator(Participant):
         self._say({rank: job._replace(ranks_here=count).pack() for rank, count in here.items()})
 
     def _say(self, frames: dict[int, bytes], *, last: bool = False) -> None:
-        """Send a frame to each worker, and receive the next part of each meanwhile."""
+        """Send a frame to each worker, and meanwhile receive the next part from each."""
         self._said.clear()
         for rank, frame in frames.items():
             control = self.links.control[rank]
@@ -137,10 +137,10 @@ class Coordinator(Participant):
     def _listeners_for(
         self, leaders: Sequence[int], is_near: bool
     ) -> list[tuple[Address | None, int]]:
-        """Return where leaders beside rank 0 listen, for workers that are near or for the others.
+        """Return where leaders beside rank 0 listen: for near workers, or for all other workers.
 
-        A worker that rank 0 sees at a loopback address is on rank 0's machine: it is near. A worker
-        on another machine finds a near leader at the host where it has found rank 0.
+        A worker is near if rank 0 sees it at a loopback address: it is on rank 0's machine. A
+        worker on another machine reaches a near leader at the host at which it has reached rank 0.
         """
         told = (self._workers[rank] for rank in leaders[1:])
         return [(None if at.is_loopback and not is_near else at, port) for at, port in told]

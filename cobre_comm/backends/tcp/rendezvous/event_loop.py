@@ -1,8 +1,8 @@
 """Many tasks in one thread: each is a generator that yields the condition it waits for.
 
-A task reads like blocking code (``yield from receive(...)``), and no task can hold up another. An
-exception that leaves a task ends :meth:`TaskLoop.run`. So the task that serves an unauthenticated
-peer catches its own errors.
+A task reads like blocking code (``yield from receive(...)``), but no task can delay another. An
+exception that leaves a task ends :meth:`TaskLoop.run`. Therefore a task that serves an
+unauthenticated peer catches its own errors.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ T = TypeVar("T")
 
 
 class Wait(NamedTuple):
-    """The condition for which a task waits: a socket, a moment, or the first of both."""
+    """What a task waits for: a socket, a moment, or whichever of the two is first."""
 
     sock: socket.socket | None
     events: int = 0
-    until: float = NEVER  # by running_s(); then TimeoutError is raised in the task
-    last: bool = False  # whether the task is resumed after all other tasks that are ready
+    until: float = NEVER  # by running_s(); after it the task gets a TimeoutError
+    last: bool = False  # whether other ready tasks are resumed before this one
 
 
 Task: TypeAlias = Generator[Wait, None, T]
@@ -47,19 +47,19 @@ class TaskLoop:
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
         self._waiting: dict[Task[None], Wait] = {}
-        self._earliest = NEVER  # no wait ends before this; it may be too early, never too late
+        self._earliest = NEVER  # not later than the end of the first wait that ends
 
     def start(self, task: Task[None]) -> None:
         """Run a task up to its first wait, and from then on in :meth:`run`."""
         self._resume(task)
 
     def cancel(self, task: Task[None]) -> None:
-        """End a task where it stands; its ``finally`` clauses run."""
+        """End a task where it waits; its ``finally`` clauses run."""
         self._forget(task)
         task.close()
 
     def run(self, done: Callable[[], bool], until: float) -> bool:
-        """Serve all tasks until ``done()``; return False if ``until`` came first."""
+        """Serve all tasks until ``done()``; return False if the time ``until`` comes first."""
         while not done():
             now = running_s()
             if now >= until:
@@ -70,7 +70,7 @@ class TaskLoop:
             limit = min(until, self._earliest, now + TICK_S) - now
             ready = [key.data for key, _ in self._selector.select(limit)]
             for task in sorted(ready, key=lambda one: self._waiting[one].last):
-                if task in self._waiting:  # else an earlier task has cancelled it
+                if task in self._waiting:  # unless an earlier task has just cancelled it
                     self._forget(task)
                     self._resume(task)
         return True
@@ -107,7 +107,7 @@ class TaskLoop:
 
 
 def receive(sock: socket.socket, count: int, until: float = NEVER) -> Task[bytes]:
-    """Receive exactly ``count`` bytes, and leave later bytes in the socket."""
+    """Receive exactly ``count`` bytes; bytes behind these stay in the socket."""
     data = bytearray()
     while len(data) < count:
         try:
@@ -140,8 +140,8 @@ def connect(sock: socket.socket, sockaddr: tuple[Any, ...], until: float) -> Tas
     if code:
         raise OSError(code, os.strerror(code))
     if sock.getsockname() == sock.getpeername():
-        # If no rank listens at the port, the system may give the port to this very socket, which
-        # is then connected to itself.
+        # If no rank listens at the port, the system may give this very port to the socket. Then the
+        # socket is connected to itself.
         raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
 
 

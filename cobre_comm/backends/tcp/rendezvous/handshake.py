@@ -1,4 +1,4 @@
-"""The handshake of every link: both ends prove that they know the key, before all else.
+"""The handshake of every link: before anything else, both ends prove that they know the key.
 
 The accepting end sends CHALLENGE, the connecting end HANDSHAKE, the accepting end ACK or REFUSED.
 ``protocol.py`` has the states of both ends, and the bytes that a proof covers.
@@ -30,38 +30,38 @@ from cobre_comm.sources import own_sources
 MAGIC = b"cobrecom"
 NONCE_BYTES = 32
 PROOF_BYTES = 32
-LONGEST_HANDSHAKE = 1000  # of any version
+LONGEST_HANDSHAKE = 1000  # bytes, in any version of the protocol
 BYTE_ORDERS = {0: "little-endian", 1: "big-endian"}
 OWN_BYTE_ORDER = int(sys.byteorder == "big")
 
 _CONNECTING, _ACCEPTING, _REFUSING = b"connecting", b"accepting", b"refusing"
 _CHALLENGE = struct.Struct(">8sHB32s")  # magic, version, loopback only, nonce
 _FIRST_FIELDS = struct.Struct(">IIH")  # rank, size, version
-_FIELDS = struct.Struct(f">IIHBBIH{IDENTITY.size}sQ{PLACE_BYTES}s32s")  # as in Handshake
-_ADMITTED = struct.Struct(f">I{IDENTITY.size}s")  # size, process of the accepting end
+_FIELDS = struct.Struct(f">IIHBBIH{IDENTITY.size}sQ{PLACE_BYTES}s32s")  # the fields of Handshake
+_ADMITTED = struct.Struct(f">I{IDENTITY.size}s")  # size, and the process of the accepting end
 
 
 class AuthenticationFailed(Exception):
-    """The other end has no proof; ``args[0]`` says what was wrong."""
+    """The other end has sent no valid proof; ``args[0]`` says what was wrong."""
 
 
 class Refused(Exception):
-    """The accepting end has refused a proven peer; ``args[0]`` says why."""
+    """The accepting end has refused a peer with a valid proof; ``args[0]`` says why."""
 
 
 class Handshake(NamedTuple):
-    """The facts that the connecting end sends about itself, in the order of the wire."""
+    """What the connecting end sends about itself, in the order in which it is sent."""
 
     rank: int
-    size: int  # the number of ranks that it was told
-    version: int  # of its protocol
+    size: int  # the number of ranks, as the connecting end was told
+    version: int  # the version of its protocol
     byte_order: int  # 0: little-endian, 1: big-endian
-    purpose: int  # of the link
-    target: int  # the rank that it means to reach
-    port: int  # where it listens for other workers; 0: nowhere
-    process: bytes  # its identity
+    purpose: int  # the purpose of the link
+    target: int  # the rank that the connecting end wants to reach
+    port: int  # where it listens for other workers; 0: it does not listen
+    process: bytes  # the identity of its process
     sources: int  # the hash of its sources
-    place: bytes  # and their folder
+    place: bytes  # the folder of its sources
     nonce: bytes = b""
 
 
@@ -74,7 +74,7 @@ def introduce(rank: int, size: int, purpose: int, target: int, port: int = 0) ->
 
 
 def prove(key: bytes, role: bytes, transcript: bytes) -> bytes:
-    """Return the HMAC-SHA256 of role and transcript, which only a holder of the key can make."""
+    """Return the HMAC-SHA256 of role and transcript, which takes the key to make."""
     return hmac.digest(key, role + b"\0" + transcript, "sha256")
 
 
@@ -93,9 +93,9 @@ def handshake_as_acceptor(
 ) -> Task[Handshake]:
     """Shake hands at the accepting end: from UNAUTHENTICATED to ADMITTED.
 
-    ``key_of`` returns the key for a purpose, and ``refusal_of`` returns why a PROVEN peer is
-    refused, or None. At ``until`` the acceptor gives up with ``TimeoutError``. ``loopback_only`` is
-    sent to the peer: whether no rank can be on another machine.
+    ``key_of`` returns the key for a purpose. ``refusal_of`` returns why a PROVEN peer is refused,
+    or None. At ``until`` the accepting end gives up with ``TimeoutError``. The peer is sent
+    ``loopback_only``, which says that all ranks are on this machine.
     """
     nonce = secrets.token_bytes(NONCE_BYTES)
     challenge = _CHALLENGE.pack(MAGIC, tags.PROTOCOL_VERSION, loopback_only, nonce)
@@ -111,7 +111,7 @@ def handshake_as_acceptor(
         answer = prove(key, _REFUSING, transcript + reason) + reason
         yield from send(sock, pack_frame(tags.REFUSED, answer), until)
         raise Refused(refusal)
-    # The size is the same at both ends, or the peer would have been refused.
+    # The size is the same at both ends; otherwise the peer would have been refused.
     answer = _ADMITTED.pack(handshake.size, this_process())
     proof = prove(key, _ACCEPTING, transcript + answer)
     yield from send(sock, pack_frame(tags.ACK, answer + proof), until)
@@ -119,7 +119,7 @@ def handshake_as_acceptor(
 
 
 def _receive_handshake(sock: socket.socket, until: float) -> Task[tuple[bytes, bytes]]:
-    """Receive fields and proof; stop at the first byte that is not a handshake's."""
+    """Receive fields and proof; stop at the first byte that cannot belong to a handshake."""
     length, tag = unpack_prefix((yield from receive(sock, tags.PREFIX_BYTES, until)))
     if tag != tags.HANDSHAKE or not _FIRST_FIELDS.size <= length <= LONGEST_HANDSHAKE:
         raise AuthenticationFailed("sent something that is not a handshake")
@@ -135,7 +135,7 @@ def _receive_handshake(sock: socket.socket, until: float) -> Task[tuple[bytes, b
 
 
 def other_version(version: int) -> str:
-    """Say that the other end is of another version."""
+    """Return the sentence that the other end speaks another version of the protocol."""
     return (
         f"speaks protocol version {version}, this cobre_comm speaks {tags.PROTOCOL_VERSION}; "
         f"use one version for all ranks"
@@ -147,7 +147,7 @@ def handshake_as_connector(
 ) -> Task[bytes]:
     """Shake hands at the connecting end, from CONNECTED to ADMITTED; return the peer's process.
 
-    ``describe`` returns the fields, given whether no rank can be on another machine. CHALLENGE must
+    ``describe`` returns the fields, given whether all ranks are on this machine. CHALLENGE must
     arrive before ``until``. The wait for the answer has no limit: the other end may have admitted
     this rank already, so this rank must not leave.
     """

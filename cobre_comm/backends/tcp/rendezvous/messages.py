@@ -1,4 +1,4 @@
-"""Messages of the rendezvous: frames, the sentence of REFUSED, the facts of JOB and PEERS."""
+"""Messages of the rendezvous: frames, the sentence of REFUSED, and the facts of JOB and PEERS."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _CHECKSUM = struct.Struct(">I")
 _JOB = struct.Struct(">QI16s")  # eager_bytes, ranks on the worker's machine, secret
 _LIMIT = struct.Struct(">Q")  # link_timeout_ms
 _ENTRY = struct.Struct(">B16sH")  # family, address, port
-ANSWER_HEAD = struct.Struct(">Ii")  # the call; the chair of the roll that is held
-ROLL_ENTRY = struct.Struct(">I")  # a rank that has answered; its row follows
-LONGEST_PART = 1024  # bytes of one rank in an exchange
+ANSWER_HEAD = struct.Struct(">Ii")  # number of the call; chair that made the roll which is held
+ROLL_ENTRY = struct.Struct(">I")  # a rank that has answered; the row of that rank follows
+LONGEST_PART = 1024  # the most bytes that one rank gives in an exchange
 
 
 def pack_frame(tag: int, payload: bytes) -> bytes:
@@ -41,8 +41,8 @@ def pack_frame(tag: int, payload: bytes) -> bytes:
 def pack_checked(tag: int, payload: bytes = b"") -> bytes:
     """Return the bytes of a frame that has a checksum behind its payload.
 
-    Numbers in the payload choose ranks, lengths and ports, so the receiver must find a bit that the
-    network has flipped.
+    Numbers in the payload choose ranks, lengths and ports, so the receiver has to notice a bit that
+    the network has flipped.
     """
     return pack_frame(tag, payload + _checksum(tag, payload))
 
@@ -58,7 +58,7 @@ def unpack_prefix(prefix: bytes) -> tuple[int, int]:
 
 
 class Expected(NamedTuple):
-    """A frame that is due: its tag, and how many bytes its payload may have."""
+    """A frame that has to arrive next: its tag, and the least and most bytes of its payload."""
 
     tag: int
     least: int
@@ -73,18 +73,18 @@ _NOTHING = Expected(-1, 0, 0)
 
 
 def peers(count: int) -> Expected:
-    """Return the frame that tells where so many leaders listen, beside rank 0."""
+    """Return the PEERS frame for this many leaders; rank 0 is not counted."""
     nbytes = _LIMIT.size + count * _ENTRY.size
     return Expected(tags.PEERS, nbytes, nbytes)
 
 
 def roll(size: int) -> Expected:
-    """Return the frame of a roll of so many ranks (``tcp/council.py``)."""
+    """Return the frame of a roll, for this number of ranks (``tcp/council.py``)."""
     return Expected(tags.ROLL, 1, _longest_roll(size))
 
 
 def answer(size: int) -> Expected:
-    """Return the frame of an answer to a call, which may bring a roll."""
+    """Return the frame of an answer to a call; the answer may contain a roll."""
     return Expected(tags.ANSWER, ANSWER_HEAD.size, ANSWER_HEAD.size + _longest_roll(size))
 
 
@@ -95,8 +95,8 @@ def _longest_roll(size: int) -> int:
 def receive_frame(sock: socket.socket, rank: int, expected: Expected) -> Task[bytes]:
     """Receive a frame from an attached rank.
 
-    ``InitializationFailed`` is raised if the rank is lost, sends REFUSED or another frame, or a
-    frame that has changed on its way.
+    ``InitializationFailed`` is raised if the rank is lost, or if it sends REFUSED, another frame,
+    or a frame that was changed on its way.
     """
     try:
         length, seen = unpack_prefix((yield from receive(sock, tags.PREFIX_BYTES)))
@@ -120,7 +120,7 @@ def receive_frame(sock: socket.socket, rank: int, expected: Expected) -> Task[by
 
 
 def watch(sock: socket.socket, rank: int) -> Task[None]:
-    """Watch the link of an attached rank, which is to send nothing; raise when the rank is lost."""
+    """Watch the link of an attached rank that is to send nothing; raise when the rank is lost."""
     yield from receive_frame(sock, rank, _NOTHING)
 
 
@@ -147,7 +147,7 @@ def pack_reason(reason: str) -> bytes:
 
 
 def send_refused(sock: socket.socket, error: InitializationFailed) -> None:
-    """Send an attached rank the reason why this rank gives up, if the link still works."""
+    """Send an attached rank the reason why this rank gives up, if their link still works."""
     with contextlib.suppress(OSError):
         sock.send(pack_checked(tags.REFUSED, pack_reason(str(error.source))))
 
@@ -155,8 +155,8 @@ def send_refused(sock: socket.socket, error: InitializationFailed) -> None:
 class JobMessage(NamedTuple):
     """The facts that a worker must know about the job."""
 
-    eager_bytes: int  # rank 0's value
-    ranks_here: int  # on the worker's machine
+    eager_bytes: int  # the value that rank 0 has chosen
+    ranks_here: int  # how many ranks run on the worker's machine
     secret: bytes  # random; part of the key of all further handshakes
 
     def pack(self) -> bytes:
@@ -172,15 +172,15 @@ def unpack_job(payload: bytes) -> JobMessage:
 def pack_peers(link_timeout_ms: int, listeners: Sequence[tuple[Address | None, int]]) -> bytes:
     """Return the PEERS frame.
 
-    The worker has ``link_timeout_ms`` to open and accept its links; 0 is no limit. The listeners
-    are those of the leaders beside rank 0, in the order of their ranks.
+    The worker has ``link_timeout_ms`` to open and accept its links; 0 means no limit. The listeners
+    are those of the leaders without rank 0, in the order of their ranks.
     """
     entries = (_ENTRY.pack(*pack_address(address), port) for address, port in listeners)
     return pack_checked(tags.PEERS, _LIMIT.pack(link_timeout_ms) + b"".join(entries))
 
 
 def unpack_peers(payload: bytes, rank_0: tuple[Any, ...]) -> tuple[int, list[Endpoint]]:
-    """Return limit and endpoints of PEERS, for a worker that reached rank 0 at ``rank_0``."""
+    """Return the limit and the endpoints in PEERS; this worker reached rank 0 at ``rank_0``."""
     [link_timeout_ms] = _LIMIT.unpack_from(payload)
     entries = _ENTRY.iter_unpack(payload[_LIMIT.size :])
     return link_timeout_ms, [

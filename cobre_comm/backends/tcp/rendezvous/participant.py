@@ -38,29 +38,29 @@ LINK_ADVICE = (
 
 
 class Participant(Group):
-    """A rank in the rendezvous; when it has attached, it can talk to all ranks: it is a group."""
+    """A rank in the rendezvous; once attached, it can talk to all ranks, so it is a group."""
 
-    _secret: bytes  # of the job; a worker has it from the end of :meth:`attach` on
+    _secret: bytes  # the secret of the job; a worker has it after :meth:`attach`
 
     def __init__(self, config: TcpConfig) -> None:
         self.rank, self.size = config.rank, config.size
         self.links = Links()
         self._config = config
         self._token = (config.token or "").encode(errors="surrogateescape")
-        self.processes: dict[int, bytes] = {}  # by rank: the identity of its process
+        self.processes: dict[int, bytes] = {}  # by rank: the identity of the rank's process
         self._loop = TaskLoop()
         self._acceptor: Acceptor | None = None
         self._listeners: list[socket.socket] = []
-        self._limit = math.inf  # until when all ranks have to be linked
+        self._limit = math.inf  # the time by which all ranks have to be linked
         self._talks: dict[int, Task[None]] = {}  # by rank: the task that serves its control link
-        self._said: set[int] = set()  # ranks that have been sent all that is due
-        self._frames: dict[int, bytes] = {}  # by rank: the frame that has arrived
+        self._said: set[int] = set()  # the ranks that have been sent the present frame
+        self._frames: dict[int, bytes] = {}  # by rank: the frame that has arrived from it
         self.meanwhile: Callable[[], None] | None = None
         self._next_look = 0.0
 
     @abc.abstractmethod
     def attach(self) -> None:
-        """Return when every rank is attached to rank 0, and this rank knows that.
+        """Return when every rank is attached to rank 0, and this rank has learnt so.
 
         ``InitializationFailed`` is raised if ranks are missing, refused or lost.
         """
@@ -69,18 +69,19 @@ class Participant(Group):
     def _link(self, leaders: Sequence[int], others: Sequence[int]) -> dict[int, tuple[Any, ...]]:
         """Link the leaders of all lanes, given in ascending order; return when this rank is linked.
 
-        ``others`` are the leaders of this rank's lane, if it has one.
+        ``others`` are the leaders of this rank's lane, if this rank leads in one.
 
-        Returns socket addresses by rank, as :attr:`~..links.Links.where`. Raises as :meth:`attach`.
+        Returns socket addresses by rank, as :attr:`~..links.Links.where`. Raises what
+        :meth:`attach` raises.
         """
 
     @abc.abstractmethod
     def exchange(self, part: bytes, *, last: bool = False) -> bytes:
-        """Give all ranks a part; return the parts of all, in rank order; collective.
+        """Give all ranks a part; return the parts of all ranks, in rank order; collective.
 
-        All parts have the same number of bytes. Raises as :meth:`attach`, at the limit of the
-        rendezvous or when a rank is lost. After the last exchange a rank may close its links, and
-        the others do not count it as lost.
+        All parts have the same number of bytes. Raises what :meth:`attach` raises, at the limit of
+        the rendezvous or when a rank is lost. After the last exchange a rank may close its links,
+        and the other ranks do not count it as lost.
         """
 
     def gather_rows(self, row: NDArray[Any]) -> NDArray[Any]:
@@ -96,7 +97,7 @@ class Participant(Group):
 
     @property
     def key(self) -> bytes:
-        """Key that all attached ranks have, and nobody else."""
+        """The key that all attached ranks have, and nobody else has."""
         return self._token + self._secret
 
     def _admit(self, peer: Handshake, sock: socket.socket, address: Address) -> None:
@@ -120,7 +121,7 @@ class Participant(Group):
         """End the rendezvous: link the leaders of each lane, and close all other links.
 
         Then watch the processes of the peers, unless the limit of open files leaves no room. Raises
-        as :meth:`attach`.
+        what :meth:`attach` raises.
         """
         own = next((lane for lane in lanes if self.rank in lane), ())
         self.links.where = self._link(sorted(rank for lane in lanes for rank in lane), own)
@@ -143,22 +144,22 @@ class Participant(Group):
         self._frames[rank] = yield from messages.receive_frame(control, rank, frame)
 
     def _serve(self, rank: int, task: Task[None]) -> None:
-        """Let a task serve the control link of a rank, instead of the task before."""
+        """Let a task serve the control link of a rank, in place of an earlier task."""
         if rank in self._talks:
             self._loop.cancel(self._talks[rank])
         self._talks[rank] = task
         self._loop.start(task)
 
     def _deadline(self) -> float:
-        """Return the time, by ``running_s``, at which a wait that begins now is over."""
+        """Return the time, by ``running_s``, at which a wait that begins now has to end."""
         limit_ms = self._config.connect_timeout_ms
         return running_s() + limit_ms / 1000 if limit_ms else math.inf
 
     def _until(self, done: Callable[[], bool], until: float, failure: Callable[[], str]) -> None:
         """Run all tasks until ``done()``; after the limit, raise an error with ``failure()``.
 
-        Somebody may be starting the other ranks by hand, so the log mentions a wait of 10 s. Ranks
-        that are attached to rank 0 log nothing, because rank 0 does.
+        After 10 s the wait is mentioned in the log, because somebody may be starting the other
+        ranks by hand. Ranks that are attached to rank 0 log nothing, because rank 0 does.
         """
         began = running_s()
         soon = began + LOG_WAIT_AFTER_S
@@ -172,7 +173,7 @@ class Participant(Group):
             raise InitializationFailed("tcp", failure())
 
     def _run(self, done: Callable[[], bool], until: float) -> bool:
-        """Run all tasks until ``done()``; return False if ``until`` came first."""
+        """Run all tasks until ``done()``; return False if the time ``until`` comes first."""
         while self.meanwhile is not None and self._next_look < until:
             if self._loop.run(done, self._next_look):
                 return True
@@ -184,7 +185,7 @@ class Participant(Group):
         self, key_of: Callable[[int], bytes], admit: Admit, expected: Set[tuple[int, int]],
         *, links: int, loopback_only: bool = False,
     ) -> Acceptor:  # fmt: skip
-        """Begin to accept links at the listeners; in the end this rank has so many ``links``."""
+        """Start to accept links at the listeners; in the end this rank has ``links`` links."""
         acceptor = Acceptor(self._loop, self._config, key_of, admit, expected, links)
         acceptor.serve(self._listeners, loopback_only=loopback_only)
         self._acceptor = acceptor

@@ -15,10 +15,10 @@ worker: so all ranks take the same steps. If all ranks are on one node, they ski
 Followers need PEERS for later splits, in which a rank is found at the host of its leader. So PEERS
 has a row for each leader, not for each rank.
 
-Of two ranks the higher one connects and the lower one accepts. Nothing is read from a connection
+Of two ranks, the higher rank connects and the lower rank accepts. Nothing is read from a connection
 before its handshake. Each connection is a task of an event loop, so a silent peer delays no other.
-After the start no rank listens at these ports. Each rank of several nodes listens at another port,
-where survivors find that rank (``tcp/callers.py``).
+After the start no rank listens at these ports. If there are several nodes, each rank then listens
+at another port, where survivors find it (``tcp/callers.py``).
 
 States of a connection at its accepting end (``acceptor.py``)
 
@@ -86,19 +86,20 @@ REFUSED         a rank that gives up, on    sentence; the receiver raises it
                                             changed on its way ends the rendezvous
 =============== =========================== ====================================================
 
-A proof is an HMAC-SHA256 with the key, over the role of its sender, both nonces and every field: it
-can be neither replayed nor reflected. The key of a control link to rank 0 is the token. The key of
-every other link is token and job secret, so only attached ranks have it. CHALLENGE keeps its layout
-in every version, HANDSHAKE its tag and first three fields: so each end reads the other's version.
+A proof is an HMAC-SHA256 with the key, over the role of its sender, both nonces and every field. So
+a proof can be neither replayed nor reflected. The key of a control link to rank 0 is the token. The
+key of every other link is the token and the job secret, so only attached ranks have it. In every
+version CHALLENGE keeps its layout, and HANDSHAKE keeps its tag and its first three fields. So each
+end can read the version of the other end.
 
-A wait for other ranks lasts ``connect_timeout_ms``. To link, workers have LINK_SHARE of the time
-that is left. They wait GRACE_S longer for rank 0 than rank 0 waits for others: the rank that knows
-who is missing gives up first.
+A wait for other ranks lasts ``connect_timeout_ms``. To link, workers have the share LINK_SHARE of
+the time that is left. Workers wait for rank 0 GRACE_S longer than rank 0 waits for workers, so rank
+0, which knows who is missing, gives up first.
 """
 
-HANDSHAKE_S = 5.0  # of the accepting end, for a whole handshake
-CONNECT_S = 5.0  # for one address; the system sends its first packet three times in that time
-CHALLENGE_S = 10.0  # a busy rank with a long queue is slow, not absent
+HANDSHAKE_S = 5.0  # the time that the accepting end gives a whole handshake
+CONNECT_S = 5.0  # the time for one address, in which the system sends its first packet three times
+CHALLENGE_S = 10.0  # a busy rank with a long queue may be slow, but is not absent
 GRACE_S = 1.0
 LINK_SHARE = 0.8
-MOST_UNAUTHENTICATED = 512  # connections at one rank, beyond one for each rank
+MOST_UNAUTHENTICATED = 512  # the most connections at one rank, in addition to one for each rank

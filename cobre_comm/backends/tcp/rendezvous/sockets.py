@@ -1,4 +1,4 @@
-"""Sockets of this backend: their options, their listeners, and the limit of open files."""
+"""Sockets of this backend: options, listeners, and the limit of open files."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from cobre_comm.backends.tcp.rendezvous.addresses import Endpoint, address_of, r
 from cobre_comm.errors import InitializationFailed
 from cobre_comm.system.open_files import SPARE_DESCRIPTORS, raise_limit
 
-BACKLOG = 1024  # hundreds of ranks start at once; the system may lower it
-# A machine that vanishes is detected after 30 + 6 * 10 s: not before the usual timeout of a
-# collective, because a network that comes back should find the job alive.
+BACKLOG = 1024  # hundreds of ranks start at once; the system may lower this number
+# When a machine has vanished, its links break after 30 + 6 * 10 s: later than the usual timeout of
+# a collective, because a network that comes back should find the job alive.
 KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPALIVE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6}
 
 
@@ -25,7 +25,7 @@ def prepare(sock: socket.socket, keepalive: Mapping[str, int] = KEEPALIVE) -> so
     sock.setblocking(False)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in keepalive.items():  # macOS calls TCP_KEEPIDLE TCP_KEEPALIVE
+    for name, value in keepalive.items():  # macOS names TCP_KEEPIDLE otherwise: TCP_KEEPALIVE
         if hasattr(socket, name):
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
     if hasattr(socket, "SO_NOSIGPIPE"):
@@ -39,7 +39,7 @@ def listen(endpoint: Endpoint) -> socket.socket:
         endpoint.sockaddr,
         family=endpoint.family,
         backlog=BACKLOG,
-        # Except on Linux, SO_REUSEADDR alone does not share a port that a launcher holds reserved.
+        # Only on Linux does SO_REUSEADDR alone share a port that a launcher holds reserved.
         reuse_port=sys.platform != "linux" and hasattr(socket, "SO_REUSEPORT"),
         dualstack_ipv6=endpoint.family == socket.AF_INET6 and socket.has_dualstack_ipv6(),
     )
@@ -48,9 +48,9 @@ def listen(endpoint: Endpoint) -> socket.socket:
 
 
 def listen_for_workers(host: str, port: int) -> list[socket.socket]:
-    """Return sockets that listen at every address of ``host``, for rank 0.
+    """Return the sockets of rank 0, which listen at every address of ``host``.
 
-    An ``InitializationFailed`` names address, port and the variable to change.
+    An ``InitializationFailed`` names the address, the port, and the variable to change.
     """
     listeners: list[socket.socket] = []
     failure: OSError | None = None
@@ -61,7 +61,7 @@ def listen_for_workers(host: str, port: int) -> list[socket.socket]:
             except OSError as error:
                 if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
                     raise
-                failure = error  # a name may have addresses that are not of this machine
+                failure = error  # some addresses of a name may belong to other machines
     except OSError as error:
         close_all(listeners)
         listeners, failure = [], error
@@ -89,7 +89,7 @@ def listen_for_peers(control: socket.socket, *, loopback_only: bool) -> socket.s
 
 def listen_anywhere() -> socket.socket:
     """Return a socket that listens at a free port of every address of this machine."""
-    with contextlib.suppress(OSError):  # no IPv6 here
+    with contextlib.suppress(OSError):  # this machine has no IPv6
         return listen(Endpoint(socket.AF_INET6, ("::", 0)))
     return listen(Endpoint(socket.AF_INET, ("0.0.0.0", 0)))
 
@@ -106,9 +106,9 @@ def close_all(socks: list[socket.socket]) -> None:
 
 
 def reserve_descriptors(links: int, unauthenticated: int, held: int = 0) -> int:
-    """Raise the limit of open files for the links of this rank and UNAUTHENTICATED connections.
+    """Raise the limit of open files for this rank's links and for UNAUTHENTICATED connections.
 
-    ``held`` UNAUTHENTICATED connections are open already. Return how many the limit allows in all.
+    ``held`` such connections are open already. Return how many of them the limit allows in all.
     """
     needed = _open_files() - held + links + SPARE_DESCRIPTORS
     limit = raise_limit(needed + unauthenticated)
@@ -122,7 +122,7 @@ def reserve_descriptors(links: int, unauthenticated: int, held: int = 0) -> int:
 
 
 def has_room(count: int) -> bool:
-    """Raise the limit of open files for ``count`` more, if need be; tell whether there is room."""
+    """Raise the limit of open files for ``count`` more, if needed; return whether there is room."""
     needed = _open_files() + count + SPARE_DESCRIPTORS
     return raise_limit(needed) >= needed
 
@@ -130,6 +130,6 @@ def has_room(count: int) -> bool:
 def _open_files() -> int:
     try:
         return len(list(pathlib.Path("/dev/fd").iterdir()))
-    except OSError:  # no /proc: a file that is opened now has the lowest number that is free
+    except OSError:  # no /proc: a file opened now gets the lowest number that is free
         with pathlib.Path(os.devnull).open() as file:
             return file.fileno() + 1

@@ -1,4 +1,4 @@
-"""A worker's part of the rendezvous: attach, exchange, learn where leaders listen, link."""
+"""A worker in the rendezvous: it attaches, exchanges parts, learns where leaders listen, links."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from cobre_comm.config import TcpConfig
 from cobre_comm.errors import named
 from cobre_comm.system.running_time import running_s
 
-NAMED = 3  # ranks that could not be reached, in one message
+NAMED = 3  # the most unreachable ranks that one message names
 
 
 class Joiner(Participant):
-    """A worker in the rendezvous: any rank but 0."""
+    """A worker in the rendezvous: any rank except rank 0."""
 
     def __init__(self, config: TcpConfig, *, listens: bool = False) -> None:
         super().__init__(config)
@@ -35,7 +35,7 @@ class Joiner(Participant):
         self._opening: set[Attempts] = set()
 
     def attach(self) -> None:
-        """Attach to rank 0, receive JOB."""
+        """Attach to rank 0, and receive JOB."""
         control = self._open_control()
         self._limit = self._deadline() + GRACE_S
         self._serve(0, self._hear(0, control, messages.JOB))
@@ -70,7 +70,7 @@ class Joiner(Participant):
         return self._frames.pop(0)
 
     def _control(self) -> socket.socket:
-        return self.links.control[0]  # it is there, because this rank has attached
+        return self.links.control[0]  # exists, because this rank has attached
 
     def _open_control(self) -> socket.socket:
         """Return the control link to rank 0."""
@@ -92,7 +92,7 @@ class Joiner(Participant):
     def _open(
         self, attempts: Attempts, purpose: int, key: bytes, endpoints: Callable[[], list[Endpoint]]
     ) -> None:
-        """Begin to open a link to a lower rank."""
+        """Start to open a link to a lower rank."""
         peer = attempts.rank
 
         def describe(sock: socket.socket, loopback_only: bool) -> Handshake:
@@ -109,7 +109,7 @@ class Joiner(Participant):
         self._loop.start(open_link(attempts, endpoints, describe, key, admit))
 
     def _listen(self, control: socket.socket, loopback_only: bool) -> None:
-        """Open the port for the other workers, at loopback if CHALLENGE says that all are there."""
+        """Listen for the other workers; only at loopback, if CHALLENGE says that all are there."""
         close_all(self._listeners)
         self._listeners = [listen_for_peers(control, loopback_only=loopback_only)]
 
@@ -118,7 +118,7 @@ class Joiner(Participant):
         return port
 
     def _link(self, leaders: Sequence[int], others: Sequence[int]) -> dict[int, tuple[Any, ...]]:
-        """Open the links to lower leaders while accepting the links of higher leaders."""
+        """Open the links to lower leaders, and meanwhile accept the links of higher leaders."""
         rank_0 = messages.peer_of(self._control(), 0)
         frame = self._answer_to(b"", messages.peers(len(leaders) - 1))
         limit_ms, told = messages.unpack_peers(frame, rank_0)

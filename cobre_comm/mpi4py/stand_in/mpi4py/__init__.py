@@ -1,6 +1,6 @@
-"""What ``import mpi4py`` finds in a job of ``cobre-comm run --as-mpi4py``.
+"""The module that ``import mpi4py`` finds in a job of ``cobre-comm run --as-mpi4py``.
 
-``run/command.py`` puts the folder above this one first on the path of the ranks.
+``run/command.py`` puts the parent folder of this folder first on the path of the ranks.
 """
 
 import sys

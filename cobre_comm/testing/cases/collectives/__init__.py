@@ -1,1 +1,1 @@
-"""Each collective by itself, and the calls that stand on one: scalars, objects."""
+"""Each collective by itself, and what is made of one: reductions of numbers, moves of objects."""

@@ -1,4 +1,4 @@
-"""allgatherv: every block where its displacement says, for every layout, length and dtype."""
+"""allgatherv: every block is at its displacement, for every layout, length and dtype."""
 
 import time
 from typing import NamedTuple
@@ -21,7 +21,7 @@ from cobre_comm.testing.cases.reference import (
 
 
 class Layout(NamedTuple):
-    """Where the blocks lie in ``recv``, and its length."""
+    """Where the blocks lie in ``recv``, and the length of ``recv``."""
 
     counts: list
     displs: list
@@ -29,7 +29,7 @@ class Layout(NamedTuple):
 
 
 def packed(counts):
-    """Return the layout of blocks that follow each other."""
+    """Return a layout in which each block follows the one before without a gap."""
     return Layout(counts, [sum(counts[:r]) for r in range(len(counts))], sum(counts))
 
 
@@ -116,7 +116,7 @@ def gather_equal(comm, caller, dtype, count, seed=0):
 
 
 def gather_uneven_chunks(comm, caller):
-    """Some ranks send many chunks and others few."""
+    """Some ranks send many chunks, and others send few."""
     gather(comm, caller, "f8", packed([(0, 5000, 3, 171, 170, 1)[r % 6] for r in range(comm.size)]))
 
 

@@ -51,7 +51,7 @@ def _reduce(comm, caller, op, send, recv, contributions):
 
 
 def reduce_repeated(comm, caller, dtype, op, count, period):
-    """Reduce many numbers; all but the first few repeat these, because to draw each takes long."""
+    """Reduce many numbers: a few, repeated, because it takes long to draw each number."""
     contributions = [np.resize(numbers(dtype, r, period), count) for r in range(comm.size)]
     send, recv = among_sentinels(contributions[comm.rank]), sentinels(dtype, count)
     _reduce(comm, caller, op, send, recv, contributions)
@@ -94,10 +94,10 @@ def reduce_small_sum(comm, caller):
 
 
 def reduce_signed_zeros(comm, caller, op):
-    """Of zeros of both signs, the zero of the earlier rank stays; of NaNs, the first one stays.
+    """If zeros meet, the zero of the lower rank is the result; if NaNs meet, that of rank 0.
 
-    Both hold for a few numbers, which every rank folds, and for many numbers, of which each rank
-    folds a part.
+    This holds for a few numbers, all of which every rank folds, and for many numbers, of which each
+    rank folds a part.
     """
     payloads = [0x7FF8_0000_0000_0000 + r for r in range(comm.size)]
     mine, first = np.zeros(3), np.array([-0.0, 0.0, 0.0])
@@ -112,7 +112,7 @@ def reduce_signed_zeros(comm, caller, op):
 
 
 def _specials(dtype):
-    """Return the numbers of a dtype for which a fold is most easily wrong."""
+    """Return the numbers of a dtype that are most likely to reveal a wrong fold."""
     dtype = np.dtype(dtype)
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
@@ -123,7 +123,7 @@ def _specials(dtype):
 
 
 def reduce_specials(comm, caller, dtypes, op):
-    """Every pair of special numbers meets, in either order, between neighbouring ranks."""
+    """Neighbouring ranks hold every pair of special numbers, in both orders."""
     for dtype in (each for each in dtypes if op in ops_of(each)):
         special = _specials(dtype)
         first, second = np.repeat(special, special.size), np.tile(special, special.size)
@@ -154,7 +154,7 @@ def reduce_read_only_send(comm, caller, op):
 
 
 def reduce_alias_dtype(comm, caller, op):
-    """Reduce ``long long``, which is int64 under another number of NumPy's."""
+    """Reduce ``long long``: the same as int64, but NumPy gives it another type number."""
     mine = numbers("i8", comm.rank, 20).astype(np.longlong)
     recv = np.zeros(20, dtype=np.int64)
     calls(caller, comm.rank).allreduce(comm, mine, recv, op)
@@ -163,11 +163,11 @@ def reduce_alias_dtype(comm, caller, op):
 
 
 def same_on_all(ran):
-    """All ranks hold the same bytes, also in NaNs."""
+    """All ranks hold the same bytes, even if a result is a NaN."""
     assert len(set(ran.values)) == 1, "ranks hold different bytes"
 
 
-# 96 bytes travel with the flag; 16 KiB is where stripes begin; the last one is several chunks.
+# Up to 96 bytes travel with the flag; stripes begin at 16 KiB; 2049 elements are several chunks.
 LENGTHS = [1, 2, 3, 12, 13, 17, 1000, 2048, 2049]
 CHUNKED = [159, 160, 161, 2049, 6001]
 OPS = ops_of("f8")

@@ -41,7 +41,7 @@ def late_rank_delays_all(comm, caller, late, pause_s):
 
 
 def nobody_left_early(ran):
-    """No rank left before the last one entered, by the clock that all ranks read."""
+    """No rank left before the last rank entered, by the clock that all ranks read."""
     last = max(entered for entered, _ in ran.values)
     early = [rank for rank, (_, left) in enumerate(ran.values) if left < last]
     assert not early, f"ranks {early} returned before the last rank had entered"

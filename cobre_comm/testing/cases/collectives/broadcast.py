@@ -1,4 +1,4 @@
-"""broadcast: the root's bytes on every rank, for every root."""
+"""broadcast: every rank gets the root's bytes, whichever rank is the root."""
 
 from cobre_comm.testing.cases.calls import calls
 from cobre_comm.testing.cases.case import EVERY, QUICK, Case, Together

@@ -19,17 +19,17 @@ def words(seed, count):
 
 
 def finite(seed, count):
-    """Return float64 of any sign, mantissa and exponent but the highest, subnormals included."""
+    """Return finite float64 of random sign, mantissa and exponent, subnormals included."""
     drawn = words(seed, count)
     exponents = drawn >> np.uint64(52) & np.uint64(0x7FF)
     drawn[exponents == 0x7FF] ^= np.uint64(1 << 60)
-    # So the sum of a million, and of any part of them, stays finite, which math.fsum needs.
+    # Clear the top bit of large exponents: any partial sum of a million stays finite for math.fsum.
     drawn[exponents > 0x7E0] ^= np.uint64(1 << 62)
     return drawn.view(np.float64)
 
 
 def cancelling(seed, count):
-    """Return values that cancel, except for the last one, a subnormal number."""
+    """Return values that cancel each other, except for the last value, a subnormal number."""
     half = finite(seed, count // 2)
     order = np.argsort(words(seed + 1, 2 * half.size))
     return np.append(np.concatenate([half, -half])[order], 3 * TINY)
@@ -42,7 +42,7 @@ def ties(seed, count):
 
 
 def near_overflow(seed, count):
-    """Return the largest numbers of both signs, whose partial sums may exceed float64."""
+    """Return the largest numbers of both signs; their partial sums may exceed float64."""
     signs = np.where(words(seed, count) & np.uint64(1), 1.0, -1.0)
     drawn = signs * LARGEST
     drawn[: count // 3] /= 1.0 + (words(seed + 1, count // 3) % np.uint64(5)).astype(np.float64)
@@ -75,7 +75,7 @@ def everything(kind, seed, count):
 
 
 def expected(values):
-    """Return the correctly rounded sum, by integers: each value is a multiple of 2**-1074."""
+    """Return the correctly rounded sum, computed with integers: the values in units of 2**-1074."""
     values = values.astype(np.float64)
     special = values[~np.isfinite(values)]
     if special.size:
@@ -89,21 +89,21 @@ def expected(values):
 
 
 def same(one, other):
-    """Whether two floats have the same bits; NaNs are all the same."""
+    """Whether two floats have the same bits; all NaNs count as the same."""
     return one.hex() == other.hex()
 
 
 def owners(count, size, seed):
     """Return the rank that holds each value; some ranks may hold none."""
-    if seed % 4 == 0:  # one holds all
+    if seed % 4 == 0:  # one rank holds all values
         return np.full(count, seed // 4 % size)
-    if seed % 4 == 1:  # blocks, the last ranks may be empty
+    if seed % 4 == 1:  # blocks; the last ranks may hold none
         return np.minimum(np.arange(count) // max(1, count // max(1, size - 1)), size - 1)
     return (words(seed + 77, count) % np.uint64(size)).astype(np.int64)
 
 
 def sum_split(comm, caller, kind, count, seed, dtype="f8"):
-    """Sum values that are split over the ranks in a way of that seed; return the bits."""
+    """Sum values that are split over the ranks as the seed says; return the bits of the sum."""
     with np.errstate(all="ignore"):
         values = everything(kind, seed, count).astype(dtype)
     mine = values[owners(values.size, comm.size, seed) == comm.rank]
@@ -113,7 +113,7 @@ def sum_split(comm, caller, kind, count, seed, dtype="f8"):
 
 
 def sum_kinds(comm, caller, count, seeds, dtype="f8"):
-    """Every kind of values in several splits, each against the sum by integers."""
+    """Sum every kind of values in several splits; compare each sum with that of integers."""
     for kind in KINDS:
         for seed in seeds:
             result = float.fromhex(sum_split(comm, caller, kind, count, seed, dtype))
@@ -123,7 +123,7 @@ def sum_kinds(comm, caller, count, seeds, dtype="f8"):
 
 
 def sum_many(comm, caller, count, dtype):
-    """Sum values that ``math.fsum`` can sum too, held by one rank or spread over all."""
+    """Sum values that ``math.fsum`` can sum too; one rank holds them all, or each holds some."""
     for kind in ("similar", "zeros", *(("subnormal", "cancelling") if dtype == "f8" else ())):
         for seed in (0, 2):
             right = math.fsum(everything(kind, seed, count).astype(dtype)).hex()
@@ -131,7 +131,7 @@ def sum_many(comm, caller, count, dtype):
 
 
 def sum_shapes(comm, caller):
-    """Sum arrays of two dimensions, of none, in part, read-only, or of two dtypes."""
+    """Sum arrays of two dimensions and of none, strided and read-only arrays, and two dtypes."""
     exact_sum = calls(caller, comm.rank).exact_sum
     assert exact_sum(comm, np.full((3, 4), 0.5)) == 6.0 * comm.size
     assert exact_sum(comm, np.array(2.0 + comm.rank)) == sum(2.0 + r for r in range(comm.size))

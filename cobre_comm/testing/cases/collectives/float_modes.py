@@ -1,4 +1,4 @@
-"""Folds and exact sums are those of the usual floating-point mode, whatever mode a rank is in."""
+"""Folds and exact sums do not depend on the floating-point mode that a rank has set."""
 
 import contextlib
 import ctypes
@@ -13,8 +13,9 @@ from cobre_comm.testing.cases.case import Case, Together
 from cobre_comm.testing.cases.collectives.exact_sum import expected
 from cobre_comm.testing.cases.reference import assert_same_fold, fold, numbers
 
-# The bits of MXCSR (flush to zero, denormals are zeros; rounding) or of FPCR (flush; rounding), and
-# which word of the C library's environment has them.
+# The bits of MXCSR (x86-64) or FPCR (aarch64) that set each mode: flush subnormals to zero, or
+# round otherwise. The number before them says which word of the C library's environment is that
+# register.
 MACHINES = {
     "x86_64": (7, {"flush": 0x8040, "down": 0x2000, "up": 0x4000, "zero": 0x6000}),
     "aarch64": (0, {"flush": 1 << 24, "up": 1 << 22, "down": 1 << 23, "zero": 3 << 22}),
@@ -34,7 +35,7 @@ def _environment():
 
 @contextlib.contextmanager
 def mode_of(name):
-    """Set a mode, as a library may do when it is loaded; check at the end that it is set."""
+    """Set a mode, as a library may do when it is loaded; check that the mode is set at the end."""
     before, changed = _environment(), _environment()
     changed[PLACE] |= MODES[name]
     assert ctypes.CDLL(None).fesetenv(changed) == 0
@@ -55,7 +56,7 @@ def given(dtype, rank, length):
 
 
 def reduce_in_modes(comm, caller, mode):
-    """The last rank is in another mode than the others."""
+    """The last rank is in another floating-point mode than the other ranks."""
     made = calls(caller, comm.rank)
     for dtype in DTYPES:
         for length in LENGTHS:
@@ -73,7 +74,7 @@ def reduce_in_modes(comm, caller, mode):
 
 
 def fail_in_modes(comm, caller, mode):
-    """A collective that fails gives the mode back too."""
+    """A collective that fails restores the caller's floating-point mode too."""
     made = calls(caller, comm.rank)
     with mode_of(mode):
         error = None

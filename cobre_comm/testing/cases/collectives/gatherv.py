@@ -1,4 +1,4 @@
-"""gatherv: on the root every block where its displacement says; the other ranks receive nothing."""
+"""gatherv: the root gets every block at its displacement; the other ranks receive nothing."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from cobre_comm.testing.cases.reference import (
 
 
 def gather(comm, caller, dtype, layout, root, seed=0):
-    """Gather on the root; other ranks pass None, or empty arrays, for recv, counts and displs."""
+    """Gather on the root; other ranks pass None or empty arrays as recv, counts and displs."""
     sends = [block(dtype, r, count, seed) for r, count in enumerate(layout.counts)]
     send = among_sentinels(sends[comm.rank])
     gatherv = calls(caller, comm.rank).gatherv
@@ -34,13 +34,13 @@ def gather(comm, caller, dtype, layout, root, seed=0):
 
 
 def gather_layouts(comm, caller, dtype):
-    """Gather by every layout of an allgatherv, to one root after the other."""
+    """Gather in every layout of an allgatherv, each time to another root."""
     for number, layout in enumerate(layouts(comm.size).values()):
         gather(comm, caller, dtype, layout, number % comm.size, number)
 
 
 def gather_chunks(comm, caller, dtype, longest):
-    """Each rank in turn has the longest block, the root too."""
+    """Each rank has the longest block once, and each rank is the root once."""
     for root in range(comm.size):
         for seed in range(2):
             counts = [longest >> ((r + seed) % comm.size) for r in range(comm.size)]
@@ -54,7 +54,7 @@ def gather_again(comm, caller, count):
 
 
 def gather_in_place(comm, caller, count):
-    """The root sends its own block of recv; an array passed for recv elsewhere keeps its bytes."""
+    """The root sends its own block of recv; an array that another rank passes keeps its bytes."""
     root = comm.size - 1
     sends = [block("f8", r, count) for r in range(comm.size)]
     displs = count * np.arange(comm.size)

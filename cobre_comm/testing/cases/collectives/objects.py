@@ -1,4 +1,4 @@
-"""objects: pickles from one rank or from all, with arrays out of band."""
+"""objects: pickles from one rank or from all ranks; arrays in them are sent apart, not pickled."""
 
 import numpy as np
 
@@ -87,7 +87,7 @@ ODD_NAME = b"caf\xe9".decode(errors="surrogateescape")
 
 
 def errors_that_are_hard_to_tell(comm):
-    """All ranks get an error with a readable text, and the communicator stays usable."""
+    """An error with an odd text is readable on all ranks, and the communicator stays usable."""
     last = comm.size - 1
     for own, words in (
         (Unpicklable(ValueError(ODD_NAME)), "cannot pickle its object: ValueError: caf\\udce9"),

@@ -1,4 +1,4 @@
-"""sum, min and max: one number of each rank, folded as an allreduce of one element folds it."""
+"""sum, min and max: one number from each rank, folded like an allreduce of one element."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ SEEDS = 12
 
 
 def reduce_numbers(comm, caller, name, dtype):
-    """Numbers of Python and of NumPy are reduced to numbers of Python."""
+    """Numbers of Python and of NumPy can be reduced; the result is a number of Python."""
     reduce = getattr(calls(caller, comm.rank), name)
     for seed in range(SEEDS):
         everyone = [numbers(dtype, rank, 3, seed) for rank in range(comm.size)]
@@ -26,7 +26,7 @@ def reduce_numbers(comm, caller, name, dtype):
 
 
 def reduce_other_types(comm, caller):
-    """A short number is widened before it is folded: 200 of 8 bits does not wrap."""
+    """A number of few bits is widened before it is folded: 200 as uint8 does not wrap."""
     made = calls(caller, comm.rank)
     assert made.sum(comm, np.uint8(200)) == 200 * comm.size
     assert made.max(comm, np.float32(0.1)) == float(np.float32(0.1))

@@ -19,11 +19,11 @@ def call(operation, length=5, **keywords):
 
 
 def odd(operation, *words, **otherwise):
-    """Return a plan in which rank 1 alone calls otherwise, and the words of the error."""
+    """Return a plan in which only rank 1 makes a different call, and the words of the error."""
     return [call(operation), call(operation, **otherwise), call(operation)], list(words)
 
 
-# Plans of ranks 0, 1, 2; words that every rank's message has.
+# The calls of ranks 0, 1 and 2, and words that every rank's message has to contain.
 PLANS = {
     "operations": (
         [call("barrier"), call("allreduce"), call("barrier")],
@@ -73,14 +73,14 @@ PLANS = {
 
 
 def at_fault(name):
-    """Return the ranks that alone make their call; none if only one rank knows the counts."""
+    """Return the ranks that an error blames: those that make a call which no other rank makes."""
     made, _ = PLANS[name]
     is_known = not name.startswith("counts of")
     return tuple(rank for rank, one in enumerate(made) if is_known and made.count(one) == 1)
 
 
 def disagree(comm, caller, name):
-    """Each rank makes the call of its plan: (operation, length, keyword arguments)."""
+    """Each rank makes the call that its plan gives: (operation, length, keyword arguments)."""
     plans, _ = PLANS[name]
     prepare(comm, caller, *sorted({operation for operation, *_ in plans} - {*OPERATIONS, "split"}))
     operation, length, keywords = plans[comm.rank % len(plans)]
@@ -124,7 +124,7 @@ def disagree_on_region(comm, which):
 
 
 def all_learn_who_called_what(ran):
-    """Every rank's error has the words of the plan, for every caller."""
+    """Every rank's error contains the words of the plan, whoever the caller is."""
     [name] = ran.cell.arguments
     _, words = PLANS[name]
     for rank, (caught, later, took) in enumerate(ran.values):
@@ -139,7 +139,7 @@ def all_learn_who_called_what(ran):
 
 
 def all_learn_who_differs(ran):
-    """The error names both calls. Neither of two ranks is at fault; of four, rank 1 is."""
+    """Every rank's error names both calls, and says that rank 1 made the second of them."""
     for rank, (caught, *_) in enumerate(ran.values):
         assert isinstance(caught, CollectiveFailed), f"rank {rank}: {caught!r}"
         words = "called barrier", "rank 1 called allreduce"

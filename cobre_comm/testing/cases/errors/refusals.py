@@ -1,4 +1,4 @@
-"""One rank refuses its own wrong call: the others do not hang, and their error names it."""
+"""One rank refuses its own wrong call: the others do not hang, and their error names that rank."""
 
 from functools import partial
 
@@ -9,13 +9,13 @@ from cobre_comm.testing.cases.calls import calls
 from cobre_comm.testing.cases.case import NEVER, QUICK, Case
 from cobre_comm.testing.cases.raised import met, raises
 
-# What a rank finds wrong by itself, and what it does afterwards.
+# REFUSED: the errors that a rank finds by itself. THEN: what the rank does afterwards.
 REFUSED = ["InvalidRoot", "InvalidBufferSize", "TypeError", "ValueError"]
 THEN = ["barrier", "close"]
 
 
 def _refused(comm, made, name):
-    """Make a wrong call that no other rank can see to be wrong."""
+    """Make a call that this rank knows to be wrong, while no other rank can know."""
     good, size = np.ones(4), comm.size
     tables = np.full(size, 4), 4 * np.arange(size)
     if name == "InvalidRoot":
@@ -29,7 +29,7 @@ def _refused(comm, made, name):
 
 
 def refused_on_one(comm, caller, name, then):
-    """Rank 1 refuses its own call, for which the others wait; return this rank's error."""
+    """Rank 1 refuses its own call while the others wait for it; return this rank's error."""
     made = calls(caller, comm.rank)
     comm.barrier()
     if comm.rank == 1:
@@ -43,7 +43,7 @@ def refused_on_one(comm, caller, name, then):
 
 
 def refused_region_on_one(comm):
-    """Rank 1's region is refused before it communicates."""
+    """Rank 1 refuses its own call to make a region, before it communicates."""
     comm.barrier()
     first = met(comm.create_shared_region, -1 if comm.rank == 1 else 5)
     if comm.rank == 1:

@@ -13,7 +13,7 @@ def _read_only(array):
 
 
 def allgatherv(rank, size):
-    """Yield (name, arguments, exception)."""
+    """Yield the name, the arguments and the exception of each wrong call."""
     send, recv = np.zeros(2), np.zeros(2 * size + 4)
     counts = np.full(size, 2)
     displs = 2 * np.arange(size)
@@ -56,7 +56,7 @@ def allgatherv(rank, size):
 
 
 def gatherv(rank, size):
-    """Each rank names itself as root, so that it sees each mistake before any communication."""
+    """Each rank names itself as the root, so each finds every mistake before it communicates."""
     alike = (
         "strided recv",
         "dtypes",
@@ -183,7 +183,7 @@ BY_OPERATION = {
 
 
 def python(rank, size):
-    """Calls whose arguments compiled code cannot take, or has no use for."""
+    """Wrong calls for Python alone: compiled code cannot take their arguments."""
     send, recv = [1.0, 2.0], np.zeros(2 * size)
     counts, displs = [2] * size, [2 * r for r in range(size)]
     objects = np.array([None, 1], dtype=object)

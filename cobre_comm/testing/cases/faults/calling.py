@@ -1,4 +1,4 @@
-"""Calls of one collective by its name, and the errors that a rank gets when it fails."""
+"""Calls of a collective by its name, and the errors that a rank gets when the collective fails."""
 
 import ctypes
 import os
@@ -25,7 +25,7 @@ FORKS = {"python": os.fork, "libc": _fork_of_libc}
 
 
 def are_refused_in_child(fork, *calls):
-    """Fork a child that makes some calls; return whether each says that the child is no rank."""
+    """Fork a child that makes some calls; return whether each call is refused with an error."""
     child = FORKS[fork]()
     if child == 0:
         errors = [met(call) for call in calls]
@@ -44,7 +44,7 @@ def collective(comm, caller, operation, length=5, *, root=0, **keywords):
 
 
 def prepare(comm, caller, *others):
-    """Compile all collectives and meet, so that only waiting follows; return all pids."""
+    """Compile all collectives and meet, so that later time is waiting alone; return all pids."""
     for name in [*OPERATIONS, *others]:
         collective(comm, caller, name)
     pids = np.zeros(comm.size, dtype=np.int64)
@@ -54,20 +54,20 @@ def prepare(comm, caller, *others):
 
 
 def meet_failure(comm, caller, operation, **arguments):
-    """Return a collective's error, its time, the errors of later calls, and their seconds."""
+    """Call a collective that fails; return its error, the time, later calls' errors and seconds."""
     caught, at = met(collective, comm, caller, operation, **arguments), time.monotonic()
     return caught, at, *([None, 0.0] if caught is None else later_errors(comm, caller))
 
 
 def later_errors(comm, caller):
-    """Return the error of each collective on a broken communicator, and the seconds of all."""
+    """Return each collective's error on a broken communicator, and the seconds that all took."""
     began = time.monotonic()
     errors = [met(collective, comm, caller, name) for name in OPERATIONS]
     return [f"{type(error).__name__}: {error}" for error in errors], time.monotonic() - began
 
 
 def are_refused(later, cause=""):
-    """Whether each later collective failed, and named the first cause."""
+    """Whether each later collective failed, with an error that names the first cause."""
     return len(later) == len(OPERATIONS) and all(
         text.startswith("InvalidCommunicator") and cause in text for text in later
     )

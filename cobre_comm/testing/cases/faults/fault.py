@@ -1,4 +1,4 @@
-"""One fault: its kind, its victim and its moment; and the account that a rank gives of it."""
+"""A fault: its kind, its victim and its moment; and the account that a rank gives of the fault."""
 
 import contextlib
 import json
@@ -17,7 +17,7 @@ LAST, CLOSE = "last", "close"
 class Fault:
     """A kind of fault, the job and the rank that it strikes, and the moment.
 
-    A kind that begins with ``two_`` befalls the next rank too.
+    A kind whose name begins with ``two_`` also strikes the next rank.
     """
 
     kind: str  # a name of `kinds.KINDS`
@@ -25,16 +25,16 @@ class Fault:
     size: int
     backend: str = "shm"
     caller: str = "mixed"
-    # While ranks meet (`start`), in or between collectives (`step`), while a region is made
-    # (`region`), while the communicator is split (`split`), in a call that alone holds its
-    # communicator (`last`), or at the end (`close`).
+    # When the fault strikes: while ranks meet (`start`), in a collective or between two (`step`),
+    # while a region is made (`region`), while the communicator is split (`split`), in a call whose
+    # caller holds the only reference to the communicator (`last`), or at the end (`close`).
     moment: str = STEP
-    step: int = 3  # the step before which it is armed
-    # From its arming until it strikes, where something outside the rank's own code strikes.
+    step: int = 3  # the fault is armed before this step
+    # The time from arming to the strike, if the strike comes from outside the rank's own code.
     delay_s: float = 0.0
-    # How long ranks continue after a fault that must not matter; or how long a pause lasts.
+    # How long ranks continue after a fault that must not matter, or how long a pause lasts.
     lasts_s: float = 0.2
-    seed: int = 0  # of the steps
+    seed: int = 0  # decides the steps
     limit_s: float = 60.0  # how long a live rank is waited for
     start: str = "hand"  # `hand` (by environment variables), `run` (`cobre-comm run`) or `launch`
     env: Mapping = field(default_factory=dict)  # environment variables of all ranks
@@ -55,10 +55,10 @@ class Fault:
 
 
 class Ledger:
-    """The file in which a rank writes its account, line by line, so that a killed rank has one too.
+    """The file in which a rank writes its account, line by line: a killed rank has an account too.
 
-    A line is written by one system call on a descriptor of its own: a rank that closes all its
-    descriptors continues to write.
+    Each line is one system call on a descriptor that the line opens, so a rank that has closed all
+    descriptors can still write.
     """
 
     def __init__(self, folder, name):
@@ -74,15 +74,15 @@ class Ledger:
 
 
 def told(folder, name):
-    """Return all facts that a rank has written down so far."""
+    """Return all facts that a rank has written into its account so far."""
     facts = {}
     with contextlib.suppress(OSError):
         for line in (pathlib.Path(folder) / f"account.{name}").read_text().splitlines():
-            with contextlib.suppress(ValueError):  # the last line of a rank that is writing it
+            with contextlib.suppress(ValueError):  # the rank may be writing its last line now
                 facts.update(json.loads(line))
     return facts
 
 
 def await_fact(folder, names, fact, limit_s=20.0):
-    """Wait until each of some ranks has written down a fact; return whether all have."""
+    """Wait until each of these ranks has written down a fact; return whether all of them have."""
     return wait_until(lambda: all(fact in told(folder, name) for name in names), limit_s)

@@ -1,4 +1,4 @@
-"""The judge of ranks' accounts after a fault: a pure function of all observed facts."""
+"""Judges the accounts of ranks after a fault; a pure function of all observed facts."""
 
 from dataclasses import dataclass, field
 
@@ -7,7 +7,7 @@ from cobre_comm.testing.cases.calls import OPERATIONS
 from cobre_comm.testing.cases.faults.calling import are_refused
 from cobre_comm.testing.cases.faults.kinds import KINDS, LATE, LOST
 
-# Kinds of faults whose victim itself tells the others that it ends.
+# Kinds of faults in which the victim itself tells the others that it ends.
 SAYS_GOODBYE = {"closed", "exit_0", "exit_code", "raised", "raised_oddly"}
 PROMISED_S = 1.0  # from the fault to the error, on a machine that has nothing else to do
 
@@ -17,25 +17,25 @@ class Seen:
     """Facts about a job that no account of a rank has, such as exit codes."""
 
     exit_codes: tuple = ()  # of the ranks; None for a rank that was busy at the deadline
-    margin_s: float = 1.0  # how much later than promised things may be on this machine, now
-    timeout_variable: str = ""  # that an error about a late rank names
+    margin_s: float = 1.0  # how much longer than promised things may take on this machine now
+    timeout_variable: str = ""  # the variable that an error about a late rank has to name
     overdue: bool = False  # whether a rank was still busy at the deadline
-    names: tuple = ()  # what was left in shared memory
-    processes: tuple = ()  # what was left alive
-    launcher: int | None = None  # the launcher's exit code, that of the lost rank
+    names: tuple = ()  # names that were left in shared memory
+    processes: tuple = ()  # processes that were left alive
+    launcher: int | None = None  # the exit code of the launcher; it has to be that of the lost rank
     launcher_text: str = ""  # what the launcher wrote
 
 
 @dataclass
 class Verdict:
-    """The problems that the judge found, and how long each survivor took to learn of the fault."""
+    """The problems that the judge found, and when each survivor knew of the fault, in seconds."""
 
     problems: list = field(default_factory=list)
     times: list = field(default_factory=list)
 
 
 def promise_of(fault):
-    """Return the promise of a kind; a dead rank is only late where nothing but MPI connects it."""
+    """Return the promise of a fault; over MPI the loss of a whole node shows as lateness."""
     promise, nodes = KINDS[fault.kind].promise, []
     if BackendName.parse(fault.backend).is_mpi:
         nodes = node_of_ranks(fault.backend, fault.size)
@@ -50,7 +50,8 @@ class Judge:
         self.fault, self.accounts, self.seen = fault, list(accounts), seen
         self.kind = KINDS[fault.kind]
         self.problems, self.times = [], []
-        # The second of two victims may learn of the first one's loss before the second is struck.
+        # If there are two victims, the second may learn that the first is lost before it is struck
+        # itself.
         struck = {v: accounts[v]["struck"] for v in fault.victims if "struck" in accounts[v]}
         self.victims, self.struck = list(struck), max(struck.values(), default=None)
         self.others = [rank for rank in range(fault.size) if rank not in struck]
@@ -67,7 +68,7 @@ class Judge:
             self.problems.append(text)
         return bool(holds)
 
-    # What holds for every fault.
+    # The promise that holds for every fault.
     def anything(self):
         self.must(not self.seen.overdue, "a rank was still busy at the deadline")
         self.must(not self.seen.names, f"left in shared memory: {self.seen.names}")
@@ -78,7 +79,7 @@ class Judge:
                 self._later(rank, caught, told.get("later"))
 
     def _later(self, rank, caught, later):
-        """Each later collective failed at once."""
+        """Demand that each later collective failed at once."""
         if caught["error"] not in ("CollectiveFailed", "InvalidBufferSize") or later is None:
             return
         self.must(are_refused(later), f"rank {rank}: later collectives: {later}")
@@ -86,7 +87,7 @@ class Judge:
         self.must(took < PROMISED_S + self.seen.margin_s, f"rank {rank}: they took {took} s")
 
     def must_end(self, rank, code):
-        """The process of a rank has ended with that exit code."""
+        """Demand that the process of a rank has ended with this exit code."""
         came = self.seen.exit_codes[rank]
         self.must(came == code, f"rank {rank} ended with {came} instead of {code}")
         if code == 0 and self.fault.kind not in ("exit_0", "exec"):
@@ -96,7 +97,7 @@ class Judge:
         """Whether a rank may have ended before it could learn of the fault."""
         return False
 
-    # Promises.
+    # The promises of `kinds.py`, each a method.
     def lost(self):
         if not self.must(self.struck is not None, "the fault did not strike"):
             return
@@ -119,7 +120,7 @@ class Judge:
             self.learns_of_victim(rank)
 
     def learns_of_victim(self, rank):
-        """The rank's error names the victims, or some of them, and no other rank, in time."""
+        """Demand that a rank's error names some victim and no other rank, and came in time."""
         caught = self.accounts[rank].get("caught")
         if caught is None:
             may = self.need_not_learn(rank)
@@ -132,7 +133,7 @@ class Judge:
         self.in_time(rank, caught, max(self.struck or 0.0, caught["entered"]))
 
     def in_time(self, rank, caught, since, more_s=0.0):
-        """The rank learnt of the fault soon enough."""
+        """Demand that a rank learnt of the fault soon enough."""
         took = caught["at"] - since
         self.times.append(max(0.0, took))
         limit = PROMISED_S + more_s + self.seen.margin_s

@@ -9,23 +9,23 @@ from typing import NamedTuple
 from cobre_comm.testing.cases.faults.calling import FORKS
 from cobre_comm.testing.cases.faults.strike import EXIT_CODE, Victim
 
-# What a fault promises: the name of a method in judge.py.
+# What the ranks are promised after a fault: each is the name of a method in judge.py.
 LOST = "lost"  # all others name the victim
-INTERRUPTED = "interrupted"  # as LOST, and what the victim's handler raised ends the victim's wait
-LATE = "late"  # all others name the victim and the variable, after the limit
+INTERRUPTED = "interrupted"  # as LOST, and the victim's wait ends by what its handler raised
+LATE = "late"  # after the limit all others name the victim and the variable
 NOTHING = "nothing"  # results are right on all ranks, and no rank meets an error
-REFUSED = "refused"  # as NOTHING; a thread or child that uses the communicator gets an error
+REFUSED = "refused"  # as NOTHING, but a thread or child that uses the communicator gets an error
 HARMFUL = (LOST, INTERRUPTED, LATE)  # the job cannot continue
 
 
 class Kind(NamedTuple):
     """A kind of fault."""
 
-    promise: str  # the result that the survivors must have
+    promise: str  # a name above: the result that the survivors must have
     strike: Callable  # the method that strikes, called with the victim
     exit_code: int = 0  # the exit code of the victim
-    operation: str = ""  # the operation of the step that the fault replaces, where it replaces one
-    meets: str = ""  # the error that ends the wait of a victim that lives on
+    operation: str = ""  # the operation that the fault puts in place of the step's, if any
+    meets: str = ""  # the error that ends the wait of a victim that continues to live
 
 
 def sending(number):
@@ -58,7 +58,7 @@ KINDS = {
     "interrupted": Kind(INTERRUPTED, Victim.interrupt, meets="KeyboardInterrupt"),
     "alarmed": Kind(INTERRUPTED, Victim.alarm, meets="Alarmed"),
     "late": Kind(LATE, Victim.late),
-    "stopped": Kind(LATE, sending(signal.SIGSTOP)),  # a survivor continues it
+    "stopped": Kind(LATE, sending(signal.SIGSTOP)),  # a survivor sends it SIGCONT in the end
     "signals": Kind(NOTHING, Victim.signals),
     "children": Kind(NOTHING, Victim.children),
     "use_in_child": Kind(REFUSED, forking(Victim.use_in_child, "python")),

@@ -16,8 +16,8 @@ from cobre_comm.testing.cases.faults.late_ranks import suspended
 from cobre_comm.testing.cases.faults.survivors import ranks_in
 
 LATE_S = 0.5
-LINES = 2  # of each node, before the late rank arrives
-PATIENCE_S = 30.0  # of the late rank, if the lines are not written
+LINES = 2  # how many lines each node writes before the late rank arrives
+PATIENCE_S = 30.0  # how long the late rank waits for these lines
 LINE = re.compile(
     r"(ranks? \d[^:]*?)(, or another rank of its node,)? (?:is|are) late: rank (\d+) has waited "
     r"for ([\d.]+) s in #\d+ (\w+)\(.*\); (.*)"
@@ -25,7 +25,7 @@ LINE = re.compile(
 
 
 class _Listener(logging.Handler):
-    """Keeps the log lines of one operation, and makes a file for each line in a folder."""
+    """Keeps the log lines about one operation, and makes a file in a folder for each line."""
 
     def __init__(self, rank, operation, folder):
         super().__init__()
@@ -61,7 +61,7 @@ def fence(region):
 
 
 def waited_for(comm, caller, operation, absent, folder):
-    """All wait for one rank until every node has logged it; return lines and nodes."""
+    """Wait for one rank until each node has logged that it is late; return lines and nodes."""
     prepare(comm, caller)
     local = comm.split_local()
     here = local.min(comm.rank)
@@ -113,7 +113,7 @@ def told_once_on_each_node(ran):
     assert set(told) == awaiting
     for waits in told.values():
         assert len(waits) >= LINES
-        # If two ranks of a node wrote lines, those of the second would be too early.
+        # If two ranks of a node wrote lines, the lines of the second rank would come too early.
         for number, waited_s in enumerate(sorted(waits)):
             assert waited_s > 0.99 * LATE_S * 2**number, sorted(waits)
 

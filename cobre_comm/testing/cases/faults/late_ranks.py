@@ -17,20 +17,20 @@ LIMIT_S = 0.5
 
 
 def late(comm, caller, operation, absent, folder):
-    """The absent ranks arrive when all others have met the timeout, and cannot continue."""
+    """The absent ranks arrive when all others have given up; they get an error too."""
     prepare(comm, caller, operation)
     told, began = pathlib.Path(folder), time.monotonic()
     if comm.rank in absent:
         wait_until(lambda: len(list(told.iterdir())) >= comm.size - len(absent))
     caught, at, later, took = meet_failure(comm, caller, operation, root=min(absent))
     (told / str(comm.rank)).touch()
-    if caught is None:  # this call had all ranks; the next lacks the ranks that gave up
+    if caught is None:  # all ranks made this call, but some have given up since
         caught = met(collective, comm, caller, "barrier")
     return caught, at - began, later, took
 
 
 def no_limit(comm, pause_s):
-    """With a timeout of 0 the other rank waits for a late rank without a limit."""
+    """With a timeout of 0, the other rank waits for rank 0 without a limit."""
     comm.barrier()
     if comm.rank == 0:
         time.sleep(pause_s)
@@ -38,20 +38,20 @@ def no_limit(comm, pause_s):
 
 
 def suspended(comm, caller, pause_s):
-    """All ranks are stopped for longer than the limit, while some wait and rank 0 computes."""
+    """All ranks are stopped for longer than the limit; before, rank 0 computes and others wait."""
     pids = " ".join(map(str, prepare(comm, caller)))
     if comm.rank == 0:
         with subprocess.Popen(
             ["sh", "-c", f"sleep 0.3; kill -STOP {pids}; sleep {pause_s}; kill -CONT {pids}"]
         ):
             for _ in range(8):
-                time.sleep(0.1)  # of its own running time
+                time.sleep(0.1)  # only running time counts for the eight sleeps
     for _ in range(10):
         collective(comm, caller, "allreduce")
 
 
 def least_named(rank, absent, nodes):
-    """Return sets of absent ranks; an error has to name all ranks of one (docs/guarantees.md)."""
+    """Return sets of absent ranks; an error has to name all of one set (docs/guarantees.md)."""
     missing, told = {}, {}
     for node in set(nodes):
         missing[node] = {each for each in absent if nodes[each] == node}

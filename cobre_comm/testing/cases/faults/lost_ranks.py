@@ -1,4 +1,4 @@
-"""A rank is killed while compiled code that holds the GIL waits for it."""
+"""A rank is killed while another rank waits for it in compiled code that holds the GIL."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ def _reduce_with_the_gil(comm, send, recv):
 
 
 def kill_and_tell(comm):
-    """Rank 0 waits for rank 1, which a thread of rank 0 kills meanwhile."""
+    """Rank 0 waits for rank 1; meanwhile a thread of rank 0 kills rank 1."""
     pids, arrays = prepare(comm, "python"), (np.ones(5), np.zeros(5))
     _reduce_with_the_gil(comm, *arrays)  # compiles
     if comm.rank == 1:

@@ -1,4 +1,4 @@
-"""A sequence of collectives that a fault interrupts, with data that cannot pass by accident."""
+"""A sequence of collectives that a fault interrupts; wrong data cannot pass for right data."""
 
 import functools
 import itertools
@@ -11,15 +11,15 @@ from cobre_comm import ReduceOp
 from cobre_comm.testing.cases.calls import calls
 
 LENGTHS = (1, 5, 12, 13, 200, 2000, 20_000)
-LONG = 200_000  # elements; seldom, because many processes share few cores
-PERIOD = 8  # every so many steps the ranks agree whether they are done
+LONG = 200_000  # elements; rarely used, because many processes share few cores
+PERIOD = 8  # after this many steps each, the ranks agree whether they are done
 REGION_ELEMENTS = (10, 5000, 300_000)
 _PRIME = 251
-FOLDS = {ReduceOp.SUM: np.add, ReduceOp.MIN: np.minimum, ReduceOp.MAX: np.maximum}  # exact here
+FOLDS = {ReduceOp.SUM: np.add, ReduceOp.MIN: np.minimum, ReduceOp.MAX: np.maximum}  # exact
 
 
-class Wrong(AssertionError):  # its name is a fact, as that of RanksFailed
-    """A collective gave other data than it should."""
+class Wrong(AssertionError):  # the name of this class is a fact of an account
+    """A collective gave wrong data."""
 
 
 class Step(NamedTuple):
@@ -34,7 +34,7 @@ class Step(NamedTuple):
 
 
 def steps(seed, size):
-    """Yield the steps of a job; the same ones on every rank."""
+    """Yield the steps of a job; every rank gets the same steps."""
     draw = random.Random(seed)
     names = ["allgatherv", "allreduce", "broadcast", "barrier", "exact_sum", "region"]
     for number in itertools.count():
@@ -69,7 +69,7 @@ def data(rank, number, length, dtype="f8"):
 
 
 def take(comm, step, caller):
-    """Take one step, and compare its result with the right one."""
+    """Take one step, and compare the result with the right result."""
     made, rank, size = calls(caller, comm.rank + step.number), comm.rank, comm.size
     n, number, dtype = step.length, step.number, step.dtype
     if step.operation == "allreduce":
@@ -99,7 +99,7 @@ def take(comm, step, caller):
 
 
 def folded(step, size):
-    """Return the result; a fold of integers, which depends on no floating-point mode."""
+    """Return the right result, folded in integers, so that no floating-point mode matters."""
     dtype = "i4" if step.dtype == "f4" else step.dtype
     inputs = [data(r, step.number, step.length, dtype) for r in range(size)]
     return functools.reduce(FOLDS[step.op], inputs).view(step.dtype)
@@ -120,7 +120,7 @@ def compare(step, came, expected):
 
 
 def agree_that_over(comm, caller, number, is_over):
-    """Return whether any rank has worked for long enough; all ranks return the same."""
+    """Return, the same on all ranks, whether any rank has worked for long enough."""
     recv = np.zeros(1, np.int64)
     calls(caller, comm.rank + number).allreduce(comm, np.array([int(is_over)]), recv, ReduceOp.MAX)
     return bool(recv[0])

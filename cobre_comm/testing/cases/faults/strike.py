@@ -1,4 +1,4 @@
-"""Strike a rank: send it a signal at an exact moment, end it, have it fork, or exhaust it."""
+"""Strike a rank: send it a signal at an exact moment, end it, fork it, or use up a resource."""
 
 import contextlib
 import ctypes
@@ -21,7 +21,7 @@ from cobre_comm.testing.cases.faults.calling import collective
 from cobre_comm.testing.cases.faults.fault import await_fact, told
 from cobre_comm.testing.cases.raised import met
 
-CHILD_LIVES_S = 120  # longer than any test waits for an error; the children are ended before
+CHILD_LIVES_S = 120  # longer than any test waits for an error; a test ends these children before
 EXIT_CODE = 7
 ALARM = signal.SIGUSR2
 LATER_S = 0.01
@@ -39,7 +39,7 @@ class _Sigevent(ctypes.Structure):
 
 
 def signal_in(delay_s, number, every_s=0.0):
-    """Have the system send this process a signal after a while, and then again and again.
+    """Make the system send this process a signal after a delay, and then, if asked, at intervals.
 
     The system's timer sends the signal, so the moment does not depend on the GIL. Where there is no
     such timer (macOS), a thread sends the signal. Return a function that ends the signals.
@@ -68,9 +68,11 @@ def end_children(folder, rank):
 
 
 def _is_compiling(frame):
-    """Tell whether a handler interrupts numba or LLVM.
+    """Whether a handler has interrupted numba or LLVM.
 
-    A child would await the locks of LLVM for ever, and write a file of numba's cache that its
+    If the handler forked there, the child would wait for the locks of LLVM for ever. The child
+    would also write a file of numba's cache that its parent writes too: both continue at the same
+    position of one open file.
     parent writes too: both continue at the same place of one open file.
     """
     while frame is not None:
@@ -81,25 +83,26 @@ def _is_compiling(frame):
 
 
 def _would_hang(fork):
-    """Tell whether a child would hang in CPython itself.
+    """Whether a child that is forked now would hang in CPython itself.
 
-    The main thread gives the GIL to a thread that asks for it, such as that of a split over MPI,
-    and waits until that thread has it. Only ``os.fork`` tells a child that there is no such thread.
+    When another thread, such as that of a split over MPI, asks for the GIL, the main thread hands
+    the GIL over and waits until that thread has it. In a child that thread does not exist. Only
+    ``os.fork`` tells the child's interpreter so.
     """
     return fork is not os.fork and threading.active_count() > 1
 
 
 class Victim:
-    """A rank that a fault strikes; most kinds of faults are a method.
+    """A rank that a fault strikes; most kinds of faults are a method of this class.
 
-    A victim has no communicator while ranks meet.
+    A victim that is struck while ranks meet has no communicator.
     """
 
     def __init__(self, fault, folder, ledger, comm):
         self.fault, self.folder, self.ledger, self.comm = fault, folder, ledger, comm
         self._end_signals = lambda: None
-        self.taken = contextlib.ExitStack()  # what the fault takes from the victim
-        self.is_due = False  # whether a signal is under way, and its handler must run at work
+        self.taken = contextlib.ExitStack()  # restores what the fault has changed
+        self.is_due = False  # a signal is under way, and its handler must run before the work ends
 
     def send(self, number, every_s=0.0, least_s=0.0):
         delay_s = max(self.fault.delay_s, least_s)
@@ -107,11 +110,11 @@ class Victim:
         self._end_signals = signal_in(delay_s, number, every_s)
 
     def send_later(self, number):
-        """Send a signal again after a pause, so that numba continues between two signals."""
+        """Send a signal again after a pause, in which numba gets on."""
         self.send(number, least_s=LATER_S)
 
     def end(self):
-        """Send no more signals, give back what was taken, await what a forked child notes."""
+        """Stop the signals, restore what was changed, and await what a forked child reports."""
         self._end_signals()
         self.taken.close()
         children = told(self.folder, self.fault.victim).get("children")
@@ -122,7 +125,7 @@ class Victim:
             signal.signal(ALARM, signal.SIG_IGN)
 
     def _doings(self, child):
-        """Return what a silent child does: its stacks, and what the system says of it."""
+        """Return what a silent child is doing: its stacks, and what the system says of it."""
         with contextlib.suppress(OSError):
             os.kill(child, signal.SIGUSR1)
             time.sleep(0.5)
@@ -132,7 +135,7 @@ class Victim:
         return "it has ended"
 
     def _interrupt(self, number, handler):
-        """Have a handler raise, but not while LLVM calls back: that would end the process."""
+        """Let a handler raise, but not while LLVM calls Python, where it would end the process."""
 
         def later_if_compiling(number, frame):
             if _is_compiling(frame):
@@ -141,7 +144,8 @@ class Victim:
                 handler(number, frame)
 
         signal.signal(number, later_if_compiling)
-        # Python ignores what a handler raises while an object goes, and tells this hook alone.
+        # If a handler raises while an object is being deleted, Python ignores the exception, and
+        # calls only this hook.
         self.taken.callback(setattr, sys, "unraisablehook", sys.unraisablehook)
 
         def again(ignored):
@@ -159,10 +163,10 @@ class Victim:
         self.ledger.tell(struck=time.monotonic())
         sys.stdout.flush()
 
-    # Ends.
+    # Kinds of faults that end the victim.
     def crash(self):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        signal.signal(signal.SIGSEGV, signal.SIG_DFL)  # pytest and others print stacks
+        signal.signal(signal.SIGSEGV, signal.SIG_DFL)  # pytest and others print stacks on it
         self.send(signal.SIGSEGV)
 
     def close(self):
@@ -172,7 +176,7 @@ class Victim:
     def exit_in_handler(self):
         self.on_alarm(lambda *_: os._exit(EXIT_CODE))
 
-    # Interruptions.
+    # Kinds of faults that interrupt a wait.
     def interrupt(self):
         self._interrupt(signal.SIGINT, signal.default_int_handler)
 
@@ -182,12 +186,12 @@ class Victim:
 
         self._interrupt(ALARM, handler)
 
-    # Lateness.
+    # Kinds of faults that make the victim late.
     def late(self):
         self.now()
         await_fact(self.folder, self.fault.others, "caught")
 
-    # What must not matter.
+    # Kinds of faults that must not matter.
     def signals(self):
         def handler(*_):
             self.is_due = False
@@ -208,9 +212,9 @@ class Victim:
         self.ledger.tell(children=[child])
 
     def fork_in_handler(self, fork):
-        """Fork in a signal handler; the child continues in the kernel until ``work`` ends it."""
+        """Fork in a signal handler; the child continues the collective until ``work`` ends it."""
         stacks = self.taken.enter_context(pathlib.Path(self.folder, "stacks").open("w"))  # noqa: SIM115
-        faulthandler.register(signal.SIGUSR1, stacks)  # of a child, which keeps its own
+        faulthandler.register(signal.SIGUSR1, stacks)  # the child writes its stacks to this file
         self.taken.callback(faulthandler.unregister, signal.SIGUSR1)
 
         def handler(_, frame):
@@ -225,7 +229,11 @@ class Victim:
         self.on_alarm(handler)
 
     def second_thread(self):
-        """A thread enters while the main thread waits for ranks that wait for its refusal."""
+        """A thread calls a barrier while the main thread is in one; one of the calls is refused.
+
+        The other ranks enter their barrier only after the refusal, so the main thread cannot leave
+        before.
+        """
 
         def enter():
             time.sleep(0.02)
@@ -244,7 +252,7 @@ class Victim:
         thread.join()
 
     def orphan(self, fork):
-        """A forked child holds all descriptors, and outlives the killed rank."""
+        """A forked child holds all descriptors, and continues to live when the rank is killed."""
         self._leave_child(fork)
         self.send(signal.SIGKILL)
 
@@ -257,11 +265,11 @@ class Victim:
 
     def _leave_program(self):
         program = subprocess.Popen(["sleep", str(CHILD_LIVES_S)], stdin=subprocess.DEVNULL)
-        program.returncode = 0  # it outlives this rank: nobody waits for it
+        program.returncode = 0  # the program outlives this rank, so nobody waits for it
         self.ledger.tell(programs=[program.pid])
 
     def _child_tries(self):
-        """Note the refusal of each call that a forked child makes."""
+        """Make calls in a forked child, and note with which error each is refused."""
         refused, comm = [], self.comm
         others = (
             comm.split_local,

@@ -12,7 +12,7 @@ LIMIT_S = 0.5
 
 
 def struck(comm, caller, fault, folder):
-    """Work until the fault has struck; return the account of this rank."""
+    """Work until the fault has struck; return this rank's account."""
     return Worker(comm, caller, complete(fault, comm.size), folder, comm.rank).account()
 
 
@@ -21,7 +21,7 @@ def complete(fault, size, **changes):
 
 
 def codes_of(outcomes):
-    """Return the exit codes of ranks, as if each had run its body alone."""
+    """Return the exit codes of ranks, as if each body had been a program of its own."""
     return tuple(o.exit_code if o.ended else int(o.exception is not None) for o in outcomes)
 
 

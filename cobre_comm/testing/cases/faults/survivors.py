@@ -7,13 +7,13 @@ import re
 from cobre_comm import CollectiveFailed
 from cobre_comm.testing.cases.faults.calling import are_refused
 
-# A loss is seen within a second on a quiet machine; a loaded one may take longer, but never as long
-# as the limit of a wait for a live rank, which is a minute.
+# On a quiet machine a loss is seen within a second. A loaded machine may take longer, but never as
+# long as a wait for a live rank may last, which is a minute.
 SLACK_S = 20.0
 
 
 def check_later(later, took, cause):
-    """Each later collective failed at once, and named the first cause."""
+    """Check that each later collective failed at once, with an error that names the first cause."""
     assert are_refused(later, cause), later
     assert took < SLACK_S
 
@@ -29,14 +29,14 @@ def ranks_in(text):
 
 
 def check_timeout(caught, variable):
-    """The error names its absent ranks, and the variable that raises the limit."""
+    """Check that the error names its absent ranks, and the variable that raises the limit."""
     assert isinstance(caught, CollectiveFailed)
     assert ranks_in(str(caught)) >= {*caught.ranks}
     assert variable in str(caught)
 
 
 def check_calls(caught, ranks):
-    """Below the error stands one line for each of these ranks, which tells its last calls."""
+    """Check that the notes of the error have one line for each of these ranks: its last calls."""
     lines = [note for note in caught.__notes__ if "calls" in note]
     assert [line.split(",")[0].split(":")[0] for line in lines] == [f"rank {r}" for r in ranks]
     assert all(" ago" in line for line in lines), lines

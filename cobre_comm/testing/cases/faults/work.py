@@ -1,4 +1,4 @@
-"""The body of every rank of a job that a fault strikes: verified steps, and an account of them."""
+"""The body of each rank of a job that a fault strikes: verified steps, and the rank's account."""
 
 import atexit
 import os
@@ -15,13 +15,13 @@ from cobre_comm.testing.cases.faults.strike import Alarmed, Victim, end_children
 from cobre_comm.testing.cases.raised import met
 
 MET = (CommError, BackendError, KeyboardInterrupt, Alarmed, MemoryError, OSError, steps.Wrong)
-LONGEST_S = 20.0  # a fault that nobody has met by then has been missed
+LONGEST_S = 20.0  # a fault that no rank has noticed after this time has been missed
 DAWDLE_S = 0.003
-RUNNING_CLOCK = time.monotonic  # a fault may stop the clocks that `time` names
+RUNNING_CLOCK = time.monotonic  # a fault may replace the clocks in the module `time`
 
 
 class Worker:
-    """A rank of a job that a fault strikes; ranks write their accounts in a folder."""
+    """A rank of a job that a fault strikes; each rank writes its account into a folder."""
 
     def __init__(self, comm, caller, fault, folder, rank):
         self.comm, self.caller, self.fault, self.folder, self.rank = (
@@ -47,7 +47,7 @@ class Worker:
         except MET as error:
             self._leave_if_child()
             self._note(error)
-        self._leave_if_child()  # of a handler that ran while this rank closed
+        self._leave_if_child()  # a handler may have forked that child while this rank closed
         self.try_later()
         self._tidy()
         self._close()
@@ -91,7 +91,7 @@ class Worker:
         return self.kind.promise not in HARMFUL
 
     def met(self, step):
-        """Return the step at which the fault strikes: this one, or one that the fault needs."""
+        """Return the step at which the fault strikes: the given step, or a changed one."""
         if self.fault.moment == REGION:
             return step._replace(operation="region", length=steps.REGION_ELEMENTS[-1])
         if self.fault.moment == SPLIT:
@@ -102,7 +102,7 @@ class Worker:
         return step
 
     def take(self, step):
-        if step.operation == "meet":  # in a barrier, after the victim's second thread was refused
+        if step.operation == "meet":  # a barrier, after the victim's thread was refused
             await_fact(self.folder, [self.fault.victim], "refused")
             self.comm.barrier()
         else:
@@ -112,7 +112,7 @@ class Worker:
         return step.number == self.fault.step
 
     def strike(self):
-        """Strike if this rank is a victim; return whether the fault was the whole step."""
+        """Strike if this rank is a victim; return whether the fault has replaced the step."""
         if self.rank not in self.fault.victims:
             return False
         self.victim = Victim(self.fault, self.folder, self.ledger, self.comm)
@@ -149,7 +149,7 @@ class Worker:
         self.ledger.tell(later=later, took=took)
 
     def _tidy(self):
-        """The lowest survivor ends what the victim has left, when all others have their error."""
+        """When all others have their error, the lowest survivor ends what the victim has left."""
         others = self.fault.others
         facts = told(self.folder, self.fault.victim)
         if self.rank != others[0] or not (self.fault.kind == "stopped" or "orphans" in facts):
@@ -170,7 +170,7 @@ class Worker:
         self.comm.close()
 
     def _leave_if_child(self):
-        """End a forked child, which continues in its parent's code and must not take its orders."""
+        """End a forked child: it runs its parent's code, and must not act as the rank."""
         if os.getpid() != self.pid:
             refused = [str(met(self.comm.barrier))]
             self.comm.close()

@@ -1,1 +1,1 @@
-"""Cases of shared regions, of outputs in them, and of leaks after regions and communicators."""
+"""Cases of shared regions, of outputs in regions, and of what regions and communicators leave."""

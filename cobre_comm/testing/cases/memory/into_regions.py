@@ -1,6 +1,6 @@
-"""Outputs in shared regions: the same results as anywhere else, wherever the ranks' outputs lie.
+"""Outputs in shared regions: results are right, wherever in the regions the ranks' outputs lie.
 
-Ranks may copy less if their outputs are the same memory, and must notice if they are not.
+Ranks may copy less if their outputs are the same memory. They must notice if the outputs are not.
 """
 
 from functools import partial
@@ -19,17 +19,18 @@ from cobre_comm.testing.cases.reference import (
 )
 
 ROUNDS = 10
-OFFSET = 3  # elements before an output: bytes that no cache line begins with
+OFFSET = 3  # elements before an output, so that no output begins at a cache line
 
 
 def output_of(comm, where, dtype, length):
     """Return memory in which a rank receives; most of it lies in one of two regions.
 
-    ``"all"``: all ranks of a node have the same output. ``"views"``: the same, and the regions are
-    closed. ``"some"``: the same, but the last rank has a private output. ``"one"``: only the last
-    rank's is in a region. ``"apart"``: each has a part of its own. ``"two"``: every other rank
-    receives in the other region. ``"shifted"``: each output begins an element after the one before,
-    so that they overlap. ``"node"``: as ``"all"`` on rank 0's node, and private on other nodes.
+    ``"all"``: all ranks of a node have the same output. ``"views"``: as ``"all"``, and the regions
+    are closed. ``"some"``: as ``"all"``, but the last rank has a private output. ``"one"``: only
+    the last rank's output is in a region. ``"apart"``: each rank has a separate part of a region.
+    ``"two"``: every other rank has its output in the second region. ``"shifted"``: each rank's
+    output begins one element after that of the rank before, so that the outputs overlap.
+    ``"node"``: as ``"all"`` on rank 0's node; on other nodes the outputs are private.
     """
     step = {"apart": length, "shifted": 1}.get(where, 0)
     count = OFFSET + (comm.size - 1) * step + length
@@ -56,7 +57,7 @@ def is_with_rank_0(comm, region):
 
 
 def gather(comm, caller, where, dtype, count):
-    """Gather blocks of different lengths, some of them in place; each time other data."""
+    """Gather blocks of different lengths, some of them in place, with new data each time."""
     counts = np.array([count + r for r in range(comm.size)])
     displs = np.cumsum(counts) - counts
     output = output_of(comm, where, dtype, int(counts.sum()))
@@ -70,7 +71,7 @@ def gather(comm, caller, where, dtype, count):
             send = output[mine]
         calls(caller, comm.rank).allgatherv(comm, send, output, counts, displs)
         assert_same_bytes(output, np.concatenate(sends))
-        comm.barrier()  # nobody writes what others still compare
+        comm.barrier()  # no rank may write while other ranks still compare
 
 
 def reduce(comm, caller, where, dtype, count):
@@ -84,7 +85,7 @@ def reduce(comm, caller, where, dtype, count):
     for sent in (send, source, source if comm.rank else send):
         for op in (ReduceOp.SUM, ReduceOp.MAX):
             reduce_once(comm, caller, op, sent, output, contributions)
-    if where in ("all", "views"):  # what a node's ranks send is the same memory
+    if where in ("all", "views"):  # all ranks of a node send from the same memory
         contributions = [contributions[0]] * comm.size
     if where in ("one", "apart") or (where in ("all", "views") and comm.is_leader):
         output[:] = contributions[comm.rank]
@@ -100,7 +101,7 @@ def reduce_once(comm, caller, op, send, output, contributions):
 
 
 def cast(comm, caller, where, dtype, count):
-    """Broadcast from every rank; each time other data."""
+    """Broadcast from every rank, with new data each time."""
     output = output_of(comm, where, dtype, count)
     for root in range(comm.size):
         expected = block(dtype, root, count, root)
@@ -112,7 +113,7 @@ def cast(comm, caller, where, dtype, count):
 
 
 def write_at_once(comm, caller, operation, where, length):
-    """A rank that has returned writes to its part of the output, which the call leaves alone."""
+    """A rank writes to its part of the output after a call; the call does not overwrite that."""
     output, rank = output_of(comm, where, "f8", length), comm.rank
     call, came_over, incomplete = getattr(calls(caller, rank), operation), [], []
     for number in range(ROUNDS):
@@ -154,7 +155,7 @@ def of_rank(comm, where, counts, displs):
 
 
 def many_regions(comm, caller):
-    """Forty regions live at once, ten of them made anew; each is right as an output."""
+    """Forty regions exist at once, ten of them made anew; each works as an output."""
     regions = [comm.create_shared_region(600) for _ in range(40)]
     for region in regions[:10]:
         region.close()

@@ -1,4 +1,4 @@
-"""Regions and communicators end in any order, and leave nothing behind."""
+"""Regions and communicators end in any order, and leave nothing in the process."""
 
 import contextlib
 import ctypes
@@ -26,7 +26,7 @@ from cobre_comm.testing.cases.raised import raises
 from cobre_comm.testing.cases.reference import sentinels
 
 GROWTH_KIB = 2048  # 10,000 leaks of 0.2 KiB
-WAIT_S = 0.2  # until the others have looked whether this rank lives
+WAIT_S = 0.2  # after this time the others have checked whether this rank lives
 
 
 def held():
@@ -46,9 +46,9 @@ def private_kib():
 def stays_flat(act, rounds):
     """Repeat an act; after a warm-up, the process holds no more than before.
 
-    Garbage is collected after each act. If it gathered until Python collects by itself, it would
-    leave the allocator with blocks of 1 MiB that are hardly used. Objects that are there before the
-    first act are frozen, so that no collection looks at them.
+    Garbage is collected after each act. If Python collected by itself, more garbage would gather,
+    and the allocator would keep hardly used blocks of 1 MiB. Objects that exist before the first
+    act are frozen, so that no collection looks at them.
     """
     before = 0, (0, 0)
     gc.collect()
@@ -67,7 +67,7 @@ def stays_flat(act, rounds):
 
 
 def all_in_turn(comm, rounds):
-    """Communicators, regions and failed collectives leave nothing in the process."""
+    """Make communicators, regions and failed collectives in turn: nothing stays in the process."""
 
     def act(number):
         is_local = number // 2 % 2 == 1
@@ -75,7 +75,7 @@ def all_in_turn(comm, rounds):
         region = child.create_shared_region(1 + 600 * (number % 3))
         region.block(0, 1)[:] = 1.0
         region.fence()
-        if is_local or comm.backend != "mpi":  # over MPI a broken child lasts to MPI_Finalize
+        if is_local or comm.backend != "mpi":  # over MPI a broken child stays until MPI_Finalize
             fail(child)
         if number % 2:
             region.close()
@@ -85,7 +85,7 @@ def all_in_turn(comm, rounds):
 
 
 def fail(comm):
-    """Have a collective fail on all ranks, which breaks the communicator if there are several."""
+    """Make a collective fail on all ranks; this breaks the communicator if it has several."""
     if comm.size > 1:
         values = np.ones(3 + comm.rank)
         raises(CollectiveFailed, comm.allreduce, values, values)
@@ -99,11 +99,11 @@ def compiled_broadcast(comm, buf, root):
 
 
 def fail_in_compiled_code(comm):
-    """Have a collective fail in compiled code that alone holds its communicator."""
+    """Make a collective fail in compiled code that has the only reference to its communicator."""
     with comm.split_local() as child:
         root = child.rank if child.size > 1 else 5
     values, told = np.ones(3), ""
-    try:  # a function in between, such as raises, would hold the communicator
+    try:  # no call of raises(), which would hold a reference
         compiled_broadcast(comm.split_local(), values, root)
     except (CollectiveFailed, InvalidRoot) as error:
         told = str(error)
@@ -111,7 +111,7 @@ def fail_in_compiled_code(comm):
 
 
 def failures_stay_apart(comm, caller):
-    """A failure of one communicator leaves the others as they were."""
+    """A failure of one communicator leaves other communicators as they were."""
     if caller == "njit":
         fail_in_compiled_code(comm)
     else:
@@ -133,7 +133,7 @@ def alarm(number, frame):
 
 
 def interrupted_goes(comm, caller):
-    """A handler's exception does not keep alive the communicator whose wait it ended."""
+    """If a handler's exception has ended a wait, the communicator can still be collected."""
     barrier = compiled_barrier if caller == "njit" else type(comm).barrier
     own = comm.split_local()
     gone, is_struck, told = weakref.ref(own), own.rank == 0 and own.size > 1, ""
@@ -149,7 +149,7 @@ def interrupted_goes(comm, caller):
             signal.signal(signal.SIGALRM, before)
         with contextlib.suppress(InvalidCommunicator):
             own.barrier()
-    comm.barrier()  # until then the others hold theirs
+    comm.barrier()  # until here the other ranks need their communicator
     del own
     gc.collect()
     assert (told == "from the handler") == is_struck
@@ -157,7 +157,7 @@ def interrupted_goes(comm, caller):
 
 
 def many_alive(comm, count):
-    """A live region holds no descriptor, so that there may be more regions than open files."""
+    """An open region holds no descriptor, so there may be more regions than open files."""
     before = held()[0]
     regions = [comm.create_shared_region(1 + number % 3) for number in range(count)]
     assert held()[0] == before
@@ -176,7 +176,7 @@ def split_outlives_parent(comm):
 
 
 def views_outlive_everything(comm, order):
-    """Region, communicator and views end in any order; the views stay readable."""
+    """A region, its communicator and its views end in any order; the views stay readable."""
     own = comm.split_local()
     region = own.create_shared_region(100_000, np.int64)
     start, here = own.rank * 1000, own.size
@@ -268,7 +268,7 @@ def held_fence(regions):
 
 
 def closed_for_holders(comm):
-    """Compiled code that holds a closed region gets an error from it; views live on."""
+    """In compiled code a closed region raises an error, and its views stay readable."""
     region = comm.create_shared_region(3)
     held = typed.List([region])
     held_fence(held)

@@ -1,4 +1,4 @@
-"""Shared regions and split_local: memory is shared, and one rank leads."""
+"""Shared regions and split_local: ranks of a node share memory, and one of them leads."""
 
 import math
 import pathlib
@@ -29,7 +29,7 @@ def populate_on_leader(comm, dtype, count):
     expected = block(dtype, 5, count)
     if comm.is_leader:
         mine[:] = expected
-    else:  # an assignment that wrote nothing would pass unseen
+    else:  # an assignment of nothing to nothing would not show the error
         raises(ValueError, mine.__setitem__, slice(None), expected[:0])
     region.fence()
     view = region.as_slice()
@@ -68,7 +68,7 @@ def populate_by_block(comm, caller, count):
 
 
 def placed(comm, placement):
-    """Where pages are changes nothing that a program reads."""
+    """The placement of a region changes nothing that a program reads."""
     with comm.create_shared_region((600, 100), "f8", placement=placement) as region:
         assert not region.as_slice().any(), "a region starts zero-filled"
         region.fence()
@@ -97,14 +97,14 @@ def populate_rows(comm, caller, shape, dtype):
         told = str(raises(ValueError, take, region, 0, shape[0] + 1))
         assert told.endswith(f"is not inside a region of length {shape[0]}")
         region.fence()
-        if expected.size:  # rows of a region are an output like any other
+        if expected.size:  # rows of a region can be an output too
             calls(caller, comm.rank).broadcast(comm, take(region, 0, 1), 0)
             region.fence()
             assert_same_bytes(np.array(region.as_slice()), expected)
 
 
 def elements_that_are_arrays(comm):
-    """A dtype of several numbers adds axes to a region, as it does to an array of NumPy."""
+    """A dtype that is itself an array adds axes to a region, as NumPy adds axes to an array."""
     pairs = np.dtype(("f8", 2))
     for dtype in (pairs, np.dtype((pairs, (3, 1)))):
         expected = np.zeros(4, dtype)
@@ -135,7 +135,7 @@ def late_leader(comm, caller, pause_s):
 
 
 def one_copy_in_memory(comm):
-    """Another rank's write is seen without any copy; the memory is not private."""
+    """Another rank's write is visible at once, without any call, so the memory is not private."""
     region = comm.create_shared_region(1000, np.int64)
     view, here = region.as_slice(), comm.split_local()
     if here.rank == here.size - 1:
@@ -155,7 +155,7 @@ def block_bounds(comm, caller):
     assert take(region, 0, 0).size == take(region, 10, 10).size == 0
     assert take(region, 2, 10).size == 8
     whole = take(region, 0, 10)
-    whole[comm.rank % 10] = 1.0  # of all elements, and writable
+    whole[comm.rank % 10] = 1.0  # the block of all elements is writable
     region.fence()
 
 
@@ -191,7 +191,7 @@ def too_large(comm, caller, count):
 
 
 def one_rank_without_addresses(comm, caller):
-    """One rank after the other cannot map a region: all get the same error, and continue."""
+    """Each rank in turn cannot map a region: all ranks get the same error, and continue."""
     nbytes = 256 * 2**20
     for victim in {0, comm.size - 1}:
         limits = resource.getrlimit(resource.RLIMIT_AS)

@@ -1,1 +1,1 @@
-"""Many calls after one another, of one collective or of all."""
+"""Sequences of many calls, of one collective or of all."""

@@ -1,4 +1,4 @@
-"""Same bits: neither chunks nor delays nor the backend change a bit of an allreduce."""
+"""Same bits: an allreduce gives the same bits for all chunk sizes, delays and backends."""
 
 import hashlib
 import random
@@ -22,7 +22,7 @@ def plan(seed, longest):
 
 
 def one_nan(values):
-    """Return the bytes of an array with equal NaNs: no payload of a sum's NaN is promised."""
+    """Return an array's bytes with all NaNs made equal: a sum's NaN has no promised payload."""
     if values.dtype.kind in "fc":
         values = values.view(f"f{values.itemsize // (2 if values.dtype.kind == 'c' else 1)}")
         values = np.where(np.isnan(values), values.dtype.type(np.nan), values)
@@ -54,7 +54,7 @@ def reduce_all(comm, caller, seeds, longest):
 
 
 def are_those_of_numpy(ran):
-    """Every digest is that of plain NumPy, which knows no backend, caller or chunk size."""
+    """Check that every digest is that of plain NumPy, which has no backend, callers or chunks."""
     right = digest_of(ran.size, *ran.cell.arguments)
     wrong = [rank for rank, digest in enumerate(ran.values) if digest != right]
     assert not wrong, f"ranks {wrong} have other bits than plain NumPy"

@@ -1,4 +1,4 @@
-"""Random collectives after one another, each compared with its reference."""
+"""Sequences of random collectives; each result is compared with the reference."""
 
 import random
 from typing import NamedTuple
@@ -22,14 +22,14 @@ LENGTHS = [1, 2, 12, 13]
 class Choice(NamedTuple):
     """The dtypes and dimensions from which a caller's random calls are drawn."""
 
-    plain: list  # dtypes of what moves
-    numbers: list  # dtypes of what is folded
+    plain: list  # dtypes for collectives that move data
+    numbers: list  # dtypes for collectives that fold
     complexes: list
     dimensions: int
 
 
 OF_PYTHON = Choice([*PLAIN, *PYTHON_ONLY], [*INTEGERS, *FLOATS], COMPLEX, 4)
-COMPILED = Choice(["f8", "i4"], ["f8", "i4"], [], 2)  # each type costs a compilation
+COMPILED = Choice(["f8", "i4"], ["f8", "i4"], [], 2)  # few, because each type costs a compilation
 
 
 def four_in_a_row(comm, caller):

@@ -1,4 +1,4 @@
-"""Backward pass of one stage: a rank computes cuts at its points; all choose from all new cuts."""
+"""Backward pass of one stage: a rank computes cuts at its points; all ranks choose among these."""
 
 import numpy as np
 from compiled import plain
@@ -21,9 +21,10 @@ Cuts that rise less are rounding, and nearly parallel cuts make ill-conditioned 
 
 @plain
 def mark_new(memory: Memory, hydros: int, t: int) -> None:
-    """Mark the trajectories whose incoming volumes at stage `t` differ from all earlier ones.
+    """Mark the trajectories that come into stage `t` with other volumes than all earlier ones.
 
-    Points equal bit for bit would give equal cuts. All ranks hold all points, so all mark the same.
+    Points that are equal bit for bit would give equal cuts. All ranks have all points, so all ranks
+    mark the same trajectories.
     """
     trial, new = memory.trial, memory.new
     for m in range(trial.shape[0]):
@@ -43,11 +44,12 @@ def mark_new(memory: Memory, hydros: int, t: int) -> None:
 def expected_cut(state: State, t: int, basis, point: np.ndarray, cut: np.ndarray) -> None:  # type: ignore
     """Write to `cut` the expected-cost cut of stage `t` at `point`, over all its openings.
 
-    `cut` receives H slopes and the intercept; after a failure also the outcome, the opening and the
-    errors. Value and slopes are those of the dual solution, so the cut is valid even if `lp` is not
-    quite optimal.
-    Openings are solved from dry to wet: the first one starts from `basis`, each other one from the
-    basis of the opening before.
+    `cut` receives H slopes and the intercept; after a failure, also the outcome, the opening and
+    the errors. Value and slopes are those of the dual solution, so the cut is valid even if `lp` is
+    not quite optimal.
+
+    Openings are solved from dry to wet. The first solve starts from `basis`, each further solve
+    from the basis of the opening before.
     """
     problem, lp, hydros = state.problem, state.memory.lp, point.size
     copy_values(problem.cost[t], lp.cost)
@@ -73,10 +75,10 @@ def expected_cut(state: State, t: int, basis, point: np.ndarray, cut: np.ndarray
 
 @plain
 def refer_near(state: State, t: int, point: np.ndarray) -> None:
-    """Put `memory.near` at a basis of stage `t` at `point`, where all points of the stage start.
+    """Put `memory.near` at a basis of stage `t` at `point`; all points of the stage start there.
 
     The solver finds this basis from the reference basis of the stage, which belongs to another
-    point and to older cuts. So the points need fewer pivots from `memory.near`.
+    point and to older cuts. So from `memory.near`, the points need fewer pivots.
     """
     problem, pool, near = state.problem, state.pool, state.memory.near
     reference = of_stack(state.memory.references, t)
@@ -100,7 +102,7 @@ def value_at(cut: np.ndarray, point: np.ndarray) -> float:
 
 @plain
 def backward_step(work, state, t) -> None:  # type: ignore
-    """Compute the cuts of stage `t` at the new points that this rank gets, into their rows."""
+    """Compute the cuts of stage `t` at those new points that this rank gets, into their rows."""
     memory, hydros, stages = state.memory, state.problem.start.size, state.problem.cost.shape[0]
     here, there = t * hydros, (t + 1) * hydros
     is_open = False
@@ -120,10 +122,10 @@ def backward_step(work, state, t) -> None:  # type: ignore
 
 @plain
 def choose_rising(state: State, t: int) -> tuple[int, float]:
-    """List in `rising` the cuts that raise stage `t - 1` at their own point, in trajectory order.
+    """List in `rising` the cuts that raise stage `t - 1` at their own point, by trajectory.
 
-    Returns their number, and the largest rise. A cut that does not rise above the pool at its own
-    point adds nothing there, and is left out. All ranks find the same list.
+    Returns the number of these cuts, and the largest rise. A cut that does not rise above the pool
+    at its own point adds nothing there, and is left out. All ranks find the same list.
     """
     memory, hydros = state.memory, state.memory.spare.size
     chosen, largest = 0, 0.0

@@ -10,13 +10,13 @@ from training.loop.memory import NONE
 
 @calling
 def my_share(comm, items) -> tuple[int, int]:  # type: ignore
-    """Return the first of this rank's share of `items`, and the one after the last."""
+    """Return the first item of this rank's share of `items`, and the item after its last."""
     return comm.block(items)
 
 
 @plain
 def first_of(item: int, step: int, steps: int) -> int:
-    """Return the first trajectory whose item in `step` is `item` or a later one."""
+    """Return the first trajectory that has `item` or a later item in `step`."""
     return (item - step + steps - 1) // steps
 
 
@@ -24,8 +24,8 @@ def first_of(item: int, step: int, steps: int) -> int:
 def claim(work, ahead, step, steps) -> int:  # type: ignore
     """Return the trajectory of this rank's next item in `step` of `steps`; `NONE` after the last.
 
-    If a rank gets an item of a later step, all items of this step are claimed. The rank keeps the
-    item in `ahead`, for that step.
+    If a rank gets an item of a later step, all items of this step have been claimed. The rank keeps
+    the item in `ahead`, for that later step.
     """
     item = ahead[0] if ahead[0] != NONE else work.claim()
     is_later = item != NONE and item % steps != step
@@ -35,10 +35,11 @@ def claim(work, ahead, step, steps) -> int:  # type: ignore
 
 @calling
 def claim_group(work, ahead, group, steps, ranks) -> int:  # type: ignore
-    """Claim trajectories of step 0 into `group`; return how many, and 0 after the last.
+    """Claim trajectories of step 0 into `group`; return how many; 0 if none is left.
 
-    A group is a share of the trajectories that the node has left, so the last ones have one each
-    (C. D. Polychronopoulos, D. J. Kuck, "Guided self-scheduling", IEEE Trans. Comput. 36, 1987).
+    A group is a share of the trajectories that the node still has, so the last groups have one
+    trajectory each (C. D. Polychronopoulos, D. J. Kuck, "Guided self-scheduling", IEEE Trans.
+    Comput. 36, 1987).
     """
     group[0] = claim(work, ahead, 0, steps)
     if group[0] == NONE:
@@ -53,7 +54,7 @@ def claim_group(work, ahead, group, steps, ranks) -> int:  # type: ignore
 
 @calling
 def enter(comm, number) -> int:  # type: ignore
-    """Enter a phase; return the number of the one before."""
+    """Enter a phase; return the number of the phase before."""
     return comm.enter(number)
 
 
@@ -75,7 +76,8 @@ def gather(comm, rows, counts, displs) -> None:  # type: ignore
 def share(comm, region, rows, state, step) -> None:  # type: ignore
     """Let all ranks see the `rows` of a step.
 
-    The ranks of a node have written theirs to one memory. Several nodes gather them.
+    The ranks of a node have written their rows to one memory. If there are several nodes, these
+    gather the rows.
     """
     memory, steps, width = state.memory, state.problem.cost.shape[0], rows.shape[1]
     fence(region)
@@ -89,7 +91,7 @@ def share(comm, region, rows, state, step) -> None:  # type: ignore
 
 @calling
 def reduce_all(comm, bound, stats) -> None:  # type: ignore
-    """Reduce bound by MIN and statistics by SUM, in place."""
+    """Reduce `bound` by MIN and `stats` by SUM, in place."""
     comm.allreduce(bound, bound, ReduceOp.MIN)
     comm.allreduce(stats, stats, ReduceOp.SUM)
 
@@ -102,10 +104,11 @@ def add_up(comm, values) -> float:  # type: ignore
 
 @plain
 def estimate(comm, costs, count, factor, line) -> None:  # type: ignore
-    """Write mean and 95 % half-width of `count` costs, of which `costs` are this rank's.
+    """Write mean and 95 % half-width of `count` costs; this rank has `costs`.
 
-    `factor` is that of `half_width_factor`; one cost has no half-width, which is NaN. Both are made
-    of exact sums, so they are the same however the costs are split over ranks.
+    `factor` is that of `half_width_factor`; for one cost it is NaN, and so is the half-width. Mean
+    and half-width are made of exact sums, so they are the same however the costs are split over
+    ranks.
     """
     line.mean = add_up(comm, costs) / count
     for i in range(costs.size):

@@ -33,9 +33,9 @@ def opening_of(problem: Problem, plan: Plan, iteration: int, m: int, t: int) -> 
 def weight_of(problem: Problem, plan: Plan, iteration: int, m: int) -> float:
     """Return the weight of the cost of trajectory `m` in the simulated mean.
 
-    Sampled paths count once. Walked paths are visited equally often, so each counts by its
-    probability relative to the uniform one. A trajectory that explores has a negative weight, and
-    does not count.
+    A sampled path counts once. Walked paths are visited equally often, so each path counts by its
+    probability, relative to equal probabilities. A trajectory that explores has a negative weight,
+    and does not count.
     """
     if plan.paths == 0:
         return -1.0 if plan.mixed == 1 and m % 2 == 1 else 1.0
@@ -64,8 +64,8 @@ def solve_step(lp: Lp, pool: Pool, t: int, row: np.ndarray, point: np.ndarray) -
 def refer_stages(state: State) -> None:
     """Compute the reference bases of this rank's share of the stages.
 
-    Their points are those of trajectory 0 in the last iteration, which all ranks know. So it does
-    not matter which rank of the node computes a basis.
+    The points of these bases are those of trajectory 0 in the last iteration, which all ranks know.
+    So it does not matter which rank of the node computes a basis.
     """
     problem, pool, memory = state.problem, state.pool, state.memory
     for t in range(pool.writer, memory.known.shape[0], pool.writers):
@@ -75,7 +75,7 @@ def refer_stages(state: State) -> None:
 
 @plain
 def start(state: State, iteration: int, m: int) -> None:
-    """Put trajectory `m` at the initial volumes, with zero cost."""
+    """Put trajectory `m` at the initial volumes, with a cost of zero."""
     problem, plan, memory = state.problem, state.plan, state.memory
     record = memory.trial[m]
     tail = record.size - TAIL
@@ -89,8 +89,8 @@ def start(state: State, iteration: int, m: int) -> None:
 def walk(state: State, iteration: int, count: int) -> None:
     """Simulate the first `count` trajectories of `memory.group` into their rows.
 
-    They go together from stage to stage, because each solve reads all cuts of its stage. A
-    trajectory that cannot continue keeps its outcome, stage and opening.
+    The trajectories go from stage to stage together, because each solve reads all cuts of its
+    stage. A trajectory that cannot continue keeps its outcome, stage and opening.
     """
     problem, pool, plan, memory = state[:4]
     hydros, stages = problem.start.size, problem.cost.shape[0]

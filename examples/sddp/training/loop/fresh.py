@@ -15,7 +15,7 @@ from training.loop.memory import NONE, State
 from training.sampling import draw_opening
 
 DRAWN = 2**61
-"""Added to an iteration in the names of its fresh paths; no training reaches that number."""
+"""Added to an iteration's number to name its fresh paths; no training has so many iterations."""
 
 PATH, STATUS, STAGE, OPENING, VOLUMES = 0, 1, 2, 3, 4
 """Fields of a failure: the first path that cannot continue, or `NONE`; its outcome, stage, opening
@@ -23,7 +23,7 @@ and incoming volumes; then what was left there (`Lp.measure`)."""
 
 
 def no_failure(hydros: int) -> np.ndarray:
-    """Return the record of a rank without a failure."""
+    """Return the record of failures of a rank that has no failure."""
     failure = np.zeros(VOLUMES + hydros + MEASURES)
     failure[PATH] = NONE
     return failure
@@ -40,9 +40,9 @@ def walk_fresh(
 ) -> None:
     """Simulate the fresh paths of numbers begin..begin + n - 1 into `costs` (n,).
 
-    The cost of a path that cannot continue is NaN. `volumes` (n, H) is work. Each decision starts
-    from the reference basis of its stage, which all ranks compute alike, so a cost does not depend
-    on the rank that finds it.
+    If a path cannot continue, its cost is NaN. `volumes` (n, H) is work space. Each decision starts
+    from the reference basis of its stage, which is the same on all ranks, so a cost does not depend
+    on the rank that computes it.
     """
     problem, pool, plan, memory = state[:4]
     hydros, lp, base = problem.start.size, memory.lp, memory.near
@@ -68,5 +68,5 @@ def walk_fresh(
                     failure[STAGE], failure[OPENING] = t, k - first
                     copy_values(volumes[i], failure[VOLUMES:])
                     copy_values(lp.measure, failure[VOLUMES + hydros :])
-    # What a path costs in pivots is no part of the next iteration.
+    # The pivots of fresh paths do not count as pivots of the next iteration.
     lp.head[PIVOTS] = base.head[PIVOTS] = 0

@@ -12,7 +12,7 @@ from stage.solve import new_program
 from training.plan import Plan
 
 NONE = -1
-"""No item: what a claim returns when nothing is left."""
+"""No item: a claim returns this when no item is left."""
 
 OK, FORWARD, BACKWARD, BOUND, FRESH = 0, 1, 2, 3, 4
 """The phases of an error; `OK` stands for no error."""
@@ -32,14 +32,14 @@ left where it was not optimal (`Lp.measure`). `CUT_TAIL`: how many."""
 TRACE = np.dtype(
     [
         ("lower_bound", np.float64),
-        ("mean", np.float64),  # of the simulated cost
-        ("half_width", np.float64),  # of its 95 % interval; NaN where a single cost counts
-        ("cuts", np.float64),  # in the pool
-        ("gain", np.float64),  # largest rise by a cut at its own point, summed over stages
-        ("pivots", np.float64),  # of the simplex, on all ranks
+        ("mean", np.float64),  # the mean of the simulated cost
+        ("half_width", np.float64),  # of the 95 % interval of the mean; NaN if a single cost counts
+        ("cuts", np.float64),  # how many cuts the pool has
+        ("gain", np.float64),  # the largest rise by a cut at its own point, summed over stages
+        ("pivots", np.float64),  # pivots of the simplex, on all ranks
         ("wall_ns", np.float64),
-        ("fresh_paths", np.float64),  # simulated after the iteration; 0: none
-        ("fresh_mean", np.float64),  # of their cost
+        ("fresh_paths", np.float64),  # how many paths are simulated after the iteration; 0: none
+        ("fresh_mean", np.float64),  # the mean of the cost of the fresh paths
         ("fresh_half_width", np.float64),  # of the interval by which the gap is judged
     ]
 )
@@ -59,26 +59,27 @@ class Memory(NamedTuple):
     """Arrays of one rank, allocated once."""
 
     lp: Lp
-    near: Lp  # at the basis from which all points of a stage start in the backward pass
+    near: Lp  # has the basis from which all points of a stage start in the backward pass
     references: Basis  # a stack of T: the reference basis of each stage, in shared memory
-    known: np.ndarray  # (T, H) the volumes at which the forward pass computes them
-    row: np.ndarray  # (H + 1,) work: coefficients of one cut
+    known: np.ndarray  # (T, H) the volumes at which the forward pass computes the reference bases
+    row: np.ndarray  # (H + 1,) work space: coefficients of one cut
     trial: np.ndarray  # (M, T * H + TAIL) trajectories, in shared memory: incoming volumes, tail
     cuts: np.ndarray  # (M, H + CUT_TAIL) cuts of one stage at their points, in shared memory
-    new: np.ndarray  # (M,) 1: this trajectory's point of the present stage is no earlier one's
-    rising: np.ndarray  # (M,) which cuts enter the pool
+    new: np.ndarray  # (M,) 1: no earlier trajectory has this one's point of the present stage
+    rising: np.ndarray  # (M,) the cuts that enter the pool
     group: np.ndarray  # (M,) trajectories that this rank walks together
     ahead: np.ndarray  # (1,) an item that was claimed before its step began, or NONE
-    spans: np.ndarray  # (size, 2) a node's first item, the one behind its last: `Items.spans`
+    # (size, 2) the first item of a node, and the item after its last: `Items.spans`
+    spans: np.ndarray
     counts: np.ndarray  # (size,)
     displs: np.ndarray  # (size,)
-    spare: np.ndarray  # (H,) end volumes of the last stage, which no stage takes up
-    first_cut: np.ndarray  # (H + CUT_TAIL,) as a row of `cuts`, for stage 0
+    spare: np.ndarray  # (H,) end volumes of the last stage, which no stage uses
+    first_cut: np.ndarray  # (H + CUT_TAIL,) like a row of `cuts`, but for stage 0
     bound: np.ndarray  # (1,)
-    stats: np.ndarray  # (2,) number of costs that count; simplex pivots
-    costs: np.ndarray  # (M,) this rank's terms of a sum over trajectories
+    stats: np.ndarray  # (2,) how many costs count; simplex pivots
+    costs: np.ndarray  # (M,) the terms of this rank in a sum over trajectories
     error: np.ndarray  # (4 + H,) phase, outcome, stage, opening, incoming volume
-    left: np.ndarray  # (MEASURES,) errors of that solution
+    left: np.ndarray  # (MEASURES,) the errors of the solution that failed
 
 
 class Phases(NamedTuple):

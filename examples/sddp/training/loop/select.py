@@ -1,7 +1,7 @@
-"""Selection of cuts at the end of an iteration, when no basis names a cut by its number any more.
+"""Selection of cuts at the end of an iteration, when no basis refers to a cut by its number.
 
-The ranks of a node share out the stages. Points and cuts are the same on all nodes, so that each
-node selects for itself, without communication.
+The ranks of a node share out the stages. Points and cuts are the same on all nodes, so each node
+selects for itself, without communication.
 """
 
 import numpy as np
@@ -14,11 +14,11 @@ from training.loop.memory import State
 
 @plain
 def select_cuts(state: State) -> None:
-    """Remember the points of this iteration; select the cuts of this rank's share of the stages.
+    """Remember this iteration's points; select the cuts of this rank's share of the stages.
 
     Cuts of stage `t` are functions of the volumes that come into stage `t + 1`. The latest `ring`
-    points take the columns in turn. Every rank counts the points of all stages. Cuts of a
-    stage are all kept while there are at most `spared`.
+    points use the columns in turn. Every rank counts the points of all stages. While a stage has at
+    most `spared` cuts, all its cuts are kept.
     """
     pool, points, memory, ring = state.pool, state.points, state.memory, state.plan.ring
     stages, hydros = memory.known.shape
@@ -42,6 +42,6 @@ def select_cuts(state: State) -> None:
 
 @plain
 def count_kept(count: np.ndarray, kept: np.ndarray) -> None:
-    """Take over the numbers of cuts that the ranks of the node have written, after a fence."""
+    """Copy to `count` the numbers of cuts that the node's ranks have written, after a fence."""
     for t in range(count.size):
         count[t] = kept[t]

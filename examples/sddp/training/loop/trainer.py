@@ -3,9 +3,10 @@
 Every node holds the whole cut pool. In an iteration ranks claim trajectories, and then for each
 stage points of the backward pass. The results of an item go to a row of its own, in memory that the
 ranks of a node share. Each step ends with a fence, and an allgatherv if there are several nodes; in
-the backward pass another fence follows, behind the new cuts of the pool. Then come one allreduce
-MIN of the bound and one allreduce SUM of two counts. Two exact sums give the mean and the variance
-of the simulated cost. If cuts are selected, a last fence shows those that are left.
+the backward pass another fence follows, after the new cuts were written to the pool. Then one
+allreduce MIN of the bound and one allreduce SUM of two counts follow. Two exact sums give the mean
+and the variance of the simulated cost. If cuts are selected, a last fence shows the cuts that are
+left.
 
 Rows are ordered by trajectory, whichever rank has computed them, and the bounds that MIN reduces
 are equal on all ranks. Counts are whole numbers, and an exact sum does not depend on the split over
@@ -56,7 +57,7 @@ from training.loop.select import count_kept, select_cuts
 def fail(
     memory: Memory, phase: int, outcome: int, t: int, opening: int, m: int, left: np.ndarray
 ) -> None:
-    """Record a failure, which is the first in trajectory order and the same on all ranks."""
+    """Record a failure: the first one in trajectory order, which is the same on all ranks."""
     hydros = memory.error.size - 4
     memory.error[0], memory.error[1] = phase, outcome
     copy_values(left, memory.left)
@@ -88,8 +89,8 @@ def share_trajectories(comm, work, region, state, iteration) -> None:  # type: i
 def share_cuts(comm, work, region, cuts, state, t) -> float:  # type: ignore
     """Do the backward pass of stage `t`; return the largest rise.
 
-    A rank computes its cuts in place, in rows of `memory.cuts`. The last fence ends the reading of
-    these rows too: the ranks of the node may then write those of the next stage.
+    A rank computes its cuts in place, in rows of `memory.cuts`. The last fence also ends the
+    reading of these rows: after that, the ranks of the node may write the rows of the next stage.
     """
     memory, hydros = state.memory, state.problem.start.size
     mark_new(memory, hydros, t)
@@ -110,7 +111,7 @@ def share_cuts(comm, work, region, cuts, state, t) -> float:  # type: ignore
 
 @plain
 def expected_first_stage(state: State) -> float:
-    """Return the expected value of stage 0 under the present cuts, on every rank the same."""
+    """Return the expected value of stage 0 under the present cuts, the same on every rank."""
     start, cut = state.problem.start, state.memory.first_cut
     hydros = start.size
     expected_cut(state, 0, of_stack(state.memory.references, 0), start, cut)
@@ -122,7 +123,7 @@ def expected_first_stage(state: State) -> float:
 
 @plain
 def weigh_costs(records: np.ndarray, costs: np.ndarray) -> int:
-    """Write the weighted costs of the `records` that count to `costs`; return their number."""
+    """Write the weighted costs of those `records` that count to `costs`; return their number."""
     tail, count = records.shape[1] - TAIL, 0
     for i in range(records.shape[0]):
         weight = records[i, tail + COUNTED]
@@ -134,7 +135,7 @@ def weigh_costs(records: np.ndarray, costs: np.ndarray) -> int:
 
 @plain
 def reduce_bounds(comm, state, line) -> None:  # type: ignore
-    """Reduce bound and statistics into `line`."""
+    """Reduce the bound and the statistics, and write the results to `line`."""
     memory = state.memory
     bound, stats = memory.bound, memory.stats
     bound[0] = expected_first_stage(state)
@@ -157,15 +158,15 @@ def train(comm, work, region, cuts, state, iteration, trace) -> bool:  # type: i
     Parameters
     ----------
     comm : Communicator
-        Any backend; all ranks call with equal arguments, those of their own memory apart.
+        Any backend; all ranks call with equal arguments, except arrays in their own memory.
     work : Work
         `Items.work`, in a new round.
     region, cuts : SharedRegion
-        Where the rows of `state.memory` lie, and the coefficients of `state.pool`.
+        The regions of the rows of `state.memory`, and of the coefficients of `state.pool`.
     state : State
         `pool` must have room for one cut per trajectory and stage.
     iteration : int
-        Its number, from 0 on.
+        The number of the iteration, from 0.
     trace : ndarray of TRACE, shape (1,)
         Receives the record of the iteration. With shape (0,) nothing is done.
 
@@ -189,7 +190,7 @@ def train(comm, work, region, cuts, state, iteration, trace) -> bool:  # type: i
         reduce_bounds(comm, state, line)
     if error[0] == OK and state.plan.ring > 0:
         enter(comm, phases.select)
-        # The collectives of the bound have ended every rank's reading of points and cuts.
+        # After the collectives of the bound, no rank reads points or cuts any more.
         select_cuts(state)
         fence(cuts)
         count_kept(state.pool.count, state.points.kept)

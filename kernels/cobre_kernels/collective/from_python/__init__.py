@@ -1,1 +1,1 @@
-"""A call in Python reaches its entry through compiled code that reads CPython's own objects."""
+"""Brings a call from Python to its entry, by compiled code that reads CPython's own objects."""

@@ -1,11 +1,11 @@
 """The fast path from Python to an entry: one method in compiled code per collective.
 
-CPython calls the method by the convention for methods in C (``METH_NOARGS``, ``METH_FASTCALL``),
-and passes the communicator, the address of the arguments, their number, and the names of keywords.
-So no tuple is made, no attribute looked up, no number boxed. The method reads the few fields that
-it needs of a NumPy array (``objects.py``) and runs the entry. If arguments are unusual, or if the
-entry returns another status than OK, the method calls a Python function, which serves the call or
-raises. One compilation serves every dtype and every number of dimensions.
+CPython calls the method by its convention for methods in C (``METH_NOARGS``, ``METH_FASTCALL``),
+and passes the communicator, the address of the arguments, the number of arguments, and the names of
+keywords. So no tuple is made, no attribute is looked up, and no number is boxed. The method reads
+the few fields that it needs of a NumPy array (``objects.py``) and runs the entry. If arguments are
+unusual, or if the entry returns another status than OK, the method calls a Python function, which
+serves the call or raises. One compilation serves every dtype and every number of dimensions.
 """
 
 from typing import NamedTuple
@@ -41,11 +41,11 @@ from cobre_kernels.machine.record import WORD_BYTES, Record, pointer, record_at
 
 ARGUMENTS = Record(
     "Arguments",
-    "Arguments of a call, as CPython passes them; it has as many as were passed.",
-    first=pointer("Array", "an array, or another object; likewise the others"),
-    second=pointer("Array", "of a broadcast the root"),
-    third=pointer("Array", "of an allreduce the ReduceOp, of an allgatherv the counts"),
-    fourth=pointer("Array", "of an allgatherv the displacements"),
+    "Arguments of a call, as CPython passes them: as many fields as the call has arguments.",
+    first=pointer("Array", "the array to send or to broadcast, or another object"),
+    second=pointer("Array", "the array that receives, the root of a broadcast, or another object"),
+    third=pointer("Array", "a ReduceOp, the array of counts, or another object"),
+    fourth=pointer("Array", "the array of displacements, or another object"),
 )
 
 _arguments_at = record_at(ARGUMENTS)
@@ -162,7 +162,7 @@ def _is_table(python, array):
 
 @routine
 def _total(parameters, most, passed):
-    """Return the number of arguments; -1 if keywords are not the next parameters, in order."""
+    """Return the number of arguments; -1 unless keywords name the next parameters in order."""
     if passed.names == 0:
         return passed.count
     named = libc.tuple_size(passed.names)
@@ -177,7 +177,7 @@ def _total(parameters, most, passed):
 
 @routine
 def _integer(value, expected_type):
-    """Return the value of an integer; -1 if it has another type, is negative or is too large."""
+    """Return the value of an integer; -1 if it has another type, is negative, or is too large."""
     if value.type != expected_type:
         return -1
     number = libc.integer_of(value.address)
@@ -189,7 +189,7 @@ def _integer(value, expected_type):
 
 @routine
 def _result(comm, self, passed, operation, outcome):
-    """Return None, or the result of the slow path; 0 if the slow path has raised."""
+    """Return None, or the result of the slow path, which is 0 if the slow path has raised."""
     if outcome != OK:
         names = passed.names
         left = LeftCall(operation, outcome, self.address, passed.arguments, passed.count, names)

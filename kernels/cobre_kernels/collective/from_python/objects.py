@@ -1,9 +1,9 @@
-"""Objects of CPython and NumPy, as the fast path reads them.
+"""Objects of CPython and NumPy: the fields that the fast path reads.
 
-The fast path reads only fields that every supported version lays out alike: the head of an object,
-its first slot, ``PyArrayObject_fields`` and ``PyArray_Descr`` of NumPy 2's ABI.
-:func:`layout_is_known` compares these fields with what Python and NumPy say themselves. For all
-else the fast path calls functions of CPython's stable ABI (``libc.py``).
+The fast path reads only fields that have the same place in every supported version: the head of an
+object, its first slot, and ``PyArrayObject_fields`` and ``PyArray_Descr`` of NumPy 2's ABI.
+:func:`layout_is_known` compares these fields with the values that Python and NumPy give. For
+everything else the fast path calls functions of CPython's stable ABI (``libc.py``).
 """
 
 import functools
@@ -24,33 +24,33 @@ OBJECT = Record(
     "Object",
     "The Python object of a communicator. CPython keeps it.",
     head=memory(HEAD_BYTES, "reference count and type"),
-    words=pointer("CommArray", "its first slot: the array that holds the record; 0: none yet"),
+    words=pointer("CommArray", "first slot: the array with the communicator's record; 0: none"),
 )
 COMM_ARRAY = Record(
     "CommArray",
     "The array that holds a communicator's record. NumPy keeps it.",
     head=memory(HEAD_BYTES, "reference count and type"),
-    comm=pointer("Comm", "its bytes"),
+    comm=pointer("Comm", "the bytes of the array"),
 )
 DESCR = Record(
     "Descr",
-    "A dtype: PyArray_Descr. NumPy keeps it.",
+    "A dtype: NumPy's PyArray_Descr. NumPy keeps it.",
     head=memory(24, "reference count, type and scalar type"),
     codes=word("8 bits each: kind, letter, byte order, old flags; above them the type number"),
-    flags=word("flags"),
+    flags=word("flags of the dtype"),
     itemsize=word("bytes of an element"),
 )
 ARRAY = Record(
     "Array",
-    "An array: PyArrayObject_fields. NumPy keeps it; of another object only the type is read.",
+    "An array: NumPy's PyArrayObject_fields. If an object is no array, only its type is read.",
     references=word("reference count"),
-    type=word("address of its class"),
-    data=word("address of its first element"),
+    type=word("address of the object's class"),
+    data=word("address of the array's first element"),
     axes=word("number of axes, in the low 32 bits"),
     dimensions=table("length of each axis"),
     strides=table("bytes from one element to the next along each axis"),
-    base=word("object that owns the bytes"),
-    descr=pointer("Descr", "its dtype"),
+    base=word("the object that owns the array's bytes"),
+    descr=pointer("Descr", "the array's dtype"),
     flags=word("contiguous, aligned, writeable, ...; in the low 32 bits"),
 )
 PYTHON = Record(
@@ -60,20 +60,20 @@ PYTHON = Record(
     array_type=word("numpy.ndarray"),
     int_type=word("int"),
     op_type=word("ReduceOp"),
-    slow_path=word("the function that serves, or explains, a call that the fast path leaves"),
-    slow_kernel=word("kernel that calls it"),
+    slow_path=word("the Python function for calls that the fast path does not serve"),
+    slow_kernel=word("address of the kernel that calls this function"),
     dtypes=table("codes of dtypes by NumPy's type number"),
-    broadcast_names=table("names of the parameters, in their order; likewise the next two"),
-    allreduce_names=table("of allreduce"),
-    allgatherv_names=table("of allgatherv"),
+    broadcast_names=table("names of the parameters of broadcast, in their order"),
+    allreduce_names=table("names of the parameters of allreduce, in their order"),
+    allgatherv_names=table("names of the parameters of allgatherv, in their order"),
 )
 
 
 @routine
 def plain_dtype(python, array, needed_flags):
-    """Return the code of an ndarray's dtype; -1 for any other object, or without these flags.
+    """Return the code of an array's dtype; -1 if the object is no array, or lacks a needed flag.
 
-    The result is -1 too if the dtype has another byte order than this machine, or no code.
+    The result is also -1 if the dtype has another byte order than this machine, or has no code.
     """
     if array.type != python.array_type or array.flags & needed_flags != needed_flags:
         return -1
@@ -99,7 +99,7 @@ class _Slotted:
 
 @functools.cache
 def layout_is_known():
-    """Tell whether this Python and NumPy lay objects, arrays and dtypes out as this file reads."""
+    """Tell whether this Python and this NumPy place all fields where this file reads them."""
     if NOTHING_IS_COMPILED or np.lib.NumpyVersion(np.__version__) < "2.0.0":
         return False
     for dtype in ("i1", "f8", "c16", "f4"):

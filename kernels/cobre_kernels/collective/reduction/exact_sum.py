@@ -1,18 +1,19 @@
 """The exact sum of float64 values: an integer so wide that nothing is ever rounded off.
 
 Every finite float64 is an integer times 2**-1074. The *digits* hold the sum of such integers in
-base 2**32: digit k counts for 2**(32 k - 1074). A digit is a signed word of 64 bits, so carries can
-wait while values are added. The digits of different ranks are added by integer arithmetic, in which
-the order does not matter. Only the total is rounded, once, to nearest, ties to even. Infinities and
-NaNs are counted beside the digits.
+base 2**32: digit k stands for multiples of 2**(32 k - 1074). A digit is a signed word of 64 bits,
+so carries can wait while values are added. The digits of different ranks are added as integers, so
+their order does not matter. Only the total is rounded, once, to nearest, ties to even. Infinities
+and NaNs are counted beside the digits.
 
-If there are few values, each goes straight to its two digits. If there are many, each first goes to
-the *bucket* of its sign and exponent, which takes no shift and no carry; 2**31 values fit before a
-bucket could overflow. Then the buckets go to the digits.
+If there are few values, each value is added to its two digits at once. If there are many, each
+value is first added to the *bucket* of its sign and exponent, which takes no shift and no carry;
+2**31 values fit before a bucket could overflow. Then the buckets are added to the digits.
 
-This is R. M. Neal's scheme of a small and a large superaccumulator ("Fast exact summation using
-small and large superaccumulators", arXiv:1505.05571, 2015). As in his scheme, 64-bit digits hold 32
-bits. His buckets have one word, so the values in each have to be counted; here buckets have two.
+The scheme is R. M. Neal's small and large superaccumulator ("Fast exact summation using small and
+large superaccumulators", arXiv:1505.05571, 2015). As in his scheme, a 64-bit digit holds 32 bits of
+the sum. His buckets have one word, so the values in each bucket have to be counted; our buckets
+have two words.
 """
 
 import numpy as np
@@ -29,8 +30,8 @@ from cobre_kernels.machine.elements import element_access
 from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.record import table_at
 
-DIGITS = 67  # 2098 bits up to the largest float64, 46 more for the number of values
-NANS, POSITIVE, NEGATIVE = DIGITS, DIGITS + 1, DIGITS + 2  # NaNs, +inf, -inf met
+DIGITS = 67  # 2098 bits up to the largest float64, and 46 more for the number of values
+NANS, POSITIVE, NEGATIVE = DIGITS, DIGITS + 1, DIGITS + 2  # counts of NaNs, of +inf and of -inf
 WORDS = DIGITS + 3
 
 LOW_32 = 0xFFFFFFFF
@@ -41,15 +42,15 @@ HIDDEN = 1 << 52
 SPECIAL = 0x7FF  # the exponent of infinities and NaNs
 INFINITY = 0x7FF0000000000000
 NOT_A_NUMBER = 0x7FF8000000000000
-LARGEST_SHIFT = 2045  # of a finite result: the lowest bit of its mantissa is 2**(2045 - 1074)
+LARGEST_SHIFT = 2045  # of a finite sum: the lowest bit of its mantissa is 2**(2045 - 1074)
 
-ADDS_BEFORE_CARRY = 2046  # each adds less than 2**52 to a digit of less than 2**32
-BUCKETS = 4096  # of two words each, indexed by the 12 bits of sign and exponent
-ADDS_BEFORE_EMPTYING = 1 << 30  # each adds less than 2**32 to a word of 63 bits
-MANY = 8192  # values from which on buckets save more time than it takes to fill and empty them
-SPAN = 4096  # float32 values that are widened at a time
+ADDS_BEFORE_CARRY = 2046  # each addition adds less than 2**52 to a digit below 2**32
+BUCKETS = 4096  # each has two words, and the 12 bits of sign and exponent as its index
+ADDS_BEFORE_EMPTYING = 1 << 30  # each addition adds less than 2**32 to a word of 63 bits
+MANY = 8192  # with this many values, buckets save more time than it takes to fill and empty them
+SPAN = 4096  # float32 values that are widened together
 
-SUBNORMAL_BELOW = 1 << 23  # a float32 is subnormal if its bits without the sign are less
+SUBNORMAL_BELOW = 1 << 23  # a float32 is subnormal if its bits, without the sign, are below this
 SMALLEST = 2.0**-149  # the smallest positive float32
 ALL_BUT_SIGN_32 = (1 << 31) - 1
 
@@ -59,7 +60,7 @@ _load_int32 = element_access(np.int32)[0]
 
 @routine
 def _carry(digits):
-    """Bring every digit but the last into [0, 2**32); the last digit has the sign of the sum."""
+    """Bring every digit but the last into [0, 2**32); the last digit gets the sign of the sum."""
     for k in range(DIGITS - 1):
         carry = digits[k] >> 32
         digits[k] -= carry << 32
@@ -81,7 +82,7 @@ def _add_one(digits, word):
         mantissa |= HIDDEN
         exponent -= 1
     k, shift = exponent >> 5, exponent & 31
-    sign = word >> 63  # -1 or 0: (x ^ sign) - sign is -x or x
+    sign = word >> 63  # -1 or 0, so that (x ^ sign) - sign is -x or x
     digits[k] += (((mantissa << shift) & LOW_32) ^ sign) - sign
     digits[k + 1] += ((mantissa >> (32 - shift)) ^ sign) - sign
 
@@ -103,9 +104,9 @@ def _add_few(digits, values, count):
 def _fill(buckets, digits, values, count):
     """Add values to the buckets of their sign and exponent.
 
-    The first word of a bucket gets the low 32 bits of a mantissa, the second word the 21 bits above
-    them. Subnormal numbers, which have no hidden bit, go to the digits at once, and so do
-    infinities and NaNs, which are counted there.
+    The first word of a bucket gets the low 32 bits of a mantissa, and the second word the 21 bits
+    above them. Subnormal numbers, which have no hidden bit, go to the digits at once, and so do
+    infinities and NaNs, which the digits count.
     """
     words = table_at(values)
     for i in range(count):
@@ -151,8 +152,8 @@ def _add_many(digits, buckets, values, count):
 def _widened(values, i):
     """Return a float32 as a float64, in any floating-point mode.
 
-    In some modes the processor would take a subnormal number for zero. So for a subnormal number
-    the integer in its bits becomes a float64, and the product of that with SMALLEST is exact.
+    In some modes the processor would treat a subnormal number as zero. So for a subnormal number
+    the integer in its bits becomes a float64. The product of this float64 and SMALLEST is exact.
     """
     bits = np.int64(_load_int32(values, i))
     magnitude = bits & ALL_BUT_SIGN_32
@@ -163,7 +164,7 @@ def _widened(values, i):
 
 @routine
 def _add_widened(digits, buckets, wide, values, count):
-    """Add float32 values, SPAN of them at a time; a float64 holds every float32 exactly."""
+    """Add float32 values, SPAN of them at a time; a float64 represents every float32 exactly."""
     in_buckets = 0
     for begin in range(0, count, SPAN):
         some = min(count - begin, SPAN)
@@ -204,9 +205,9 @@ def _add(call):
 
 @routine
 def _rounded(digits):
-    """Return the bits of the float64 nearest to the sum in digits after a carry; ties to even.
+    """Return the bits of the float64 that is nearest to the sum in the digits; ties to even.
 
-    The sum is not negative.
+    The digits have been carried, and the sum is not negative.
     """
     top = DIGITS - 1
     while top >= 0 and digits[top] == 0:
@@ -216,8 +217,8 @@ def _rounded(digits):
     highest = 32 * top
     while digits[top] >> (highest - 32 * top) > 1:
         highest += 1
-    shift = highest - 52  # so many bits are rounded off
-    if shift <= 0:  # subnormal, or of the smallest exponent: the integer's bits are the float64's
+    shift = highest - 52  # the number of bits that are rounded off
+    if shift <= 0:  # subnormal, or of the smallest exponent: its bits are the integer's
         return digits[0] | digits[1] << 32
     if shift > LARGEST_SHIFT:
         return INFINITY
@@ -232,15 +233,15 @@ def _rounded(digits):
             is_tie = is_tie and digits[j] == 0
         if not is_tie or mantissa & 1:
             mantissa += 1
-    # The hidden bit adds 1 to the exponent; a mantissa that was rounded up to 2**53 adds 2.
+    # The hidden bit adds 1 to the exponent. A mantissa that was rounded up to 2**53 adds 2.
     return (shift << 52) + mantissa
 
 
 @routine
 def _round(digits):
-    """Replace the first digit by the bits of the float64 nearest to the sum in the digits.
+    """Replace the first digit by the bits of the float64 that is nearest to the sum in the digits.
 
-    A sum of zero is +0.0. Any NaN, or infinities of both signs, give NaN.
+    A sum of zero is +0.0. Any NaN gives NaN, and so do infinities of both signs.
     """
     accumulator = table_at(digits)
     nans, positive, negative = accumulator[NANS], accumulator[POSITIVE], accumulator[NEGATIVE]
@@ -260,9 +261,9 @@ def _round(digits):
 
 @kernel(COMM, ExactSum)
 def exact_sum_entry(comm, call):
-    """Add this rank's values, merge the digits of all ranks by an allreduce, round once.
+    """Add this rank's values, add up the digits of all ranks by an allreduce, and round once.
 
-    The bits of the result take the place of the first digit.
+    The bits of the result replace the first digit.
     """
     outcome = -call.count if call.count < 0 else _add(call)
     if outcome != OK:

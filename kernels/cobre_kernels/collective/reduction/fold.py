@@ -1,8 +1,8 @@
 """The operations of an allreduce, and the rank-ordered fold: ``acc[i] = op(acc[i], x[i])``.
 
 The loops of ``shm/allreduce.py``, ``nodes/allreduce.py`` and ``tcp/chain.py`` call the fold once
-for each rank, in rank order. Each element is folded by itself, so the result does not depend on how
-a payload is cut into chunks, nor on SIMD width.
+for each rank, in rank order. Each element is folded separately, so the result depends neither on
+how a payload is cut into chunks, nor on the width of SIMD.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.elements import element_access
 from cobre_kernels.machine.kernel import kernel, run
 
-FOLD_BLOCK_BYTES = 8192  # folded at a time, so that the block stays in the first-level cache
+FOLD_BLOCK_BYTES = 8192  # bytes folded at a time; they stay in the first-level cache
 
 SUM = 0
 MIN = 1
@@ -27,17 +27,17 @@ LOR = 5
 BAND = 6
 BOR = 7
 
-# What a loop takes as one element. NUMBERS: an element of its own type. WORDS: integers are taken
-# as unsigned, because signed ones would give the same bits. OCTETS: single bytes, because each bit
-# of the result depends on the same bit of the elements alone.
+# What a loop reads as one element. NUMBERS: an element of its own type. WORDS: an integer is read
+# as unsigned, because a signed one would give the same bits. OCTETS: a single byte, because each
+# bit of the result depends only on the same bit of the elements.
 NUMBERS, WORDS, OCTETS = "numbers", "words", "octets"
 
 
 class Operation(NamedTuple):
     """What an operation makes of two elements, and which elements it takes.
 
-    ``kinds`` are NumPy's letters of the kinds: b bool, i integers, f floats, c complex numbers. If
-    ``combine`` gives 0 or 1 (``gives_truth``), a single rank folds each element with itself, so
+    ``kinds`` are NumPy's letters for kinds: b bool, i integers, f floats, c complex numbers. If
+    ``combine`` returns 0 or 1 (``gives_truth``), a single rank folds each element with itself, so
     that its result is 0 or 1 too.
     """
 
@@ -48,32 +48,32 @@ class Operation(NamedTuple):
 
 
 def _add(a, b):
-    """Add without reassociation, widening or fused multiply-add; integers wrap."""
+    """Add without reassociation, widening or fused multiply-add; an integer may wrap."""
     return a + b
 
 
 def _smaller(a, b):
-    """Do as ``numpy.minimum``: of equal numbers (+0.0 and -0.0), or two NaNs, take the earlier."""
+    """Act like ``numpy.minimum``: of equal numbers (+0.0, -0.0) or two NaNs, return the earlier."""
     return a if a <= b or a != a else b
 
 
 def _greater(a, b):
-    """Do as ``numpy.maximum``: of equal numbers (+0.0 and -0.0), or two NaNs, take the earlier."""
+    """Act like ``numpy.maximum``: of equal numbers (+0.0, -0.0) or two NaNs, return the earlier."""
     return a if a >= b or a != a else b
 
 
 def _multiply(a, b):
-    """Multiply as :func:`_add` adds."""
+    """Multiply under the same rules as :func:`_add`."""
     return a * b
 
 
 def _both(a, b):
-    """Return 1 if both are true, else 0; every element other than zero is true."""
+    """Return 1 if both elements are true, else 0; every element other than zero is true."""
     return 1 if (a != 0) & (b != 0) else 0
 
 
 def _any(a, b):
-    """Return 1 if at least one is true, else 0; every element other than zero is true."""
+    """Return 1 if at least one element is true, else 0; every element other than zero is true."""
     return 1 if (a != 0) | (b != 0) else 0
 
 
@@ -107,7 +107,7 @@ _FOLDED[dtypes.EXACT] = np.dtype(np.int64)
 
 @routine
 def takes(op, dtype):
-    """Tell whether there is such an operation, and whether it takes elements of a dtype."""
+    """Tell whether an operation exists, and takes elements of this dtype."""
     operations = _OF_INTEGERS
     if dtype == dtypes.BOOL:
         operations = _OF_BOOL
@@ -120,7 +120,7 @@ def takes(op, dtype):
 
 @routine
 def gives_truth(op):
-    """Tell whether there is such an operation, and whether its results are 0 and 1."""
+    """Tell whether an operation exists, and has only 0 and 1 as results."""
     return 0 <= op < COUNT and (_TRUTHS >> op) & 1 != 0
 
 
@@ -135,9 +135,9 @@ class Fold(NamedTuple):
 
 
 def _loop(op, elements):
-    """Return the routine that folds elements of a type."""
+    """Return the routine that folds elements of this type."""
     load, store = element_access(elements)
-    itemsize = elements.itemsize  # a constant, so that the division by it is a shift
+    itemsize = elements.itemsize  # a constant, so a division by it becomes a shift
     combine = routine(OPERATIONS[op].combine, inline="always")
 
     @routine
@@ -149,12 +149,12 @@ def _loop(op, elements):
 
 
 def _elements(op, dtype):
-    """Return the type of what a loop takes as one element."""
+    """Return the type of one element, as a loop reads it."""
     kind, size = dtype.kind, dtype.itemsize
     if OPERATIONS[op].elements == OCTETS:
         kind, size = "u", 1
     elif kind == "c":
-        kind, size = "f", size // 2  # real and imaginary parts are added alone
+        kind, size = "f", size // 2  # real and imaginary parts are added separately
     elif kind == "b" or (kind == "i" and OPERATIONS[op].elements == WORDS):
         kind = "u"
     return np.dtype(f"{kind}{size}")
@@ -173,9 +173,9 @@ def _dtype(call):
 def _chosen(read, cases):
     """Return the routine that runs the case for the code of a call.
 
-    ``read`` reads the code of a call. ``cases`` has the routine of each case, by a word in which a
-    bit is set for each code of the case. The last case has no test, because :func:`takes` has
-    refused every code that is in no case.
+    ``read`` reads the code of a call. ``cases`` has the routine of each case. Its keys are words in
+    which a bit is set for each code of the case. The last case needs no test, because :func:`takes`
+    has refused all codes that are in no case.
     """
     *others, (_, chosen) = cases.items()
     for codes, case in reversed(others):
@@ -220,5 +220,5 @@ def fold_kernel(comm, call):
 
 @routine
 def fold(comm, call, acc, x, size_bytes):
-    """Fold by the operation of an allreduce; :func:`fold_kernel` alone contains the loops."""
+    """Fold with the operation of an allreduce; only :func:`fold_kernel` contains the loops."""
     run(comm.fold_kernel, comm, Fold(call.dtype, call.op, acc, x, size_bytes))

@@ -1,1 +1,1 @@
-"""The notes of a rank on its calls: the journal, which other processes read, and the trace."""
+"""What a rank notes about its calls: the journal, which other processes read, and the trace."""

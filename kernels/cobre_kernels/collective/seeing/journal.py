@@ -14,9 +14,9 @@ Waiting. Only the first step of a call counts, because later steps only move dat
 a rank awaits the other ranks one after another, and notes each rank that does not come within a few
 looks. The last rank that it notes has arrived last.
 
-Exceptions. A rank that ends by an exception notes the words of the exception before it says that it
-closes. Leaders send such words to each other. A leader writes the words that it receives into its
-own journal, and its followers read them there.
+Exceptions. When an exception ends a rank, the rank notes the words of the exception before it says
+that it closes. Leaders send such words to each other. A leader writes the words that it receives
+into its own journal, and its followers read them there.
 
 The library's own collectives, inside ``split`` for example, count in the row LIBRARY.
 
@@ -49,46 +49,46 @@ from cobre_kernels.machine.ticks import ticks
 
 JOURNAL_MAGIC = 0x344E524A45524243  # "CBREJRN4", little-endian
 CALLS = 64  # a power of two
-SHORT_BYTES = 64  # a call of at most so many bytes is noted after its first step has begun
-OPERATION_ROWS = max(OPERATIONS) + 1  # the row of an operation is its number
-LIBRARY = 0  # no number of an operation: the row of the library's own collectives
-OUTSIDE = 0  # the phase of a rank that is in none
-PHASES = 30  # the most phases with names; they are numbered from 1 on
+SHORT_BYTES = 64  # a call of at most this many bytes is noted after its first step has begun
+OPERATION_ROWS = max(OPERATIONS) + 1  # each operation has the row of its number
+LIBRARY = 0  # the row of the library's own collectives; no operation has this number
+OUTSIDE = 0  # the number of the phase of a rank that is in no phase of the program
+PHASES = 30  # the most phases that can have names; their numbers begin with 1
 IN_LIBRARY = PHASES + 1  # the phase of a rank in a method that calls the library's own collectives
 PHASE_ROWS = PHASES + 2
 NAME_WORDS = 6
 NAME_BYTES = NAME_WORDS * WORD_BYTES
 JOB_WORDS = 8
-RAISED_ROWS = 4  # exceptions of which a rank keeps the words: its own, and those of other ranks
+RAISED_ROWS = 4  # how many exceptions a rank can keep: its own, and those of other ranks
 RAISED_WORDS = 31
 RAISED_BYTES = RAISED_WORDS * WORD_BYTES
 NOBODY = -1
-ANOTHER_NODE = -2  # a rank of another node; it is not known which rank
+ANOTHER_NODE = -2  # some rank of another node
 
 NOTED_CALL = Record(
     "NotedCall",
     "One call of a rank; shared, written by that rank.",
     number=shared("number of the call, from 1 on; stored last"),
     signature=shared("the signature: operation, dtype, op or root (calls.py)"),
-    count=shared("the rank's own number of elements; of a broadcast, its bytes"),
-    size_bytes=shared("bytes that it contributes; of a broadcast, those of the root"),
-    entered=shared("ticks when it entered"),
-    left=shared("ticks when it had its result; 0: it has none yet"),
-    came=shared("ticks when the last rank had come; 0: it waited for nobody"),
-    last=shared("the rank that came last, if it waited"),
+    count=shared("number of elements of this rank; for a broadcast, the number of bytes"),
+    size_bytes=shared("bytes that this rank contributes; for a broadcast, the bytes of the root"),
+    entered=shared("ticks when the rank entered the call"),
+    left=shared("ticks when the rank had its result; 0: it has no result yet"),
+    came=shared("ticks when the last rank had arrived; 0: this rank waited for nobody"),
+    last=shared("the rank that arrived last, if this rank waited"),
 )
 
 OPERATION = Record(
     "Operation",
-    "The calls of one rank of one operation, or in one phase; shared, written by that rank.",
-    calls=shared("completed calls"),
-    size_bytes=shared("bytes that they contributed"),
-    ticks=shared("ticks from entering to leaving"),
-    waited_calls=shared("calls in which it waited for another rank"),
-    waited_ticks=shared("ticks until the last rank had come"),
-    worst=shared("the rank that it waited for longest in all"),
-    worst_calls=shared("calls in which that rank came last"),
-    worst_ticks=shared("ticks until that rank had come"),
+    "One rank's calls of one operation, or its calls in one phase; shared, written by that rank.",
+    calls=shared("number of completed calls"),
+    size_bytes=shared("bytes that the rank contributed in these calls"),
+    ticks=shared("ticks from entering to leaving, of all these calls together"),
+    waited_calls=shared("number of calls in which the rank waited for another rank"),
+    waited_ticks=shared("ticks until the last rank had arrived, of all these calls together"),
+    worst=shared("the other rank for which this rank has waited longest, over all calls"),
+    worst_calls=shared("number of calls in which that other rank arrived last"),
+    worst_ticks=shared("ticks until that other rank had arrived, over these calls"),
 )
 
 LETTERS = Record("Letters", "Eight letters, as UTF-8.", value=shared("letters"))
@@ -97,41 +97,41 @@ PHASE = Record(
     "Phase",
     "A phase of the program, and the time of one rank in it; shared, written by that rank.",
     entered=shared("times that the rank has entered it"),
-    ticks=shared("ticks in it; while the rank is in it, less the ticks when it entered"),
-    collectives=part(OPERATION, "the collectives in it"),
-    name=own_rows(LETTERS, "its name, zeros behind it", NAME_WORDS),
+    ticks=shared("ticks in the phase; while the rank is in it, less the ticks when it entered"),
+    collectives=part(OPERATION, "the collectives in the phase"),
+    name=own_rows(LETTERS, "name of the phase, with zeros behind it", NAME_WORDS),
 )
 
 RAISED = Record(
     "Raised",
     "An exception by which a rank has ended; shared, written by the rank whose journal it is.",
-    rank=shared("that rank plus 1; 0: this row is free; stored last"),
-    words=own_rows(LETTERS, "type and first line of its text, zeros behind it", RAISED_WORDS),
+    rank=shared("number of the rank that has ended, plus 1; 0: this row is free; stored last"),
+    words=own_rows(LETTERS, "type and first line of the exception, zeros behind", RAISED_WORDS),
 )
 
 JOURNAL = Record(
     "Journal",
     "The last calls of one rank, and its statistics; shared, written by that rank.",
     line_bytes=LINE_BYTES,
-    magic=shared("JOURNAL_MAGIC once the words up to job are valid"),
+    magic=shared("JOURNAL_MAGIC, stored when the words from here to job are valid"),
     pid=shared("process id in its own PID namespace"),
-    rank=shared("its rank"),
-    size=shared("number of ranks"),
-    backend=shared("number of the backend"),
+    rank=shared("number of this rank"),
+    size=shared("number of ranks of the communicator"),
+    backend=shared("number that stands for the backend"),
     communicator=shared("number of the communicator in its process; 0 is the first"),
     born_ticks=shared("ticks when the journal began"),
-    born_ns=shared("the monotonic clock at the same moment"),
-    job=own_rows(LETTERS, "name of the job, zeros behind it", JOB_WORDS),
+    born_ns=shared("the monotonic clock at the moment of born_ticks"),
+    job=own_rows(LETTERS, "name of the job, with zeros behind it", JOB_WORDS),
     called=shared("number of the last call that has begun", begins_line=True),
     ended=shared("status of the collective that broke the communicator, or CLOSED_WELL; 0: none"),
-    awaited=shared("the rank that is waited for, or ANOTHER_NODE; NOBODY: it has come"),
-    awaited_in=shared("number of the call in which it is waited for"),
-    awaited_since=shared("ticks when the wait for it became slow"),
+    awaited=shared("the rank that this rank waits for now, or ANOTHER_NODE, or NOBODY"),
+    awaited_in=shared("number of the call in which this rank waits for it"),
+    awaited_since=shared("ticks when this wait became slow"),
     named=shared("how many phases have names; 0: no time is attributed to phases"),
     phase=shared("number of the phase under way"),
-    raised=own_rows(RAISED, "exceptions, as they are heard of", RAISED_ROWS, begins_line=True),
-    operations=own_rows(OPERATION, "one for each operation", OPERATION_ROWS, begins_line=True),
-    phases=own_rows(PHASE, "one for each phase, by its number", PHASE_ROWS, begins_line=True),
+    raised=own_rows(RAISED, "exceptions that this rank knows of", RAISED_ROWS, begins_line=True),
+    operations=own_rows(OPERATION, "a row for each operation", OPERATION_ROWS, begins_line=True),
+    phases=own_rows(PHASE, "the phases, by their numbers", PHASE_ROWS, begins_line=True),
     calls=own_rows(NOTED_CALL, "the last calls; call n is in row n modulo CALLS", CALLS),
 )
 CLOSED_WELL = -1
@@ -143,13 +143,13 @@ NOTED_BYTES = NOTED_CALL.size_bytes
 WAITED = Record(
     "Waited",
     "How one rank was waited for, in one operation or one phase.",
-    calls=word("calls in which it came last"),
-    ticks=word("ticks until it had come"),
+    calls=word("number of calls in which that rank arrived last"),
+    ticks=word("ticks until that rank had arrived, of all these calls together"),
 )
 
 
 class Owner(NamedTuple):
-    """The rank that a journal is of; ``job`` is the address of JOB_WORDS words of letters."""
+    """The rank of a journal, and more; ``job`` is the address of JOB_WORDS words of letters."""
 
     rank: int
     size: int
@@ -201,8 +201,8 @@ def noted_call(journal, number):
 def note_call(comm, size_bytes):
     """Note a call that begins; a short call over shared memory is noted by ``shm/step.py`` later.
 
-    There the rank first enters the step for which other ranks wait, and then notes the call. So the
-    other ranks do not wait for the note.
+    In a short call, the rank first enters the step for which other ranks wait, and then notes the
+    call. So the other ranks do not wait for the note.
     """
     comm.first_step = comm.node.generation + 1
     comm.came = 0
@@ -271,7 +271,7 @@ def _row_of(signature):
 
 @routine
 def add(address, amount):
-    """Add to a word that no other rank writes.
+    """Add to a word to which no other rank writes.
 
     The release pairs with the load in copy_journal_kernel.
     """
@@ -367,7 +367,7 @@ def learn_raised(comm, rank):
     theirs = comm.journals[rank]
     if theirs == 0 or rank == comm.rank:
         return
-    raised = theirs + RAISED_OFFSET  # the first row: that rank notes its own exception first
+    raised = theirs + RAISED_OFFSET  # the first row: a rank notes its own exception before others
     if load_acquire(raised) == rank + 1:
         note_raised(comm.journal, rank, raised + WORDS_OFFSET)
 
@@ -376,7 +376,7 @@ def learn_raised(comm, rank):
 def take_raised(journal, row, target):
     """Copy the words in a row of this rank's own journal; return the rank that has raised.
 
-    For a free row, return NOBODY.
+    Return NOBODY if the row is free.
     """
     raised = journal.raised[row]
     for index in range(RAISED_WORDS):
@@ -386,14 +386,14 @@ def take_raised(journal, row, target):
 
 @kernel(JOURNAL, Raised)
 def note_raised_kernel(journal, call):
-    """Note by which exception this rank ends."""
+    """Note the exception by which this rank ends."""
     note_raised(journal, call.rank, call.words)
     return 0
 
 
 @kernel(JOURNAL, Copy)
 def copy_journal_kernel(journal, call):
-    """Copy the journal of a rank that runs, or has died. A row that is torn gets number 0."""
+    """Copy the journal of a rank that runs or has died. A row that is not whole gets number 0."""
     for word_offset in range(0, HEAD_BYTES, WORD_BYTES):
         poke(call.target + word_offset, load_acquire(journal.address + word_offset))
     for row in range(CALLS):

@@ -1,11 +1,12 @@
-"""The numbers that a program reports while it runs, such as its bounds: the last ones, by name.
+"""The numbers that a program has last reported while it runs, such as its bounds, by name.
 
 The numbers lie in shared memory, which a process makes with its first report. That process alone
-writes; ``cobre-comm status`` reads, at any time. Order of the stores of a report: ``begun``, then
-the values in the row of the report, and last the ``number`` of the row. All stores are releases,
-and all loads are acquires. A row is whole if it has the number of the report that belongs there,
-and if ``begun``, loaded after the row, is ahead of that number by less than a whole ring of rows:
-then no word of a later report can have been read. ``named`` is stored after the name that it
+writes to it; ``cobre-comm status`` reads it at any time. Order of the stores of a report:
+``begun``, then the values in the row of the report, and last the ``number`` of the row. All stores
+are releases, and all loads are acquires. A row is whole if it has the number of the report that
+belongs there, and if ``begun``, loaded after the row, is ahead of that number by less than a whole
+ring of rows: then no word of a later report can have been read. ``named`` is stored after the name
+that it
 counts.
 
 ``cobre_comm/journal/progress.py`` writes and reads these records word by word, through
@@ -29,23 +30,23 @@ REPORT = Record(
     "Report",
     "The numbers of one report; shared, written by the process that reports.",
     number=shared("number of the report, from 1 on; stored last"),
-    noted_ns=shared("the monotonic clock then"),
-    values=own_rows(QUANTITY, "one for each series; NaN where it has none", SERIES_ROWS),
+    noted_ns=shared("the monotonic clock when the report was noted"),
+    values=own_rows(QUANTITY, "a number for each series; NaN: not reported", SERIES_ROWS),
 )
 
 SERIES = Record(
     "Series",
-    "The name of numbers that are reported again and again.",
-    name=own_rows(LETTERS, "its name, zeros behind it", NAME_WORDS),
+    "The name of a series: of numbers that are reported again and again.",
+    name=own_rows(LETTERS, "the name, with zeros behind it", NAME_WORDS),
 )
 
 PROGRESS = Record(
     "Progress",
-    "What a process has reported; shared, written by it.",
-    magic=shared("PROGRESS_MAGIC once pid is valid"),
+    "What a process has reported; shared, written by that process.",
+    magic=shared("PROGRESS_MAGIC, stored when pid is valid"),
     pid=shared("process id in its own PID namespace"),
     begun=shared("number of the last report that has begun"),
     named=shared("how many series have names"),
-    series=own_rows(SERIES, "one for each name", SERIES_ROWS),
+    series=own_rows(SERIES, "the series, each with its name", SERIES_ROWS),
     reports=own_rows(REPORT, "the last reports; report n is in row n modulo REPORTS", REPORTS),
 )

@@ -1,11 +1,11 @@
 """The trace: every call of a rank as a row of a file, if a trace was asked for.
 
-A rank adds a row when a call has its result, and when the rank leaves a phase, also inside an
-``@njit`` loop. When a phase gets a name, the rank adds a row with the letters of the name. Rows
-gather in private memory, and a full buffer goes to the file by write(2). Each buffer ends with a
-row that holds the ticks and the monotonic clock of one moment. A reader turns ticks into times by
-two such rows. After a write that fails, the file gets nothing more, so that no row follows a row
-that is cut; the calls that the file lacks are counted.
+A rank adds a row when a call has its result, and when the rank leaves a phase, even inside an
+``@njit`` loop. When a phase gets a name, the rank adds a row with the letters of the name. Rows are
+collected in private memory, and write(2) writes a full buffer to the file. Each buffer ends with a
+row that holds the ticks and the monotonic clock of one moment. A reader needs two such rows to turn
+ticks into times. After a write has failed, nothing more is written, so no row follows a row that is
+cut; the calls that the file lacks are counted.
 """
 
 from typing import NamedTuple
@@ -20,8 +20,8 @@ from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.record import WORD_BYTES, Record, rows, word
 from cobre_kernels.machine.ticks import ticks
 
-LOOKS = 5  # at both clocks
-# In place of the number of a call.
+LOOKS = 5  # how often both clocks are read for a row of one moment
+# Kinds of rows that are no calls; they stand in place of the number of a call.
 MOMENT = 0
 PHASE_LEFT = -1
 PHASE_NAMED = -2
@@ -31,12 +31,12 @@ TRACED_CALL = Record(
     "A row of the trace's file: a call, a phase, or one moment on both clocks.",
     number=word("number of the call, or MOMENT, PHASE_LEFT or PHASE_NAMED"),
     signature=word("signature of the call; of a moment, its ticks; of a phase, its number"),
-    count=word("elements of the rank; of a moment, the monotonic clock; here a name begins"),
+    count=word("elements of the rank; of a moment, the monotonic clock; of a name, first letters"),
     size_bytes=word("bytes that the rank contributed"),
-    entered=word("ticks when it entered the call or the phase"),
-    left=word("ticks when it had the result, or left the phase"),
-    came=word("ticks when the last rank had come; 0: it waited for nobody"),
-    last=word("the rank that came last, if it waited"),
+    entered=word("ticks when the rank entered the call or the phase"),
+    left=word("ticks when the rank had the result of the call, or left the phase"),
+    came=word("ticks when the last rank had arrived; 0: this rank waited for nobody"),
+    last=word("the rank that arrived last, if this rank waited"),
 )
 
 TRACED_BYTES = TRACED_CALL.size_bytes
@@ -46,12 +46,12 @@ NAME_OFFSET = TRACED_CALL.offsets["count"]
 TRACE = Record(
     "Trace",
     "The trace of one rank's calls on one communicator; private memory.",
-    fd=word("file to which rows go; negative: it can be written no more"),
-    used=word("rows in memory"),
-    capacity=word("rows that go to the file together; memory has room for one more, the moment"),
-    lost=word("calls that the file lacks; leaving a phase counts as one"),
-    add_phase=word("kernel that adds a phase which the rank leaves"),
-    add_name=word("kernel that adds the name of a phase"),
+    fd=word("descriptor of the file to which rows go; negative: nothing more is written"),
+    used=word("number of rows in memory"),
+    capacity=word("rows that go to the file together; memory has room for one row more"),
+    lost=word("number of calls that the file lacks; leaving a phase counts as a call"),
+    add_phase=word("address of the kernel that adds a row when the rank leaves a phase"),
+    add_name=word("address of the kernel that adds a row with the name of a phase"),
     entered=word("ticks when the rank entered the phase under way"),
     rows=rows("TracedCall", "the rows that are not in the file yet"),
 )
@@ -112,7 +112,7 @@ def trace_name_kernel(trace, call):
 
 @routine
 def _keep_row(trace):
-    """Keep the row that has been filled; if the memory has no room for more, write all rows."""
+    """Keep the row that has been filled; if there is no room for another row, write all rows."""
     trace.used += 1
     if trace.used == trace.capacity:
         _write_out(trace)
@@ -127,7 +127,7 @@ def write_trace_kernel(trace):
 
 @routine
 def _write_out(trace):
-    """Write all rows, and behind them a row with a moment; count the rows that are not written."""
+    """Write all rows, and after them a row with a moment; count the rows that are not written."""
     _note_moment(trace.rows[trace.used])
     address = trace.rows[0].address
     written = 0
@@ -144,7 +144,7 @@ def _write_out(trace):
 
 @routine
 def _note_moment(row):
-    """Note one moment on both clocks: of LOOKS pairs of readings, the pair that took least time."""
+    """Note one moment on both clocks: the pair of LOOKS pairs of readings that took least time."""
     row.number = MOMENT
     shortest = -1
     for _ in range(LOOKS):

@@ -1,1 +1,1 @@
-"""The waiting that all transports share: its policy, and the pulse of a leader."""
+"""The waiting that all transports share: what a rank does in a wait, and the pulse of a leader."""

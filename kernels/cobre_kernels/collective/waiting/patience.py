@@ -1,4 +1,4 @@
-"""The one waiting policy: what a rank does between two looks, on every transport.
+"""The waiting policy of every transport: what a rank does between two looks.
 
 A wait is a loop of its transport. The loop looks for a flag, bytes or a request, and calls
 :func:`pause` after each look that has found nothing::
@@ -11,9 +11,10 @@ A wait is a loop of its transport. The loop looks for a flag, bytes or a request
 A wait spins for a while, then yields the core for a while, and then blocks. How long it spins and
 yields depends on its *way* (``comm.ways``): a rank waits among the ranks of its node, and a leader
 also among other leaders. When a wait first blocks, or has lasted for a tick, it becomes a *long*
-wait. From then on other ranks can see whom the rank awaits, the timeout counts, and the rank does
-not hold the GIL. In a long wait the rank *looks around* every tick: it runs Python's signal
-handlers, and finds out which ranks are missing. A way has two kernels for long waits, by address:
+wait. From then on other ranks can see which rank is awaited, the time counts for the timeout, and
+the rank does not hold the GIL. In a long wait the rank *looks around* every tick: it runs Python's
+signal handlers, and finds out which ranks are missing. A way has two kernels for long waits, by
+address:
 
 ======================  ========================================================================
 ``block_kernel``        sleeps until a look may succeed, but no longer than it is told. It calls
@@ -22,17 +23,18 @@ handlers, and finds out which ranks are missing. A way has two kernels for long 
                         a line on late ranks is due, marks them. Returns OK, or how the wait ends
 ======================  ========================================================================
 
-The timeout leaves out the time in which this rank itself did not run, because its job, container or
+The timeout leaves out time in which this rank itself did not run, because its job, container or
 machine was suspended: the other ranks were not late then. A long wait reads the clock at least
-every TICK_NS. If more than STALL_NS pass between two readings, that time counts as one tick. So a
-rank that a busy machine seldom lets run waits longer, but not for ever, because each look counts as
-a tick.
+every TICK_NS. If more than STALL_NS pass between two readings, this time counts as one tick. If a
+busy machine seldom lets a rank run, the rank waits longer, but not for ever, because each look
+counts as a tick.
 
-Long before the timeout, a line of the log names the late ranks: when a wait has lasted
-``comm.late_ns``, and again after twice that, four times, and so on. Python writes the line
-(``cobre_comm/backends/late_lines.py``).
+Long before the timeout, a line of the log names the late ranks: for the first time when a wait has
+lasted ``comm.late_ns``, then after twice this time, four times this time, and so on. Python writes
+the line (``cobre_comm/backends/late_lines.py``).
 
-The model of a policy apart from the loops that use it is ``SpinWait`` of Rust's parking_lot_core.
+The pattern for a policy that is separate from the loops which use it is ``SpinWait`` of Rust's
+parking_lot_core.
 """
 
 from typing import NamedTuple
@@ -47,17 +49,17 @@ from cobre_kernels.machine.atomics import cpu_pause, poke
 from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.kernel import kernel, run, run_alone
 
-# Between two looks, a wait does one of these.
+# Between two looks, a wait does one of these three.
 SPIN = 0
 YIELD = 1
 BLOCK = 2
 
-TICK_NS = 50_000_000  # how often a long wait looks around
-ANSWER_POLL_NS = 20_000_000  # how long it blocks while it awaits answers to a liveness query
-STALL_NS = 500_000_000  # ten ticks: a busy machine lets a rank that wakes up run sooner
-FIRST_NAP_NS = 20_000  # a wait that cannot be woken sleeps this long, then twice that, ...
+TICK_NS = 50_000_000  # the time between two polls of a long wait
+ANSWER_POLL_NS = 20_000_000  # how long a wait blocks while it awaits answers to a liveness query
+STALL_NS = 500_000_000  # ten ticks; even a busy machine lets a rank that wakes up run sooner
+FIRST_NAP_NS = 20_000  # a wait that nothing can wake sleeps this long first
 LONGEST_NAP_NS = 1_000_000
-LONG_AGO_NS = 1  # in ``looked_ns``: it is time to poll; 0 would say that this wait has not polled
+LONG_AGO_NS = 1  # in ``looked_ns``: it is time to poll; 0 means that this wait has not polled yet
 
 
 class Patience(NamedTuple):
@@ -67,15 +69,15 @@ class Patience(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What a waiting rank does besides finding lost ranks, when it polls."""
+    """What a waiting rank does when it polls, in addition to finding lost ranks."""
 
-    is_overdue: int  # 1: the timeout is over, so the rank looks for late ranks
-    is_line_due: int  # 1: the rank marks the late ranks, for a line on them
+    is_overdue: int  # 1: the timeout is over, so the rank looks for late ranks too
+    is_line_due: int  # 1: the rank marks the late ranks, for a line of the log
 
 
 @routine
 def begin_wait(comm, among):
-    """Begin a wait among RANKS or LEADERS, with a timeout of its own."""
+    """Begin a wait among RANKS or LEADERS, with its own timeout."""
     wait = comm.wait
     wait.among = among
     wait.looked_ns = 0
@@ -86,7 +88,7 @@ def begin_wait(comm, among):
 
 @routine
 def begin_anew(comm):
-    """Let a wait spin again and start its timeout anew, at its start or when bytes have moved."""
+    """Make a wait spin again and start its timeout anew: at its start, or when bytes have moved."""
     wait = comm.wait
     wait.began_ns = 0
     wait.queried_ns = 0
@@ -101,7 +103,7 @@ def _way(comm):
 
 @routine
 def spin_again(comm):
-    """Let a wait spin again; its timeout continues."""
+    """Make a wait spin again, without a new start of its timeout."""
     wait = comm.wait
     wait.act = SPIN if _way(comm).spin_ns > 0 else YIELD
     wait.looks = 0
@@ -111,7 +113,7 @@ def spin_again(comm):
 
 @routine
 def end_wait(comm, outcome):
-    """End a wait; if it was long and has ended well, show other ranks that it is over."""
+    """End a wait; if it was long and has ended well, show other ranks that it has ended."""
     wait = comm.wait
     if wait.is_long != 0:
         wait.is_long = 0
@@ -124,7 +126,7 @@ def end_wait(comm, outcome):
 def pause(comm, looks):
     """Let time pass after a failed look; return OK to look again, or how the wait ends.
 
-    While a wait spins, it reads the clock once in ``looks`` looks.
+    While a wait spins, it reads the clock at one of ``looks`` looks.
     """
     wait = comm.wait
     wait.looks += 1
@@ -137,7 +139,7 @@ def pause(comm, looks):
 
 @kernel(COMM)
 def pause_kernel(comm):
-    """Spin, yield or block once, and look around if it is time; compiled once for all waits."""
+    """Spin, yield or block once, and poll if it is time; compiled once for all waits."""
     wait = comm.wait
     beat(comm)
     now = _read_clock(comm)
@@ -169,7 +171,7 @@ def pause_kernel(comm):
 
 @routine
 def _next_act(comm, spent_ns):
-    """Return the act of a wait since which ``spent_ns`` have passed: SPIN, YIELD or BLOCK."""
+    """Return what a wait does after it has lasted ``spent_ns``: SPIN, YIELD or BLOCK."""
     way = _way(comm)
     if spent_ns < way.spin_ns:
         return SPIN
@@ -179,7 +181,7 @@ def _next_act(comm, spent_ns):
 
 @routine
 def _become_long(comm):
-    """Let other ranks see this wait, let its timeout count, and hold no GIL from now on."""
+    """Show this wait to other ranks, let its time count for the timeout, and release the GIL."""
     wait = comm.wait
     if wait.began_ns == 0:
         wait.began_ns = wait.clock_ns
@@ -194,7 +196,8 @@ def _become_long(comm):
 def _read_clock(comm):
     """Note the time, and return it; a gap in which this rank did not run counts as one tick.
 
-    In the gap other leaders may not have run either, so this rank queries them anew after a gap.
+    In the gap other leaders may not have run either, so after a gap this rank queries them once
+    more.
     """
     wait = comm.wait
     now = libc.monotonic_ns()
@@ -229,7 +232,7 @@ def look_around_soon(comm):
 
 @routine
 def _look_around(comm, is_overdue):
-    """Run signal handlers, unless this wait may not end early; then ask which ranks are missing."""
+    """Run signal handlers, unless this wait must not end early; then find out who is missing."""
     wait = comm.wait
     wait.looked_ns = wait.clock_ns
     outcome = OK if wait.must_stay != 0 else _run_handlers(comm)
@@ -249,23 +252,23 @@ def _end_in(comm, outcome):
 
 @routine
 def mark_nobody(comm):
-    """Remove all marks from ``comm.late``, before late ranks are marked."""
+    """Remove all marks from ``comm.late``, so that late ranks can be marked."""
     for rank in range(comm.size):
         comm.late[rank] = 0
 
 
 @routine
 def write_late_line(comm):
-    """Have a line report the ranks that are marked in ``comm.late``.
+    """Make a line of the log report the ranks that are marked in ``comm.late``.
 
-    A separate thread writes the line, so a slow log holds up no wait. The waiting thread itself
-    runs no code of Python, because signal handlers would run in that code, and some waits must not
-    end early.
+    A separate thread writes the line, so a slow log delays no wait. The waiting thread itself runs
+    no code of Python, because signal handlers would run in that code, and some waits must not end
+    early.
     """
     ensured = libc.gil_ensure()
     started = libc.call_object(comm.write_late_line, 0)
     if started == 0:
-        libc.clear_exception()  # no thread could be started; for the next line there may be one
+        libc.clear_exception()  # no thread could be started; maybe one can for the next line
     else:
         libc.count_down(started)
     libc.gil_release(ensured)
@@ -273,7 +276,7 @@ def write_late_line(comm):
 
 @routine
 def _remaining_ns(comm):
-    """Return how long a wait blocks: a tick, or less where the timeout or an answer is nearer."""
+    """Return how long a wait blocks: a tick, or less if the timeout or an answer is nearer."""
     wait = comm.wait
     longest_ns, limit_ns = TICK_NS if wait.queried_ns == 0 else ANSWER_POLL_NS, _limit_ns(comm)
     if limit_ns <= 0 or wait.queried_ns != 0:
@@ -283,7 +286,7 @@ def _remaining_ns(comm):
 
 @routine
 def nap(comm, longest_ns):
-    """Sleep where nothing can wake this rank, longer each time."""
+    """Sleep when nothing can wake this rank, longer each time."""
     wait = comm.wait
     wait.nap_ns = min(max(2 * wait.nap_ns, FIRST_NAP_NS), LONGEST_NAP_NS)
     libc.sleep_ns(min(wait.nap_ns, longest_ns), comm.scratch)
@@ -291,12 +294,13 @@ def nap(comm, longest_ns):
 
 @routine
 def _run_handlers(comm):
-    """Run Python's signal handlers; keep the exception that one raises, until the kernel returns.
+    """Run Python's signal handlers; keep an exception that one raises, until the kernel returns.
 
-    Return OK to continue the wait. Only here Python code runs inside a kernel. So a child that a
-    handler forks continues here, and must leave without touching what it shares with the ranks. The
-    wait in which the handlers run is noted under the GIL, and the wait noted before is put back
-    afterwards: a handler may itself begin a wait, in which handlers run too.
+    Return OK to continue the wait. This is the only place where Python code runs inside a kernel.
+    So a child that a handler forks continues here, and must leave without touching what it shares
+    with the ranks. The wait in which the handlers run is noted under the GIL, and afterwards the
+    wait that was noted before is noted again: a handler may itself begin a wait, in which handlers
+    run too.
     """
     ensured = libc.gil_ensure()
     before = comm.stop.interrupted

@@ -2,8 +2,8 @@
 
 The leader of a node continues to wait for other nodes while bytes move, and so does each rank that
 leads the node in a lane. The pulse of such a rank beats whenever bytes move, and every tick while
-the rank waits. The timeout of other ranks of the node that wait for it counts from the last beat.
-So a leader that has stopped is late, and a leader behind a slow network is not.
+the rank waits. If another rank of the node waits for such a rank, its timeout counts from the last
+beat. So a leader that has stopped is late, but a leader behind a slow network is not.
 """
 
 from cobre_kernels.collective.comm import LEADERS, RANKS
@@ -13,8 +13,8 @@ from cobre_kernels.machine.record import Record, shared
 
 PULSE = Record(
     "Pulse",
-    "Shows the ranks of a node that their leader goes on.",
-    beats=shared("how often it has beaten"),
+    "Shows the ranks of a node that their leader continues.",
+    beats=shared("how often the pulse has beaten"),
 )
 
 
@@ -27,7 +27,7 @@ def beat(comm):
 
 @routine
 def heed_pulse(comm):
-    """Let the timeout count from now if the awaited rank leads its node and its pulse beats."""
+    """Start the timeout anew if the awaited rank leads its node and its pulse has beaten."""
     rank = comm.wait.node_rank
     if comm.wait.among != RANKS or rank >= comm.pulses_count:
         return

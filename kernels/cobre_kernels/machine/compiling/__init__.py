@@ -1,5 +1,5 @@
-"""The files that compile kernels: what numba and LLVM have to know of kernels, and the linker.
+"""The files that compile kernels: what numba and LLVM have to know about kernels, and the linker.
 
-Only these files and ``cobre_comm/jit`` import numba as they are loaded. The files that load machine
-code import none of them.
+When they are loaded, only these files and ``cobre_comm/jit`` import numba. The files that load
+machine code import none of these files.
 """

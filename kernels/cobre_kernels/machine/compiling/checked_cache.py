@@ -1,15 +1,15 @@
 """Code that numba loads from its cache must be code for the types that numba looks for.
 
 numba keeps the code of each signature of a function in a numbered file, and the numbers in an
-index. Ranks compile at the same time, and so they save at the same time. Two ranks that save
-different signatures may take the same number, and then the index of one rank leads to the code of
-the other. numba would run that code: for an array of int64, the code for float64. So the types are
-compared at each load.
+index. Ranks compile at the same time, so they also save at the same time. If two ranks save
+different signatures, both may take the same number. Then the index of one rank leads to the code of
+the other rank. numba would run this code: for an array of int64, the code for float64. So the types
+are compared at each load.
 
 If a function was called with a jitted function as an argument, its index contains that argument,
 and numba compiles the argument while it reads the index. If the argument has types of another
-version of ours, numba raises an error; the index then counts as empty. ``cobre_comm/jit/types.py``
-gives a type its version.
+version of this package, numba raises an error. Then the index counts as empty.
+``cobre_comm/jit/types.py`` puts the version into a type.
 """
 
 import functools
@@ -21,7 +21,7 @@ from cobre_kernels.machine.compiling.numba_internals import IndexDataCacheFile, 
 
 @functools.cache
 def check_loads():
-    """From now on, let code for other types than the types looked for count as missing.
+    """From now on, treat code for other types than the wanted types as missing.
 
     numba then compiles the function, and puts the right code into the numbered file.
     """
@@ -45,10 +45,10 @@ def check_loads():
 
 
 def _is_for(found, wanted):
-    """Tell whether a compiled function is of this signature, or has no signature among its parts.
+    """Tell whether a compiled function has this signature, or no signature among its parts.
 
-    Some types equal only themselves. Such a type is another one after it was pickled, so types are
-    compared by their names too.
+    Some types equal only themselves. When such a type has been pickled, the new type is not equal
+    to the old. So types are also compared by their names.
     """
     parts = [part for part in found if isinstance(part, Signature)] if type(found) is tuple else []
     if not parts:

@@ -1,9 +1,9 @@
-"""How numba knows what kernels are made of, and the LLVM text of kernels.
+"""Makes routines, instructions and C functions known to numba, and the LLVM text of kernels.
 
-For numba a constant argument has a type of its own (``Literal[int](0)``), and numba compiles a
-callee anew for every pattern of constants. Here that took a third of the time of all compilation,
-although LLVM inlines the callee and folds constants in any case. So a routine takes a constant as
-it takes any other argument.
+For numba a constant argument has a type of its own (``Literal[int](0)``), so numba compiles a
+callee anew for every pattern of constants. Here this took a third of all compilation time, although
+LLVM inlines the callee and folds constants in any case. So a routine treats a constant like any
+other argument.
 """
 
 import functools
@@ -29,14 +29,14 @@ from cobre_kernels.machine.compiling.record_types import RecordType
 RAISES = "a_kernel_that_can_raise"
 
 # Each kernel and each routine has these options, not the options of its caller. error_model:
-# kernels raise nothing. fastmath: operations that are fused or reordered would give other bits. The
-# wrappers of numba are left out, because nobody calls them.
+# kernels raise nothing. fastmath: fused or reordered operations would give other bits. numba's
+# wrappers are left out, because nobody calls them.
 ARITHMETIC = {"error_model": "numpy", "fastmath": False}
 OPTIONS = {**ARITHMETIC, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def dispatcher_of(routine):
-    """Return a routine as a function of numba."""
+    """Return a routine in the form of a function that numba has compiled."""
     dispatcher = njit(pipeline_class=RoutineCompiler, **{**OPTIONS, **routine.options})(
         own_named(copy_of(routine.py_func))
     )
@@ -52,14 +52,14 @@ def dispatcher_of(routine):
     def with_address():
         return njit(**{**ARITHMETIC, **routine.options})(dispatcher.py_func)
 
-    # A routine that is used as a value, such as one that an `if` chooses, needs machine code.
+    # If a routine is used as a value, for example chosen by an `if`, it needs machine code.
     dispatcher.get_compile_result = lambda sig: with_address().get_compile_result(sig)
     return dispatcher
 
 
 @functools.cache
 def let_reduce_take_routines():
-    """Let ``functools.reduce`` in compiled code take a routine, whose source numba inlines."""
+    """Make ``functools.reduce`` in compiled code accept a routine, as numba inlines its source."""
     usual = inline_closurecall.check_reduce_func
 
     def check_reduce_func(func_ir, func_var):
@@ -73,9 +73,9 @@ def let_reduce_take_routines():
 def type_of_routine(routine):
     """Return the type of a routine.
 
-    The type gets a name of ours, because numba's name has an address in it, which differs from
-    build to build. If another routine took this routine as an argument, the address would be in the
-    name of its machine code.
+    The type gets a name of ours. numba's name contains an address, which differs from build to
+    build. If another routine took this routine as an argument, the address would be part of the
+    name of the other routine's machine code.
     """
     kind = routine.dispatcher._numba_type_
     kind.name = f"{routine.__module__}.{routine.dispatcher.py_func.__qualname__}"
@@ -83,13 +83,13 @@ def type_of_routine(routine):
 
 
 def type_of_instruction(instruction):
-    """Return the type of an instruction, which is an intrinsic for numba."""
+    """Return the type of an instruction; for numba it is an intrinsic."""
     write = instructions.WRITERS[instruction.__name__]
 
     def typing(typingctx, *arguments):
         return write(instruction.detail, *arguments)
 
-    # numba asks for the parameters of ``typing``; MPI's functions have different numbers of them.
+    # numba reads the parameters of ``typing``, and MPI's functions have different numbers of them.
     names = list(inspect.signature(instruction.python).parameters)
     if "arguments" in names:
         names[1:] = [f"argument_{number}" for number in range(len(instruction.detail) - 1)]
@@ -110,7 +110,7 @@ def texts_of(kernels):
 
     numba turns each function into machine code of its own, for callers in Python. The build links
     and optimises a kernel once, as a whole, and would throw that machine code away, although making
-    it is half of the work. So in here numba leaves each function as LLVM text.
+    it is half of the work. So while this function runs, numba leaves each function as LLVM text.
     """
     texts, seen = [], set()
 
@@ -121,7 +121,7 @@ def texts_of(kernels):
         if library not in seen:
             seen.add(library)
             texts.append(str(library._final_module))
-            for below in sorted(library._linking_libraries, key=lambda one: one.name):  # of a set
+            for below in sorted(library._linking_libraries, key=lambda one: one.name):  # a set
                 add(below)
 
     usual = JITCodeLibrary.finalize, JITCPUCodegen.set_env
@@ -138,7 +138,7 @@ def texts_of(kernels):
 
 
 def _compiled(kernel):
-    """Return what numba makes of a kernel, and the number of its words."""
+    """Return the function that numba makes of a kernel, and the number of its words."""
     arguments = [RecordType(kernel.record.name)]
     words = 1
     if kernel.call_type is not None:
@@ -153,9 +153,9 @@ def _compiled(kernel):
 def _for_c(kernel, name, words):
     """Return the text of the function of C with a kernel's symbol.
 
-    The function of C gives numba's function a place for its result. Where numba's function could
-    raise, the function of C calls a function that does not exist. LLVM removes the call if it can
-    see that nothing is raised; if the call remains, the build refuses the kernel.
+    The function of C gives numba's function a place for its result. If numba's function could
+    raise, the function of C calls a function that does not exist. LLVM removes this call if it can
+    prove that nothing is raised. If the call remains, the build refuses the kernel.
     """
     module = ir.Module()
     i32, i64, pointer = ir.IntType(32), ir.IntType(64), ir.IntType(8).as_pointer()

@@ -21,7 +21,7 @@ ARM = ("aarch64", "arm64")
 ARM_COUNTER = "cntvct_el0"
 FLAG = "cobre_stop_flag"
 
-WRITERS = {}  # by the name of an instruction: makes its typing of its detail and argument types
+WRITERS = {}  # by an instruction's name: makes its typing of its detail and types
 
 
 def _written(function):
@@ -30,7 +30,7 @@ def _written(function):
 
 
 def _plain(result, *arguments):
-    """Make the typing of an instruction with a fixed type of its result and of its arguments."""
+    """Make the typing of an instruction with fixed types of its result and of its arguments."""
 
     def decorate(codegen):
         WRITERS[codegen.__name__] = lambda detail, *_: (result(*arguments), codegen)
@@ -55,7 +55,7 @@ def _is_arm(builder):
 _WORD, _NOTHING = types.int64, types.void
 
 
-# Words.
+# Instructions on words.
 
 
 def _load(ordering):
@@ -128,16 +128,16 @@ def _call_void(builder, name, argument_types, arguments):
     builder.call(builder.module.declare_intrinsic(name, (), function_type), arguments)
 
 
-# Copies.
+# Instructions that copy.
 
 
 @_plain(_NOTHING, _WORD, _WORD, _WORD)
 def copy_bytes(context, builder, signature, args):
     byte = I8.as_pointer()
     function_type = ir.FunctionType(ir.VoidType(), [byte, byte, I64, I1])
-    # Not memcpy, of which glibc has two versions. Our shared library names no version of glibc, so
-    # that it serves other libraries of C too. So it would get the older memcpy, which takes up to 8
-    # percent longer.
+    # Not memcpy, because glibc has two versions of it. Our shared library names no version of
+    # glibc, so that other C libraries can load it too. Therefore it would get the older memcpy,
+    # which takes up to 8 percent longer.
     function = builder.module.declare_intrinsic("llvm.memmove", (byte, byte, I64), function_type)
     pointers = [_pointer(builder, a, I8) for a in args[:2]]
     builder.call(function, [*pointers, args[2], ir.Constant(I1, 0)])
@@ -147,8 +147,8 @@ def copy_bytes(context, builder, signature, args):
 def _copy_loop(context, builder, addresses, blocks, alignment, is_streaming=False):
     """Write a loop over blocks of four 64-byte vectors, for pairs of destination and source.
 
-    The stores are volatile, or non-temporal, because LLVM would turn a loop of plain stores into a
-    call of ``memcpy``, which this loop replaces (``copy.py``).
+    The stores are volatile or non-temporal. Otherwise LLVM would turn the loop into a call of
+    ``memcpy``, which this loop replaces (``copy.py``).
     """
     vector = ir.VectorType(I64, 8)
 
@@ -203,7 +203,7 @@ def stream_blocks(context, builder, signature, args):
     return _copy_loop(context, builder, args[:2], args[2], COPY_ALIGNMENT, is_streaming=True)
 
 
-# Elements, tables and records.
+# Instructions on elements, tables and records.
 
 
 def _element(context, builder, element, address, index):
@@ -262,14 +262,14 @@ def square_root(context, builder, signature, args):
     return builder.call(function, args)
 
 
-# The floating-point mode of a thread: the bits of its control word that are a part of it.
+# The floating-point mode of a thread: the bits of the thread's control word that belong to a mode.
 
 X86_MODE = 0xE040  # MXCSR: flush to zero, rounding, denormals are zeros
-ARM_MODE = 0x3C80007  # FPCR: default NaN, flush to zero, rounding, and what later versions added
+ARM_MODE = 0x3C80007  # FPCR: default NaN, flush to zero, rounding, and bits of later versions
 
 
 def _control_word(builder):
-    """Return the control word of the thread, and a function that writes it."""
+    """Return the control word of the thread, and a function that writes the control word."""
     if _is_arm(builder):
         function_type = ir.FunctionType(I64, [])
         read = builder.module.declare_intrinsic("llvm.aarch64.get.fpcr", (), function_type)
@@ -310,7 +310,7 @@ def set_float_mode(context, builder, signature, args):
 
 @_plain(types.float64, types.float64, _WORD)
 def in_float_mode(context, builder, signature, args):
-    """Take the number through memory: LLVM moves no volatile access past the change of mode."""
+    """Store the number and load it again: LLVM moves no volatile access past the change of mode."""
     place = cgutils.alloca_once(builder, ir.DoubleType())
     builder.store(args[0], place).volatile = True
     _set_mode(builder, args[1])
@@ -319,13 +319,13 @@ def in_float_mode(context, builder, signature, args):
     return number
 
 
-# Clocks and C.
+# Clocks, and calls of C.
 
 
 def _clock(number):
     def codegen(context, builder, signature, args):
-        # The timespec is allocated in the first block of the function: in a loop, each pass would
-        # take more of the stack.
+        # The timespec is allocated in the first block of the function, because in a loop each pass
+        # would take more of the stack.
         timespec = cgutils.alloca_once(builder, ir.ArrayType(I64, 2))
         zero, one = ir.Constant(I32, 0), ir.Constant(I32, 1)
         seconds = builder.gep(timespec, [zero, zero])
@@ -368,7 +368,7 @@ def fcntl(context, builder, signature, args):
 
 @_written
 def call_c(kinds, *_):
-    """Call the function of C at an address; ``kinds`` are those of its result and arguments."""
+    """Call the function of C at an address; ``kinds`` are the kinds of its result and arguments."""
     result, *arguments = (C_KINDS[kind] for kind in kinds)
 
     def codegen(context, builder, signature, args):
@@ -379,12 +379,12 @@ def call_c(kinds, *_):
     return result(_WORD, *arguments), codegen
 
 
-# Kernels.
+# Calls of kernels.
 
 
 @_written
 def run(detail, address, record, call):
-    """Call a kernel as C would, with the words of the call as arguments."""
+    """Call a kernel in the way of C, with the words of the call as its arguments."""
 
     def codegen(context, builder, signature, args):
         words = [args[1]]
@@ -408,7 +408,7 @@ def run_alone(detail, address, record):
 
 @_plain(_WORD)
 def stop_flag_word(context, builder, signature, args):
-    """Load a word of the machine code itself, which the loader finds under its name."""
+    """Load a word that is part of the machine code; the loader finds it by its name."""
     word = builder.module.globals.get(FLAG)
     if word is None:
         word = ir.GlobalVariable(builder.module, I64, FLAG)

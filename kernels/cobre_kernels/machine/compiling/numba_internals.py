@@ -1,24 +1,24 @@
 """numba's private interfaces: the names that we use, why, and with which versions of numba.
 
 numba promises that ``numba``, ``numba.types`` and ``numba.extending`` remain. All other names of
-numba that we need stand here, and other files import them from here; ``make check`` tests that. If
-this numba is outside the bounds of the versions that were tried, or lacks a name of the table, the
-import of this file raises an error.
+numba that we need are in this file, and other files import them from here; ``make check`` tests
+that. If this numba is outside the bounds of the versions that were tried, or lacks a name of the
+table, the import of this file raises an error.
 
 To support another numba: widen :data:`BEYOND`, run ``pytest tests/jit tests/kernels`` and
-``cobre-comm check`` with that numba, and add its version to :data:`TRIED`. Two names cannot be
-looked for here, so tests try them: ``_numba_type_`` (the type of an object) and
+``cobre-comm check`` with that numba, and add its version to :data:`TRIED`. This file cannot look
+for two names, so tests try them: ``_numba_type_`` (the type of an object) and
 ``__numba_parfor_gufunc`` (the body of a ``prange``).
 """
 
 import numba
 
 TRIED = ("0.61.0", "0.62.1", "0.63.1", "0.64.0", "0.65.1", "0.66.0", "0.67.0", "0.68.1")
-OLDEST, BEYOND = (0, 61), (0, 69)  # as in pyproject.toml
+OLDEST, BEYOND = (0, 61), (0, 69)  # the same bounds as in pyproject.toml
 
 
 def refusal(problem):
-    """Return the error about a numba that does not fit; the text says how to get another numba."""
+    """Return the error about an unsupported numba; the text says how to get a supported numba."""
     oldest, beyond = (".".join(map(str, version)) for version in (OLDEST, BEYOND))
     return ImportError(
         f"numba {numba.__version__} does not fit this version of cobre_comm: {problem}. cobre_comm "
@@ -57,8 +57,8 @@ try:
 except ImportError as error:
     raise refusal(error) from error
 
-# Of each class or module the names that we use; above them, why. If we replace a method, its
-# parameters follow its name.
+# Of each class or module, the names in it that we use; a comment above says the reason. If we
+# replace a method, its parameters follow its name.
 USED = {
     # A routine stays LLVM's text until another function links it (pipeline.py); the build links and
     # optimises a kernel once, as a whole (compiler.py).
@@ -141,7 +141,7 @@ def missing():
 
 
 def _has(owner, each):
-    """Tell whether an owner has a name, with these parameters, or sets it in a constructor."""
+    """Tell whether an owner has a name, with these parameters, or sets it in its constructor."""
     name, _, parameters = each.rstrip(")").partition("(")
     found = getattr(owner, name, None)
     if parameters:

@@ -1,13 +1,13 @@
-"""A name of its own for each compiled function that closes over something.
+"""Gives each compiled function that closes over something a name of its own.
 
 numba makes the symbol of a function from the function's module, its qualified name, the types of
-its arguments, and a count of the functions that the process has compiled. If one factory makes two
-closures, and each is compiled for the same types in a process of its own, both may have the same
-symbol. A process that then loads the callers of both from numba's cache links the closure that it
-has loaded first into both callers, without an error. So here the name of a closure has a hash of
-what it closes over.
+its arguments, and a count of the functions that the process has compiled. Suppose that one factory
+makes two closures, and that each is compiled for the same types, in two processes. Then both may
+have the same symbol. If a process loads the callers of both from numba's cache, it links the
+closure that it has loaded first into both callers, without an error. So here the name of a closure
+contains a hash of the values that it closes over.
 
-A user's own closures can still be mixed up by numba: docs/guarantees.md, "Not promised".
+numba may still mix up a user's own closures: docs/guarantees.md, "Not promised".
 """
 
 import hashlib
@@ -28,7 +28,7 @@ def own_named(function):
 
 
 def copy_of(function):
-    """Return a copy of a function, to which another name can be given."""
+    """Return a copy of a function, which can get another name."""
     copy = types.FunctionType(
         function.__code__, function.__globals__, function.__name__, function.__defaults__,
         function.__closure__,
@@ -39,7 +39,7 @@ def copy_of(function):
 
 
 def _told(value):
-    """Return words that differ for values that compiled code may tell from each other."""
+    """Return words that differ for any two values which compiled code may distinguish."""
     if isinstance(value, PLAIN):
         return repr(value)
     if isinstance(value, (tuple, list)):
@@ -57,7 +57,7 @@ def _told(value):
         return f"{value.__module__}.{value.__qualname__}"
     if type(value).__module__.partition(".")[0] == "numpy":
         return f"{type(value).__name__} {value!r}"
-    return str(uuid.uuid4())  # nothing else has this name
+    return str(uuid.uuid4())  # no other value gets this name
 
 
 def _cell(cell):

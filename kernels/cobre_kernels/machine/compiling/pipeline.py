@@ -1,9 +1,9 @@
-"""How routines are compiled: by numba's pipeline, except that no machine code comes out.
+"""How routines are compiled: by numba's pipeline, but without machine code.
 
-numba optimises every function and turns it into machine code of its own, and does the same again
-with the copy of the function in each caller. A routine needs no machine code of its own, because
-it has no address. So here a routine remains LLVM's text until a kernel, or a user's function, links
-it. That saves two thirds of the compilation of the example, which is made of routines.
+numba optimises every function and turns it into machine code of its own, and does this again with
+the copy of the function in each caller. A routine needs no machine code of its own, because it has
+no address. So here a routine stays LLVM text until a kernel, or a user's function, links it. This
+saves two thirds of the compilation of the example, which is made of routines.
 """
 
 from llvmlite import binding
@@ -19,12 +19,12 @@ from cobre_kernels.machine.compiling.numba_internals import (
     register_pass,
 )
 
-UNRESOLVED = ".numba.unresolved$"  # begins the symbol of a function in a recursion through several
-_symbols = set()  # of the routines that this process has compiled
+UNRESOLVED = ".numba.unresolved$"  # begins a symbol, in a recursion through several functions
+_symbols = set()  # symbols of the routines that this process has compiled
 
 
 class RoutineLibrary(JITCodeLibrary):
-    """The LLVM module of a routine, which by itself is never turned into machine code."""
+    """The LLVM module of a routine, which is turned into machine code only as part of a caller."""
 
     def finalize(self):
         """Leave the module as it is until another function links it."""
@@ -34,7 +34,7 @@ class RoutineLibrary(JITCodeLibrary):
         self._finalized = True
 
     def _get_module_for_linking(self):
-        """Return the routine with all that it calls: numba links this into a user's function."""
+        """Return the routine with all that it calls, which numba links into a user's function."""
         self._ensure_finalized()
         self._module()
         self._link_routines()
@@ -55,7 +55,7 @@ class RoutineLibrary(JITCodeLibrary):
                 )
 
     def _module(self):
-        """Return the routine alone, to be linked."""
+        """Return the routine alone, so that it can be linked."""
         if self._shared_module is None:
             for function in self._final_module.functions:
                 if not function.is_declaration and function.linkage == binding.Linkage.external:
@@ -64,9 +64,9 @@ class RoutineLibrary(JITCodeLibrary):
         return self._shared_module
 
     def _link_routines(self):
-        """Link every library below this one, once, and after all that call it.
+        """Link every library below this one, once, and after all libraries that call it.
 
-        From a module LLVM links only functions that the code linked so far calls.
+        LLVM links only those functions of a module that are called by code which is linked already.
         """
         order, seen = [], set()
 
@@ -93,13 +93,13 @@ class RoutineLowering(NativeLowering):
     _name = "routine_lowering"
 
     def run_pass(self, state):
-        """Register the routine for its callers, without machine code."""
+        """Register the routine, so that callers can use it, but make no machine code."""
         if state.library is None:
             name = state.func_id.func_qualname
             state.library = RoutineLibrary(state.targetctx.codegen(), name)
             state.library.enable_object_caching()
         state.flags.no_compile = True
-        # Python is given the wrapper of a generator when a caller returns the generator.
+        # Python gets the wrapper of a generator when a caller returns the generator.
         state.flags.no_cpython_wrapper = not state.func_id.is_generator
         super().run_pass(state)
         lowered = state["cr"]
@@ -115,10 +115,10 @@ class RoutineLowering(NativeLowering):
 
 
 def _give_environment(codegen, lowered):
-    """Give the code of callers the Python objects of a routine, such as those that it prints.
+    """Give the code of callers the Python objects of a routine, such as the objects that it prints.
 
-    Code finds the objects by the address in a global variable. Here that variable is in a module of
-    its own, because the module of the routine becomes machine code only as part of a caller.
+    Code finds these objects by an address in a global variable. The variable is in a module of its
+    own here, because the module of the routine becomes machine code only as part of a caller.
     """
     name = lowered.fndesc.env_name
     codegen._add_module(binding.parse_assembly(f'@"{name}" = common global i64 0'))
@@ -129,7 +129,7 @@ class RoutineCompiler(CompilerBase):
     """The compiler of routines."""
 
     def define_pipelines(self):
-        """Return numba's passes, with a lowering of our own."""
+        """Return numba's passes, with our own lowering."""
         usual = DefaultPassBuilder.define_nopython_pipeline(self.state)
         pipeline = PassManager(RoutineLowering._name)
         for step, description in usual.passes:

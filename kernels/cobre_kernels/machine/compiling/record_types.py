@@ -1,4 +1,4 @@
-"""Records in compiled code: an address whose numba type knows the table of the record."""
+"""Records in compiled code: addresses with a numba type that knows the table of the record."""
 
 import operator
 
@@ -25,7 +25,7 @@ from cobre_kernels.machine.version import source_hash
 
 
 class _AddressType(types.Type):
-    """The numba type of an address that only our code makes; the type's name has our version."""
+    """The numba type of an address that only our code makes; its name contains our version."""
 
     def __init__(self, what):
         super().__init__(name=f"Cobre{what}({source_hash()})")

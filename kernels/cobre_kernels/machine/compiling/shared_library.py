@@ -1,11 +1,11 @@
-"""The shared library of the kernels: what it has besides the kernels, and its linker.
+"""The shared library of the kernels: what it has in addition to the kernels, and its linker.
 
 A process maps the library from its file, without llvmlite. No writable memory of the library
 becomes executable, and debuggers find the library's functions by their names.
 
-The library asks the processor itself whether it has the instructions of the library's level. Under
-an emulator, under Valgrind, or where a hypervisor hides features, the processor tells a process of
-fewer instructions than Linux does.
+The library itself asks the processor whether it has the instructions of the library's level. Under
+an emulator, under Valgrind, or if a hypervisor hides features, the processor offers a process fewer
+instructions than Linux lists.
 
 Sources: Intel, "Architectures Software Developer's Manual", volume 2A, CPUID and XGETBV; AMD,
 "Architecture Programmer's Manual", volume 3, appendix E; the x86-64 psABI, "Micro-architecture
@@ -21,8 +21,8 @@ import sys
 from cobre_kernels.machine.code import CURRENT_STATE, CURRENT_STATE_NAMES, RUNS_HERE, SOURCES
 from cobre_kernels.machine.target import LEVELS
 
-# By leaf of CPUID and register: the bit of each flag. A register is the number of its place in what
-# CPUID returns.
+# By leaf of CPUID and register: the bit of each flag. A register is given by its place in the
+# result of CPUID.
 _EBX, _ECX = 1, 2
 _BITS = {
     (1, _ECX): {"fma": 12, "movbe": 22, "f16c": 29},
@@ -32,18 +32,18 @@ _BITS = {
     },
     (0x80000001, _ECX): {"abm": 5},
 }  # fmt: skip
-_HAS_XGETBV = 1 << 27 | 1 << 28  # of leaf 1, ECX: OSXSAVE and AVX; such a processor has leaf 7
-_YMM, _ZMM = 0b110, 0b11100110  # bits of XCR0: registers that the system keeps for each thread
+_HAS_XGETBV = 1 << 27 | 1 << 28  # of leaf 1, ECX: OSXSAVE, AVX; then there is a leaf 7
+_YMM, _ZMM = 0b110, 0b11100110  # bits of XCR0: registers that the system saves for each thread
 
 
 def texts_of(level, sources):
-    """Return LLVM's text of what a library of this level has besides the kernels."""
+    """Return LLVM text for what a library of this level has in addition to the kernels."""
     named = f"@{SOURCES}{sources} = constant i8 1\n"
     return [named, _runs_here(level), _current_state()]
 
 
 def _runs_here(level):
-    """Return a function, which runs on every processor, that tells whether code of a level does."""
+    """Return a function that runs on every processor, and tells if code of this level does too."""
     needed = next((flags[level] for flags in LEVELS.values() if level in flags), ())
     if not needed:
         return f"define i32 @{RUNS_HERE}() {{\n  ret i32 1\n}}\n"
@@ -76,7 +76,7 @@ attributes #0 = {{ "target-cpu"="x86-64" }}
 
 
 def _has(name, place, mask):
-    """Return LLVM's text that finds whether a register of a CPUID leaf has all bits of a mask."""
+    """Return LLVM text that tests whether a register of a CPUID leaf has all bits of a mask."""
     (leaf, register), four = place, "{ i32, i32, i32, i32 }"
     asked = "={ax},={bx},={cx},={dx},{ax},{cx}"
     return (
@@ -90,7 +90,7 @@ def _compared(name, mask):
 
 
 def _current_state():
-    """Return a function that calls CPython's by the name of 3.13, or by the older name of 3.12."""
+    """Return a function that calls CPython's function by its name of 3.13, or else of 3.12."""
     from llvmlite import ir
 
     module, word = ir.Module(), ir.IntType(64)

@@ -1,1 +1,1 @@
-"""How a leader moves bytes over its links, and waits for more; ``control.py`` learns of losses."""
+"""How a leader moves bytes over its links, and waits for more; ``control.py`` notices losses."""

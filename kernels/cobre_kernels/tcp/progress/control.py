@@ -33,14 +33,14 @@ from cobre_kernels.tcp.frame import (
 from cobre_kernels.tcp.links import NO_LINK
 from cobre_kernels.tcp.progress.sockets import NS_PER_MS, becomes_ready, receive_all, send_all
 
-EXPLANATION_MS = 200  # for the control message that explains why a data link ended
-SEND_PATIENCE_MS = 100  # for a control message that does not fit the socket's buffer
-REST_PATIENCE_MS = 1000  # for the words of a message that has begun to arrive
+EXPLANATION_MS = 200  # the time for a control message that explains why a data link has ended
+SEND_PATIENCE_MS = 100  # the time for a control message that does not fit the socket's buffer
+REST_PATIENCE_MS = 1000  # the time for the words of a message that has begun to arrive
 
 
 @kernel(COMM, Message)
 def post_kernel(comm, call):
-    """Send a message on the control links that are still there."""
+    """Send a message on all control links that still exist."""
     links, message = comm.links, comm.links.message_out
     words_bytes = WORD_BYTES * call.count
     message.first = control_first(call.kind, words_bytes)
@@ -58,7 +58,7 @@ def post_kernel(comm, call):
 
 @kernel(COMM)
 def read_kernel(comm):
-    """Read every control link, look at every process, and note which leaders are awaited."""
+    """Read every control link, check every process, and note which leaders are awaited."""
     comm.links.swept = comm.nodes.begun
     for node in range(comm.nodes.nodes):
         comm.nodes.leaders[node].is_awaited = 1 if is_awaited(comm, node) else 0
@@ -70,14 +70,14 @@ def read_kernel(comm):
 
 @routine
 def _has_ended(comm, peer):
-    """Tell whether the process of a leader has ended while its control link still stands."""
+    """Tell whether the process of a leader has ended while its control link has not."""
     is_watched = peer.control_fd != NO_LINK and peer.process_fd != NO_LINK
     return is_watched and becomes_ready(comm, peer.process_fd, libc.POLLIN, 0)
 
 
 @routine
 def take_end_of_process(comm, node):
-    """Read the last messages of a process that has ended, then end its control link."""
+    """Read the last messages of a process that has ended, then give up its control link."""
     await_control(comm, node, EXPLANATION_MS)
     end_control(comm, node, DIED)
 
@@ -93,9 +93,9 @@ def is_awaited(comm, node):
 
 @routine
 def failure_of_link(comm, node, reason):
-    """Return how the verb has failed because a data link ended, or carried a wrong frame.
+    """Return how the verb has failed because a data link has ended, or carried a wrong frame.
 
-    After a little while the control link may tell more: that the leader at the other end has left,
+    Within a little while the control link may tell more: that the leader at the other end has left,
     or how the verb of that leader has failed.
     """
     await_control(comm, node, EXPLANATION_MS)
@@ -108,7 +108,7 @@ def failure_of_link(comm, node, reason):
 
 @routine
 def await_control(comm, node, patience_ms):
-    """Read a leader's control link; wait a little for the message that tells how it ended."""
+    """Read a leader's control link; wait a little for a message that tells how the leader ended."""
     peer, leader = comm.links.peers[node], comm.nodes.leaders[node]
     now = libc.monotonic_ns()
     until = now + patience_ms * NS_PER_MS
@@ -121,7 +121,7 @@ def await_control(comm, node, patience_ms):
 
 @routine
 def read_control(comm, node):
-    """Read all that a leader's control link has."""
+    """Read everything that has arrived on a leader's control link."""
     peer = comm.links.peers[node]
     while peer.control_fd != NO_LINK:
         filled = peer.control_filled
@@ -142,7 +142,7 @@ def read_control(comm, node):
 
 @routine
 def _reason_of(result):
-    """Return why nothing more arrives on a link, by the result of recv."""
+    """Return why nothing more arrives on a link, given the result of recv."""
     if result == -libc.EBADF:
         return CLOSED_HERE
     is_silent = result == -libc.ETIMEDOUT or result == -libc.EHOSTUNREACH
@@ -151,14 +151,14 @@ def _reason_of(result):
 
 @routine
 def end_control(comm, node, reason):
-    """Use a control link no more; note its leader as lost for a reason, unless it has told why."""
+    """Stop using a control link; note its leader as lost for a reason, unless it has told why."""
     comm.links.peers[node].control_fd = NO_LINK
     note_end(comm, node, reason)
 
 
 @routine
 def _take_message(comm, node):
-    """Read the words of a message, and take it in; tell whether it is of the protocol."""
+    """Read the words of a message, and take it in; tell whether the protocol knows it."""
     links, message = comm.links, comm.links.peers[node].control
     kind, number = control_kind(message), swap_bytes(message.number)
     count = words_of(comm, kind)

@@ -1,7 +1,7 @@
 """Progress steps on the ring: frames of bulk data to the next leader, and from the previous one.
 
-Ring and chain differ in the order of their frames. What they share is here: how a frame moves, and
-how a progress step ends.
+Ring and chain differ in the order of their frames. This file has what both need: how a frame moves,
+and how a progress step ends.
 """
 
 from typing import NamedTuple
@@ -28,7 +28,7 @@ from cobre_kernels.tcp.tags import PREFIX_BYTES
 
 
 class Moved(NamedTuple):
-    """The results of a progress step: towards the next leader, and from the previous one."""
+    """The results of a progress step: of sending to the next leader, and of receiving."""
 
     sent: int
     received: int
@@ -36,7 +36,7 @@ class Moved(NamedTuple):
 
 @kernel(COMM, Moved)
 def advance_kernel(comm, call):
-    """End a progress step: continue at once if bytes moved, else wait; return a status."""
+    """End a progress step: continue at once if bytes have moved, else wait; return a status."""
     links, sent, received = comm.links, call.sent, call.received
     links.awaited_out = next_node(comm) if sent & MORE else NOBODY
     links.awaited_in = previous_node(comm) if received & MORE else NOBODY
@@ -54,13 +54,13 @@ def advance_kernel(comm, call):
 
 @routine
 def advance(comm, sent, received):
-    """Run :func:`advance_kernel`, which is compiled once."""
+    """Run :func:`advance_kernel`, a kernel of its own, so that it is compiled once."""
     return run(comm.links.advance, comm, Moved(sent, received))
 
 
 @routine
 def send_frame(comm, payload, count):
-    """Send the rest of the prefix, and payload; return how much of the payload went, or -errno."""
+    """Send the rest of the prefix, and payload; return the bytes of payload sent, or -errno."""
     links, cursor = comm.links, comm.links.outgoing
     left = cursor.prefix_left
     prefix = cursor.prefix + PREFIX_BYTES - left
@@ -76,7 +76,7 @@ def send_frame(comm, payload, count):
 
 @routine
 def receive_prefix(comm):
-    """Receive the prefix of a frame; return NO_MORE when all of its bytes are here."""
+    """Receive the prefix of a frame; return NO_MORE when all of its bytes have arrived."""
     cursor = comm.links.incoming
     left = cursor.prefix_left
     if left == 0:

@@ -1,13 +1,13 @@
-"""System calls on the sockets of the links, and their results as progress steps count them."""
+"""System calls on the sockets of links; their results become results of progress steps."""
 
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.copy import move
 
-# Results of a progress step on one link. MORE: bytes are still to move. MOVED: bytes have moved;
-# it is a bit, which is added to the other two.
+# Results of a progress step on one link. MORE: more bytes have to move. MOVED: bytes have moved;
+# this is a bit, which is added to NO_MORE or MORE.
 NO_MORE, MORE, MOVED = 0, 1, 2
-ENDED, GARBLED = -1, -2  # the link is of no more use
+ENDED, GARBLED = -1, -2  # the link cannot be used any more
 
 NS_PER_MS = 1_000_000
 
@@ -20,7 +20,7 @@ def without_bytes(result):
 
 @routine
 def _gather(comm, first, first_bytes, second, second_bytes):
-    """Describe two pieces of memory, either of which may be empty; return the msghdr's address."""
+    """Describe two pieces of memory, each maybe empty, in the msghdr; return its address."""
     msghdr = comm.links.msghdr
     count = 0
     for begin, size_bytes in ((first, first_bytes), (second, second_bytes)):
@@ -34,21 +34,21 @@ def _gather(comm, first, first_bytes, second, second_bytes):
 
 @routine
 def send_two(comm, fd, first, first_bytes, second, second_bytes):
-    """Send from two addresses, one after the other; return how many bytes went, or -errno."""
+    """Send from two addresses, one after the other; return the number of bytes, or -errno."""
     return libc.send_message(fd, _gather(comm, first, first_bytes, second, second_bytes))
 
 
 @routine
 def receive_two(comm, fd, first, first_bytes, second, second_bytes):
-    """Receive to two addresses, one after the other; return how many bytes, or -errno."""
+    """Receive to two addresses, one after the other; return the number of bytes, or -errno."""
     return libc.receive_message(fd, _gather(comm, first, first_bytes, second, second_bytes))
 
 
 @routine
 def receive_data(peer, begin, count):
-    """Receive bulk data, beginning with kept bytes; return how many bytes, or -errno.
+    """Receive bulk data, beginning with kept bytes; return the number of bytes, or -errno.
 
-    Bytes are kept if they arrived behind a message that was shorter than expected.
+    Bytes were kept if they arrived behind a message that was shorter than expected.
     """
     if peer.surplus_bytes == 0:
         return libc.receive(peer.data_fd, begin, count)
@@ -69,7 +69,7 @@ def becomes_ready(comm, fd, events, patience_ms):
 
 @routine
 def send_all(comm, fd, begin, count, patience_ms):
-    """Send all bytes, or give up; after a part of a frame the link is of no more use."""
+    """Send all bytes, or give up; if a frame was sent in part, the link cannot be used any more."""
     while count > 0:
         sent = send_two(comm, fd, begin, count, 0, 0)
         if sent < 0:
@@ -83,7 +83,7 @@ def send_all(comm, fd, begin, count, patience_ms):
 
 @routine
 def receive_all(comm, fd, begin, count, patience_ms):
-    """Receive all bytes; tell whether they arrived."""
+    """Receive all bytes; tell whether all of them arrived."""
     while count > 0:
         got = libc.receive(fd, begin, count)
         if got <= 0:

@@ -2,7 +2,7 @@
 
 The leader blocks in poll(2) on the data links that it waits for, and on all control links. So the
 death, the failure report or the goodbye of any leader wakes this leader, which then reads messages.
-The timeout counts from the last byte that moved, because a slow link is not a late rank.
+The timeout counts from the last byte that moved, because a slow link is no late rank.
 ``collective/waiting/patience.py`` has the policy.
 """
 
@@ -19,12 +19,12 @@ from cobre_kernels.tcp.links import NO_LINK, NOBODY
 from cobre_kernels.tcp.progress.control import is_awaited
 from cobre_kernels.tcp.progress.sockets import NS_PER_MS
 
-SWEEP_EVERY = 256  # verbs; the messages that leaders send in so many fit the buffer of any socket
+SWEEP_EVERY = 256  # verbs; the messages of so many verbs fit the buffer of any socket
 
 
 @routine
 def begin_links(comm):
-    """Begin a verb; return OK, or how it has failed. Now and then, read all control links first."""
+    """Begin a verb; return OK, or how it has failed. Now and then, first read all control links."""
     links = comm.links
     links.awaited_in = NOBODY
     links.awaited_out = NOBODY
@@ -37,7 +37,7 @@ def begin_links(comm):
 
 @routine
 def pause(comm):
-    """Let time pass between two fruitless progress steps; return OK, or how the wait ended."""
+    """Let time pass between two progress steps without progress; return OK, or the wait's end."""
     comm.wait.awaited = _first_awaited(comm)
     return patience.pause(comm, 1)
 
@@ -65,7 +65,7 @@ def block_kernel(comm, call):
 
 @routine
 def _list_descriptors(comm):
-    """Fill the entries for poll: awaited data links, then control links and processes."""
+    """Fill the entries for poll: first awaited data links, then control links and processes."""
     links = comm.links
     count = 0
     for node in range(comm.nodes.nodes):
@@ -97,7 +97,7 @@ def _list(links, count, fd, events):
 
 @routine
 def _has_events(comm, count):
-    """Tell whether poll has found something for one of the first entries."""
+    """Tell whether poll has found an event for one of the first ``count`` entries."""
     found = 0
     for index in range(count):
         found |= comm.links.polls[index].entry >> 48 & 0xFFFF

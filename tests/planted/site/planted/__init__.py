@@ -1,1 +1,1 @@
-"""Another distribution's backend, with a planted fault that ``PLANTED_FAULT`` names."""
+"""The backend of another distribution; it has the planted fault that ``PLANTED_FAULT`` names."""

@@ -1,6 +1,7 @@
-"""The backend: shm with one kernel replaced by that with the fault that ``PLANTED_FAULT`` names.
+"""The backend: shm, in which one kernel is replaced by a kernel with a fault.
 
-The fault is in a kernel that Python and compiled code call alike, by its address in the record.
+``PLANTED_FAULT`` names the fault. Python and compiled code call the faulty kernel alike, by its
+address in the record.
 """
 
 import os
@@ -10,8 +11,9 @@ from cobre_comm.config import ShmConfig
 from planted.faults import FAULTS
 from planted.mutants import faulty_kernel
 
-VARIABLE = "PLANTED_FAULT"  # COBRE_... would not reach the ranks of a test
-# What the ranks of another distribution's backend are told, under the names that shm reads.
+VARIABLE = "PLANTED_FAULT"  # ranks of a test would not get a variable named COBRE_...
+# shm reads the names on the left; the ranks of another distribution's backend get those on the
+# right.
 TOLD = {
     "COBRE_SHM_NAME": "COBRE_JOB",
     "COBRE_SHM_RANK": "COBRE_RANK",
@@ -25,12 +27,12 @@ def _config():
 
 
 class PlantedBackend(ShmBackend):
-    """Shared memory with one wrong kernel."""
+    """Shared memory with one faulty kernel."""
 
     def __init__(self):
         name = os.environ.get(VARIABLE)
         fault = FAULTS[name] if name else None
-        address = faulty_kernel(fault).address if fault else 0  # before the ranks meet
+        address = faulty_kernel(fault).address if fault else 0  # made before the ranks meet
         super().__init__(_config())
         if fault:
             fault.plant(self._comm, address)

@@ -1,17 +1,18 @@
 """The planted faults: the story of each, and the lines in which its kernel differs.
 
-All of them stand in ``faults.patch``. Each has a name, a story of what goes wrong, the smallest
-number of ranks with which that shows, the kernel that has the fault, and a patch as ``diff`` writes
+All faults are in ``faults.patch``. Each has a name, a story of what goes wrong, the smallest number
+of ranks with which the fault shows, the kernel that has the fault, and a patch as ``diff`` writes
 it, without line numbers. The lines that a hunk takes away or keeps must be in the source exactly
 once. ``parts`` in a patch is the module of that name in this folder. The first part of
-``faults.patch`` patches ``cobre_kernels``. The second part patches ``cobre_comm``, and of
+``faults.patch`` patches ``cobre_kernels``. The second part patches ``cobre_comm``, and in
 ``kernels`` what compiles into a user's function. The third part patches any file of the repository,
 for `make quick`.
 
-Not among them is a fold that uses a fused multiply-add: a bare sum has no product to fuse, and
-``fma(x, 1.0, acc)`` rounds as ``acc + x`` does, so that fold would be right. A fold that adds
-float32 as float64 and rounds at each step would be right too. Contraction, an 80-bit register or a
-wider accumulator do harm because no step rounds the sum: ``sum-rounded-once``.
+There is no fault for a fold that uses a fused multiply-add, because that fold would be right: a
+bare sum has no product to fuse, and ``fma(x, 1.0, acc)`` rounds as ``acc + x`` does. A fold that
+adds float32 as float64 and rounds at each step would be right too. Contraction, an 80-bit register
+or a wider accumulator do harm because no step rounds the sum: this is the fault
+``sum-rounded-once``.
 """
 
 import pathlib
@@ -28,13 +29,13 @@ HERE = pathlib.Path(__file__).parent
 class Fault:
     """One fault."""
 
-    name: str  # what `PLANTED_FAULT` is set to
+    name: str  # the value of `PLANTED_FAULT` that chooses this fault
     story: str  # what goes wrong
-    ranks: int  # the smallest number of ranks with which the results differ from the right ones
-    # The kernel that has the fault, as `broadcast_entry`; or the call, as `region.block`.
+    ranks: int  # with fewer ranks than this, all results are right
+    # The kernel that has the fault, such as `broadcast_entry`; or the call, such as `region.block`.
     changed: str
-    path: str  # the file that is changed, from `cobre_kernels` on, or with `cobre_comm`
-    hunks: tuple  # lines, and the lines in their place
+    path: str  # the file that is changed; its path begins with `cobre_kernels` or `cobre_comm`
+    hunks: tuple  # for each change, the lines of the source, and the lines that replace them
 
     def plant(self, comm, address):
         """Give a communicator's record the address of the kernel with the fault."""
@@ -48,7 +49,7 @@ class Fault:
 
     @property
     def kernel(self):
-        """The name of the collective that goes wrong."""
+        """The name of the collective that the fault makes wrong."""
         if self.changed == "look_around_kernel":
             return "barrier"
         return (
@@ -57,12 +58,12 @@ class Fault:
 
     @property
     def class_name(self):
-        """The name of the class of tests with this fault."""
+        """The name of the class of tests that has this fault."""
         return "Test" + "".join(word.capitalize() for word in self.name.split("-"))
 
 
 def read(text):
-    """Return the fault that one entry of the file describes."""
+    """Return the fault that one entry of ``faults.patch`` describes."""
     head, *hunks = text.split("@@\n")
     name, story, ranks, changed, _, after = head.splitlines()
     return Fault(
@@ -81,7 +82,7 @@ def _lines(hunk, marks):
 
 
 def patched(source, hunks):
-    """Return the source with some lines replaced; each of these lines must be in it once."""
+    """Return the source with some lines replaced; each replaced line must be in the source once."""
     for before, after in hunks:
         count = ("\n" + source).count("\n" + before)
         if count != 1:
@@ -94,7 +95,7 @@ def patched(source, hunks):
 
 
 def _read_all():
-    """Yield the faults of each part of the file, by name."""
+    """Yield the faults of each part of ``faults.patch``, by name."""
     _, *parts = (HERE / "faults.patch").read_text().split("==== ")
     for part in parts:
         faults = map(read, part.split("Fault: ")[1:])

@@ -1,9 +1,10 @@
 """Makes the kernel of a fault: a module with the true kernel's source and a few changed lines.
 
-A mutant is written to a file, because numba caches only functions of files. The file lies in the
-``__pycache__`` beside this file, or among temporary files if nothing can be written there. Its
-first line has a hash of all that the mutant is made of, so numba compiles anew after a change. The
-first process that needs the mutant writes the file; ranks come later, and find it written.
+This module is a mutant. A mutant is written to a file, because numba caches only functions of
+files. The file lies in the ``__pycache__`` beside this file, or among temporary files if nothing
+can be written there. Its first line has a hash of all that the mutant is made of, so numba compiles
+anew after a change. The first process that needs the mutant writes the file, and ranks, which come
+later, find the file written.
 """
 
 import ast
@@ -24,7 +25,7 @@ HERE = pathlib.Path(__file__).parent
 
 
 def mutant_source(fault):
-    """Return the source of the faulty kernel's module."""
+    """Return the source of the module that has the faulty kernel."""
     changed = patched((TRUE_KERNELS / fault.path).read_text(), fault.hunks)
     made_of = [*sorted(TRUE_KERNELS.rglob("*.py")), pathlib.Path(parts.__file__)]
     digest = hashlib.sha256("".join([changed, *(p.read_text() for p in made_of)]).encode())
@@ -35,7 +36,7 @@ def mutant_source(fault):
 
 
 def faulty_kernel(fault):
-    """Return the kernel in the fault's module; its address compiles it, or finds it compiled."""
+    """Return the faulty kernel; the first use of its address compiles it, or loads its code."""
     name = f"planted.mutants_{fault.name.replace('-', '_')}"
     if name not in sys.modules:
         path = _write(f"{fault.name.replace('-', '_')}.py", mutant_source(fault))

@@ -1,9 +1,10 @@
 """A copy of the package with one fault: ``python -m planted.package_copy FAULT FOLDER``.
 
-For what compiles into a user's own function, and for what is Python alone: no kernel of a
-communicator has it. The copy has its own ``__pycache__``, so it leaves no faulty code in another.
-The kernels are copied too, because the package runs only with kernels of its own version. Unless
-the fault is in the kernels, their machine code is that of the sources that were copied.
+This is for faults in what compiles into a user's own function, and in what is Python alone: such
+code is in no kernel of a communicator. The copy has its own ``__pycache__``, so that no other copy
+finds its faulty code. The kernels are copied too, because the package runs only with kernels of its
+own version. Unless the fault is in the kernels, the copy has the machine code of the sources that
+were copied.
 """
 
 import pathlib

@@ -1,6 +1,6 @@
 """Small pieces of wrong kernels, which the patches call.
 
-A mutant sees this module as ``parts``. Every ``call`` is the one that the kernel was given.
+A mutant sees this module as ``parts``. Every ``call`` is the call that the kernel was given.
 """
 
 import numpy as np
@@ -42,7 +42,7 @@ load_octet, store_octet = element_access(np.uint8)
 def sum_rounded_once(comm, call, target, first, stride, size_bytes):
     """Sum the chunks at ``first``, ``first + stride``, ... again, with one rounding at the end.
 
-    Knuth's TwoSum keeps what each addition loses; the last addition gives it back.
+    Knuth's TwoSum keeps what each addition loses; the last addition adds all that was lost.
     """
     if call.dtype != dtypes.FLOAT64 or call.op != SUM:
         return
@@ -61,7 +61,7 @@ def sum_rounded_once(comm, call, target, first, stride, size_bytes):
 
 @njit(error_model="numpy")
 def sum_in_pairs(comm, call, target, first, stride, size_bytes):
-    """Sum the chunks at ``first``, ``first + stride``, ... again: (x0 + x1) + (x2 + x3), ..."""
+    """Sum the chunks at ``first``, ``first + stride``, ... again, but in pairs of pairs."""
     if call.dtype != dtypes.FLOAT64 or call.op != SUM:
         return
     count = size_bytes // call.itemsize
@@ -85,7 +85,7 @@ def round_exact(comm, call):
     """Round this rank's part of an exact sum to a float64, before the parts are added."""
     if call.dtype != dtypes.EXACT:
         return
-    exact_sum._round(call.send)  # the first of the digits becomes a float64's bits
+    exact_sum._round(call.send)  # this makes the first of the digits the bits of a float64
     poke(comm.scratch, peek(call.send))
     for word in range(exact_sum.WORDS):
         poke(call.send + 8 * word, 0)
@@ -94,7 +94,7 @@ def round_exact(comm, call):
 
 @njit
 def alike(comm, rank, generation):
-    """Return the previous generation if the rank's call was the same in it, else this one."""
+    """Return the generation before, if the rank's call was the same in it; else this generation."""
     cell = cell_of(comm, rank, generation - 1)
     same_signature = load_relaxed(cell.signature) == comm.signature
     is_same = load_relaxed(cell.compared) == comm.compared
@@ -117,14 +117,14 @@ def clear(address, count):
 
 @njit
 def write_past(address, count):
-    """Write one byte past the end, where malloc's rounding up leaves room for it."""
+    """Write a byte past the end, if malloc has rounded the size up and left room for the byte."""
     if count % 16 != 8:
         store_octet(address, count, np.uint8(0))
 
 
 @njit
 def hash_counts(comm, call):
-    """Hash the tables of an allgatherv, with the counts in the place of the displacements."""
+    """Hash the tables of an allgatherv, with the counts in place of the displacements."""
     return hash_tables(
         comm,
         Allgatherv(
@@ -136,7 +136,7 @@ def hash_counts(comm, call):
 
 @njit
 def swap_blocks(call):
-    """Exchange the blocks of ranks 0 and 1, as far as the shorter one reaches."""
+    """Exchange the blocks of ranks 0 and 1, up to the length of the shorter block."""
     common = min(bytes_of(call, 0), bytes_of(call, 1))
     a, b = block_of(call, 0), block_of(call, 1)
     for i in range(common):
@@ -147,7 +147,7 @@ def swap_blocks(call):
 
 @njit
 def write_into_gaps(comm, call):
-    """Write a byte behind every block, unless another block or the end of ``recv`` is there."""
+    """Write a byte behind every block, unless there is another block or the end of ``recv``."""
     for rank in range(comm.size):
         place = displacement_of(call, rank) + count_of(call, rank)
         is_free = place < call.recv_count

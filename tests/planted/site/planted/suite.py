@@ -1,4 +1,4 @@
-"""The conformance suite as another distribution uses it: a class for each fault, and one for none.
+"""The conformance suite, as another distribution uses it: a class for each fault, and one without.
 
 The ranks are the same processes for all faults. Each test gets a new communicator, which has the
 fault that the class of the test names.
@@ -35,7 +35,7 @@ for _fault in FAULTS.values():
 
 
 class FaultyRanks:
-    """Running ranks as tests know them, but each body gets a communicator of its own."""
+    """Running ranks, as tests know them; but each body gets a communicator of its own."""
 
     def __init__(self, pool, fault):
         self._pool = pool
@@ -54,7 +54,7 @@ class FaultyRanks:
 
 
 class FaultyPools:
-    """Stands for the fixture of the suite's plugin, with a fault in the ranks."""
+    """Replaces the pools of the suite's plugin; the ranks of these pools have a fault."""
 
     def __init__(self, pools, fault):
         self._pools = pools
@@ -76,6 +76,6 @@ def running():
 
 @pytest.fixture
 def pools(request, running):
-    """Replace the plugin's fixture: ranks have the fault of the outermost class."""
+    """Replace the plugin's fixture: ranks have the fault of the outermost class of the test."""
     classes = [node.obj for node in request.node.listchain() if isinstance(node, pytest.Class)]
     return FaultyPools(running, classes[0].fault)

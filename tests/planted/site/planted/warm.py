@@ -1,4 +1,4 @@
-"""Compile faulty kernels, so that ranks need not: ``python -m planted.warm [FAULT ...]``."""
+"""Compile faulty kernels before ranks need them: ``python -m planted.warm [FAULT ...]``."""
 
 import sys
 import time

@@ -27,6 +27,7 @@ class Links:
     pids: dict[int, int] = field(default_factory=dict)  # the process ids of the same ranks
     ranks_here: int = 1  # how many ranks of the job run on this machine, this rank included
     eager_bytes: int = 0  # rank 0's value
+    round_trip_us: int = 0  # the longest of all links of leaders; the same on all ranks
     # The socket address, with any port, at which this rank has found that rank; for each leader at
     # least. For this rank itself, the address at which this rank has listened, if any.
     where: dict[int, tuple[Any, ...]] = field(default_factory=dict)

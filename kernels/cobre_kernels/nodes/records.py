@@ -34,6 +34,9 @@ LEAST_PIECE_BYTES = 128 * 1024  # the least of a long payload that a chain passe
 DIFFERS = 1
 TAKES_WHOLE = 2
 
+# How a leader waits for another one: for its bytes, or for those that others pass on from it.
+AWAITED, BEHIND = 1, 2
+
 # Tables of the Nodes record that have a word for each node.
 TABLES_BY_NODE = (
     "landing", "block_bytes", "block_at", "send_bytes", "send_at", "recv_bytes", "recv_at",
@@ -79,7 +82,7 @@ LEADER = Record(
     condition=word("PRESENT, or why it takes no further part"),
     completed=word("how many verbs it had completed then"),
     heard_ns=word("when it last told that it waits"),
-    is_awaited=word("1: this leader waits for it, as far as the transport knows"),
+    is_awaited=word("AWAITED, or BEHIND another one, as far as the transport knows; or 0"),
 )
 
 NODES = Record(

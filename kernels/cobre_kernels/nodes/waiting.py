@@ -8,6 +8,11 @@ does not answer, that leader is late. If all of them answer, they wait for leade
 rank is behind another leader, such as one that is nearer to the late rank on the ring. A leader
 that waits for the late rank itself names that rank in a report, so this leader waits a little
 longer for the report.
+
+Where leaders pass on the headers of others (``tcp/hops.py``), this leader also waits for leaders
+that are BEHIND another one. If such a leader is silent, it is late too. If it has entered the verb,
+it has completed it, and computes for longer than the timeout; then another leader, which passes
+nothing on, is silent as well.
 """
 
 from cobre_kernels.collective.comm import COMM, GAVE_UP, LATE, LEADERS, PRESENT, UNREACHABLE
@@ -44,7 +49,7 @@ from cobre_kernels.nodes.protocol import (
     allows,
     happen,
 )
-from cobre_kernels.nodes.records import leader_of, ranks_of
+from cobre_kernels.nodes.records import AWAITED, leader_of, ranks_of
 
 ANSWER_NS = 500_000_000  # how long a leader waits for the answers to a liveness query
 REPORT_NS = 2_000_000_000  # for the report of a leader that is nearer to the late rank
@@ -208,7 +213,7 @@ def _failure_without_report(comm):
         wait.began_ns = wait.clock_ns
         return OK
     for rank in range(comm.size):
-        if nodes.leaders[nodes.node_of[rank]].is_awaited != 0:
+        if nodes.leaders[nodes.node_of[rank]].is_awaited == AWAITED:
             comm.failures[rank].reason = UNREACHABLE
     happen(comm, NO_REPORT)
     return LOST_PEER

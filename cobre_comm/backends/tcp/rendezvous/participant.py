@@ -25,6 +25,7 @@ from cobre_comm.backends.tcp.rendezvous.sockets import (
     has_room,
     listen,
     listen_anywhere,
+    round_trip_us,
 )
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
@@ -131,12 +132,14 @@ class Participant(Group):
     def start(self, lanes: Sequence[Sequence[int]]) -> None:
         """End the rendezvous: link the leaders of each lane, and close all other links.
 
-        Then watch the processes of the peers, unless the limit of open files leaves no room. Raises
-        as :meth:`attach`.
+        All ranks learn the longest round trip of all links. Then watch the processes of the peers,
+        unless the limit of open files leaves no room. Raises as :meth:`attach`.
         """
         own = next((lane for lane in lanes if self.rank in lane), ())
         self.links.where = self._link(sorted(rank for lane in lanes for rank in lane), own)
-        self.exchange(b"", last=True)
+        seen = max((round_trip_us(link) for link in self.links.data.values()), default=0)
+        everyone = self.exchange(np.array(seen, np.int64).tobytes(), last=True)
+        self.links.round_trip_us = int(np.frombuffer(everyone, np.int64).max())
         self.links.keep_only(own)
         if has_room(len(self.links.control)):
             for rank in self.links.control:

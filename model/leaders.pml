@@ -1,6 +1,9 @@
 /* Leaders of nodes, in rounds: nodes/protocol.py, whose rows are in rows.pml, nodes/waiting.py,
  * nodes/round.py. A verb completes at a leader once all leaders have begun it, also if some of them
- * have left it meanwhile: so MPI does it, and so do bytes that are on their way in sockets.
+ * have left it meanwhile: so MPI does it, and so do bytes that are on their way in sockets. Where
+ * leaders pass on what others send (tcp/hops.py), a leader that has left may keep the verb from
+ * completing. Then its loss is fresh, and ends the wait: here too, a wait may end by a fresh loss
+ * wherever it may complete.
  *
  * With -DBOUND no leader can leave a verb that moves data (`can_leave` is 0). Without it one may
  * die, which ends its links. The first round moves data, and the second one does not.

@@ -34,6 +34,7 @@ LAYOUTS = [
     ("tcp-flat", 2), ("tcp-flat", 3), ("tcp-flat", 4), ("tcp-flat", 5), ("tcp-flat", 7),
     ("tcp-flat", 8), ("tcp:0,0,1,1,2", 5), ("tcp:0,0,1,1,2,2x2", 6),
 ]  # fmt: skip
+KINDS = ["killed", "closed", "late", "stopped", "interrupted", "signals", "raised", "exit_at_once"]
 SIGNALS = {"killed": signal.SIGKILL, "stopped": signal.SIGSTOP, "interrupted": signal.SIGINT}
 
 
@@ -200,14 +201,8 @@ def test_a_rank_is_struck_in_each_hop(by_hops, kind, distance, size, tmp_path):
 
 @pytest.mark.parametrize(
     ("kind", "victim", "size"),
-    some(
-        [("late", 3, 5)],
-        itertools.product(
-            ["killed", "closed", "late", "stopped", "interrupted", "signals", "raised", "exit_at_once"],
-            (0, 2), (4, 5, 8),
-        ),
-    ),
-)  # fmt: skip
+    some([("late", 3, 5)], itertools.product(KINDS, (0, 2), (4, 5, 8))),
+)
 def test_a_rank_is_struck_at_some_moment(by_hops, kind, victim, size, tmp_path):
     limits = {"limit_s": LIMIT_S} if kind in ("late", "stopped") else {}
     fault = struck.complete(struck.at(kind, victim, **limits), size, backend="tcp-flat")

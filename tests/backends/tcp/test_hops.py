@@ -108,11 +108,10 @@ def test_results(by_hops, backend, size, caller):
 
 
 def differ(comm):
-    """Return the errors of this rank when each rank in turn, and each pair, calls otherwise."""
+    """Return the errors of this rank when each pair of ranks in turn calls otherwise."""
     errors, send = [], np.arange(5.0) + comm.rank
-    for odd, (first, second) in itertools.product(
-        range(comm.size), itertools.permutations(PLANS, 2)
-    ):
+    plans = itertools.pairwise([*PLANS, *PLANS][:5])
+    for odd, (first, second) in itertools.product(range(comm.size), plans):
         with comm.split(0) as part:
             plan = PLANS[second if comm.rank in (odd, (odd + 2) % comm.size) else first]
             errors.append(str(met(plan, part, send)))

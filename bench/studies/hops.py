@@ -12,8 +12,11 @@ what the formula chooses, by the longest round trip of the links.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+import socket
 import statistics
+import time
 
 from bench.hosts import inside, on_hosts
 from bench.jobs import run_job
@@ -34,6 +37,7 @@ ALL_TO_ALL, HOPS = "all to all", "hops"
 SIDES = (ALL_TO_ALL, HOPS, PEER)
 HOW_LONG = Options(rounds=15, block_s=0.05, most_s=6.0)
 LOOPBACK = ""
+HEADER_BYTES = 40  # of a message without payload
 JOB_LIMIT_S = 170
 
 
@@ -49,6 +53,29 @@ def main() -> None:
     header = ["", "nodes", "collective", ALL_TO_ALL, HOPS, "Open MPI", "hops / all to all",
               "hops / Open MPI", "the formula chooses"]  # fmt: skip
     print(table(header, rows))
+    print(f"to send or to receive a message of {HEADER_BYTES} B: {number(message_us())} µs")
+
+
+def message_us() -> float:
+    """Return half the microseconds in which this process sends a message to itself, and reads it.
+
+    It takes turns with many links, as a leader does.
+    """
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        links = []
+        for _ in range(16):
+            links.append((socket.create_connection(server.getsockname()), server.accept()[0]))
+            for link in links[-1]:
+                stack.enter_context(link).setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        message, taken = bytes(HEADER_BYTES), []
+        for _ in range(500):
+            began = time.perf_counter()
+            for ours, theirs in links:
+                ours.send(message)
+                theirs.recv(HEADER_BYTES)
+            taken.append(time.perf_counter() - began)
+        return 1e6 * statistics.median(taken) / len(links) / 2
 
 
 def rows_of(cable: str, ranks: int) -> list[list[str]]:

@@ -15,7 +15,7 @@ import pytest
 
 from cobre_comm import CollectiveFailed
 from cobre_comm.backends.tcp import memory
-from cobre_comm.backends.tcp.rendezvous.sockets import UNKNOWN_US, round_trip_us
+from cobre_comm.backends.tcp.links import UNKNOWN_US, round_trip_us
 from cobre_comm.testing.cases.faults import steps, struck
 from cobre_comm.testing.cases.faults.strike import signal_in
 from cobre_comm.testing.cases.raised import met

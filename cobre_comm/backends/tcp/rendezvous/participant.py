@@ -25,7 +25,6 @@ from cobre_comm.backends.tcp.rendezvous.sockets import (
     has_room,
     listen,
     listen_anywhere,
-    round_trip_us,
 )
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
@@ -137,8 +136,8 @@ class Participant(Group):
         """
         own = next((lane for lane in lanes if self.rank in lane), ())
         self.links.where = self._link(sorted(rank for lane in lanes for rank in lane), own)
-        seen = max((round_trip_us(link) for link in self.links.data.values()), default=0)
-        everyone = self.exchange(np.array(seen, np.int64).tobytes(), last=True)
+        seen = np.array(self.links.longest_round_trip_us(), np.int64)
+        everyone = self.exchange(seen.tobytes(), last=True)
         self.links.round_trip_us = int(np.frombuffer(everyone, np.int64).max())
         self.links.keep_only(own)
         if has_room(len(self.links.control)):

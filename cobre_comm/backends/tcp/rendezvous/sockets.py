@@ -18,8 +18,6 @@ BACKLOG = 1024  # hundreds of ranks start at once; the system may lower it
 # A machine that vanishes is detected after 30 + 6 * 10 s: not before the usual timeout of a
 # collective, because a network that comes back should find the job alive.
 KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPALIVE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6}
-MIN_RTT_AT = 148  # tcpi_min_rtt in a struct tcp_info of Linux, 4.9 or later
-UNKNOWN_US = 2**31 - 1  # as of a link that takes so long
 
 
 def prepare(sock: socket.socket, keepalive: Mapping[str, int] = KEEPALIVE) -> socket.socket:
@@ -87,17 +85,6 @@ def listen_for_peers(control: socket.socket, *, loopback_only: bool) -> socket.s
         host, _, *scope = control.getsockname()
         return listen(Endpoint(control.family, (host, 0, *scope)))
     return listen_anywhere()
-
-
-def round_trip_us(sock: socket.socket) -> int:
-    """Return the shortest round trip of a link, as the system has measured it so far.
-
-    The system has at least those of the link's first packets, to which no program had to answer.
-    """
-    if sys.platform != "linux":
-        return UNKNOWN_US
-    told = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, MIN_RTT_AT + 4)
-    return int.from_bytes(told[MIN_RTT_AT:], sys.byteorder) if told[MIN_RTT_AT:] else UNKNOWN_US
 
 
 def listen_anywhere() -> socket.socket:

@@ -23,7 +23,7 @@ from cobre_comm.backends.wait_times import wait_for_leaders
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
 
-MESSAGE_US = 2.5  # of a leader, to send or to receive a message
+MESSAGE_US = 3.0  # of a leader, to send or to receive a message
 
 VERBS = Verbs(
     exchange=exchange.exchange_kernel,

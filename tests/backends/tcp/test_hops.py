@@ -58,8 +58,8 @@ def by_hops(request, monkeypatch):
         (8, 25, False),
         (16, 25, True),
         (16, 100, False),
-        (64, 100, False),
-        (90, 100, True),
+        (50, 100, False),
+        (55, 100, True),
         (4096, UNKNOWN_US, False),
     ],
 )

@@ -120,12 +120,14 @@ class Participant(Group):
     def start(self, lanes: Sequence[Sequence[int]]) -> None:
         """End the rendezvous: link the leaders of each lane, and close all other links.
 
-        Then watch the processes of the peers, unless the limit of open files leaves no room. Raises
-        what :meth:`attach` raises.
+        All ranks learn the longest round trip of all links. Then watch the processes of the peers,
+        unless the limit of open files leaves no room. Raises what :meth:`attach` raises.
         """
         own = next((lane for lane in lanes if self.rank in lane), ())
         self.links.where = self._link(sorted(rank for lane in lanes for rank in lane), own)
-        self.exchange(b"", last=True)
+        seen = np.array(self.links.longest_round_trip_us(), np.int64)
+        everyone = self.exchange(seen.tobytes(), last=True)
+        self.links.round_trip_us = int(np.frombuffer(everyone, np.int64).max())
         self.links.keep_only(own)
         if has_room(len(self.links.control)):
             for rank in self.links.control:

@@ -23,7 +23,7 @@ from cobre_kernels.collective.seeing.journal import (
 from cobre_kernels.machine.record import WORD_BYTES, View
 from numpy.typing import NDArray
 
-from cobre_comm.journal.copied import Copied
+from cobre_comm.journal.copied import Copied, words_of
 from cobre_comm.journal.finding import MEMORY_NAME, own_journals
 from cobre_comm.journal.shown import load, show
 from cobre_comm.journal.stats import Stats, stats_of
@@ -86,9 +86,7 @@ class Journals:
 
     def _open(self, address: int) -> None:
         comm = self._comm
-        job = np.zeros(journal.JOB_WORDS, dtype=np.int64)
-        name = job_name().encode()[:JOB_BYTES]
-        job.view(np.uint8)[: len(name)] = list(name)
+        job = words_of(job_name().encode(), JOB_BYTES)
         owner = Owner(comm.rank, comm.size, comm.backend, os.getpid(), self.number, job.ctypes.data)
         open_journal_kernel.call(address, *owner)
         self._addresses[comm.rank] = address
@@ -114,9 +112,7 @@ class Journals:
 
     def note_raised(self, line: str) -> None:
         """Note the exception by which this rank ends, so that other ranks' errors can name it."""
-        words = np.zeros(journal.RAISED_WORDS, dtype=np.int64)
-        letters = np.frombuffer(cut(line, journal.RAISED_BYTES), dtype=np.uint8)
-        words.view(np.uint8)[: letters.size] = letters
+        words = words_of(cut(line, journal.RAISED_BYTES), journal.RAISED_BYTES)
         self._note_raised(self._comm.journal.address, self._comm.rank, words.ctypes.data)
 
     def stats(self) -> Stats:

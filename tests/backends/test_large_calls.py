@@ -13,7 +13,7 @@ from cobre_comm.journal.stats import SLOTS_ONLY, Stats, WayStats
 BROADCAST_CALLS = ways.TRIALS * len(ways.NAMES) + 1  # until the fastest way is known
 ALLGATHERV_CALLS = ways.TRIALS * (len(ways.NAMES) - 1) + 1
 NBYTES = 2**17 + 2**16  # in a broadcast, and of the largest block in an allgatherv
-SEED, MANY = 7, 5500  # calls of the long test
+SEED, MANY = 7, 2500  # calls of the long test
 SIZES = (4 * 2**10, 2**16, 2**16 + 4099, 2**18)  # the first is small; the next two are of one row
 OFTEN = (0.1, 0.36, 0.4, 0.14)
 
@@ -121,4 +121,4 @@ def test_all_ranks_have_equal_rows_after_thousands_of_calls(comm):
     check_rows(comm)
     if not comm._comm.node.reading.is_refused:
         until = [comm._comm.node.large[number].until for number in range(LARGE_ROWS)]
-        assert sorted(filter(None, until)) == [256, 1024, 1024, 4096]
+        assert sorted(filter(None, until)) == [256, 256, 1024, 1024]

@@ -22,7 +22,7 @@ MOST_SETS = 16
 MOST_FRESH_SETS = 256
 # a rank writes so much before a row of calls; it stays in the second-level cache
 FRESH_BYTES = 2**20
-TRIALS = 34  # calls after which our communicator has tried all ways of a large call
+TRIALS = 42  # calls after which our communicator has tried all ways of a large call
 MOST_CALLS = 5000  # calls of a block; each call is an object
 NO_CACHE_BYTES = 128 * 2**20  # a set of so many bytes exceeds any cache, so that one set is enough
 

@@ -6,6 +6,7 @@ of its own, which other processes can read (``journal/shown.py``).
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import os
 from collections.abc import Mapping, Sequence
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 from cobre_comm.journal.copied import Copied, words_of
 from cobre_comm.journal.finding import MEMORY_NAME, own_journals
 from cobre_comm.journal.shown import load, show
-from cobre_comm.journal.stats import Stats, stats_of
+from cobre_comm.journal.stats import Stats, stats_of, ways_of
 from cobre_comm.journal.tables import table_of_ranks
 from cobre_comm.journal.telling import is_telling
 from cobre_comm.reports.raised import cut
@@ -119,7 +120,10 @@ class Journals:
         """Return the statistics of this rank."""
         copied = Copied.at(self._comm.journal.address)
         assert copied is not None
-        return stats_of(copied, self._waits)
+        stats, node = stats_of(copied, self._waits), self._comm.node
+        if node.reading.is_refused:
+            return dataclasses.replace(stats, slots_only=True)
+        return dataclasses.replace(stats, ways=ways_of(node)) if node.size > 1 else stats
 
     def print_table(self) -> None:
         """Print the statistics of all ranks that can be read here, if this rank is their first.

@@ -70,7 +70,7 @@ LARGE = Record(
     way=word("the way of the calls after the trials"),
     began_ns=word("when the last rank had entered the call whose time is not known yet"),
     ended_ns=word("when this rank had ended that call"),
-    tried=own_rows(TRIED, "one for each way", 3),
+    tried=own_rows(TRIED, "one for each way", 4),
 )
 
 COLLECTIVE = Record(

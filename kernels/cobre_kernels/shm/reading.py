@@ -100,7 +100,7 @@ def _write_piece(comm, rank, target, source, count):
     if not is_theirs or peek(reading.found) != reading.theirs.token:
         return 0
     reading.writes += 1
-    reading.number = reading.writes << RANK_BITS | rank
+    reading.number = (reading.writes << RANK_BITS | node.rank) << RANK_BITS | rank
     got = count + WORD_BYTES
     # Sequentially consistent, with the store in step.announce and the load in await_writers: either
     # this rank sees that the reader has failed, or the reader sees this write.

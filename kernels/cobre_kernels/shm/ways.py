@@ -2,6 +2,7 @@
 
 ========  ==========================================================================================
 SLOTS     through slots: a byte is copied by the rank that owns it, and by each rank that reads it
+STREAMED  as SLOTS, and ranks write results past their caches
 READ      each rank reads the arrays of other ranks where they are (``reading.py``): one copy
 BOTH      in a broadcast: as READ, and meanwhile the root writes its share to each reader's array
 ========  ==========================================================================================
@@ -14,8 +15,8 @@ before. So all ranks learn the same time of the trial before, from the entry of 
 end of the last rank, and all decide the same. The ways are tried again later, because the distance
 of caches may have changed.
 
-A call goes through slots and is no trial if the system denies READ, or if a rank receives in a
-region. The rows of ``node.large`` change only in calls that succeed, so all ranks have equal rows.
+If the system denies READ and BOTH, the other two ways are tried. If a rank receives in a region, the
+call goes through slots, and is no trial. The rows of ``node.large`` change only in calls that succeed, so all ranks have equal rows.
 """
 
 from cobre_kernels.collective.calls import ALLGATHERV, BROADCAST
@@ -24,12 +25,16 @@ from cobre_kernels.collective.regions import NOWHERE
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.compiled import routine
+from cobre_kernels.machine.copy import is_large
 from cobre_kernels.shm.reading import show_array, shown_by
 
 FASTEST = -1  # in ``forced_way``
-SLOTS, READ, BOTH = range(3)
-NAMES = ("slots", "read", "both ends")  # of the ways, for messages
-OPERATIONS = (BROADCAST, ALLGATHERV)  # that have ways, in the order of their rows
+SLOTS, STREAMED, READ, BOTH = range(4)
+NAMES = ("slots", "streamed", "read", "both ends")  # of the ways, for messages
+OPERATIONS = (
+    BROADCAST,
+    ALLGATHERV,
+)  # that have ways, in the order of their rows; BOTH is the first's
 LEAST_SHIFT = 16  # a call of less than 64 KiB goes through slots
 TRIALS = 8  # of each way
 LEAST_GAIN = 1.03  # another way is taken if it is so much faster
@@ -44,20 +49,28 @@ def choose_way(comm, operation, size_bytes, is_private):
     node.measured = NOT_MEASURED
     if size_bytes >> LEAST_SHIFT == 0 or not is_private or node.size == 1:
         return SLOTS
+    ways = BOTH + 1 if operation == BROADCAST else READ + 1
     if not libc.CAN_REACH_PROCESSES or node.reading.is_refused:
-        return SLOTS
-    ways = 3 if operation == BROADCAST else 2
+        ways = STREAMED + 1
     if node.forced_way != FASTEST:
         return min(node.forced_way, ways - 1)
     node.measured = _row_of(operation, size_bytes)
     row = node.large[node.measured]
-    row.ways = ways
+    if row.ways != ways:
+        row.ways, row.calls, row.until, row.way = ways, 0, 0, SLOTS
     if row.calls >= row.until:
         row.calls, row.until = 0, min(max(4 * row.until, FIRST_CALLS), MOST_CALLS)
     if not _is_tried(row):
         return row.way
     own.began_ns, own.ended_ns = libc.monotonic_ns(), row.ended_ns
     return row.way if row.calls < TRIALS else min(row.calls // TRIALS - 1, ways - 1)
+
+
+@routine
+def is_streamed(comm, way, size_bytes):
+    """Tell whether a rank that receives so many bytes through slots writes them past its caches."""
+    is_chosen = comm.node.measured != NOT_MEASURED or comm.node.forced_way != FASTEST
+    return way == STREAMED if is_chosen else is_large(size_bytes)
 
 
 @routine
@@ -81,7 +94,7 @@ def _is_trial(comm):
 
 @routine
 def show_times(comm, generation):
-    """In a trial of SLOTS, put this rank's times into its cell of the first step."""
+    """In a trial of SLOTS or STREAMED, put this rank's times into its cell of the first step."""
     if _is_trial(comm):
         show_array(comm, generation, NOWHERE, 1)
 

@@ -96,13 +96,12 @@ def main() -> None:
     """Measure, print a table, and keep the rows if a file is named."""
     ranks = int(sys.argv[1]) if len(sys.argv) > 1 else RANKS
     rows = run_ranks("shm", ranks, measure, timeout_s=DEADLINE_S)[0]
-    print(
-        f"{'':24}{'slots':>9}{'streamed':>9}{'read':>9}{'both':>9}{'chosen':>11}{'free':>9}{'/ best':>8}"
-    )
+    titles = "".join(f"{name:>11}" for name in (*ways.NAMES, "chosen", "free"))
+    print(f"{'':28}{titles}{'/ best':>8}")
     for row in rows:
         label = f"{row['operation']} {row['bytes'] // KIB} KiB{', fresh' * row['fresh']}"
-        cells = "".join(f"{row['us'].get(name, float('nan')):9.1f}" for name in ways.NAMES)
+        cells = "".join(f"{row['us'].get(name, float('nan')):11.1f}" for name in ways.NAMES)
         ratio = row["free_us"] / min(row["us"].values())
-        print(f"{label:24}{cells}{row['chosen']:>11}{row['free_us']:9.1f}{ratio:8.2f}")
+        print(f"{label:28}{cells}{row['chosen']:>11}{row['free_us']:11.1f}{ratio:8.2f}")
     if len(sys.argv) > 2:
         Path(sys.argv[2]).write_text(json.dumps(rows, indent=1))

@@ -121,9 +121,10 @@ class Journals:
         copied = Copied.at(self._comm.journal.address)
         assert copied is not None
         stats, node = stats_of(copied, self._waits), self._comm.node
-        if node.reading.is_refused:
-            return dataclasses.replace(stats, slots_only=True)
-        return dataclasses.replace(stats, ways=ways_of(node)) if node.size > 1 else stats
+        if node.size == 1:
+            return stats
+        refused = bool(node.reading.is_refused)
+        return dataclasses.replace(stats, ways=ways_of(node), slots_only=refused)
 
     def print_table(self) -> None:
         """Print the statistics of all ranks that can be read here, if this rank is their first.

@@ -118,10 +118,11 @@ class WayStats(NamedTuple):
     """The way of the large calls of one operation and one power of two of bytes.
 
     A large call has 64 KiB or more of private memory, on one machine. It goes through slots
-    (``"slots"``), or ranks read the arrays of other ranks (``"read"``), or in a broadcast the root
-    also writes to the arrays of the others (``"both ends"``). The first calls try all ways, one
-    after the other. All ranks then take the way that was the fastest, and try again after 256
-    calls, after 1024 more, and then after every 4096.
+    (``"slots"``), also with results written past the caches (``"streamed"``), or ranks read the
+    arrays of other ranks (``"read"``), or in a broadcast the root also writes to the arrays of the
+    others (``"both ends"``). The first calls try all ways, one after the other. All ranks then take
+    the way that was the fastest, and try again after 256 calls, after 1024 more, and then after
+    every 4096.
 
     Attributes
     ----------
@@ -135,9 +136,9 @@ class WayStats(NamedTuple):
     way : str
         The way that is taken, or ``"trying"`` as long as ways are tried.
     seconds : dict of str to float
-        For each way: the mean seconds of the calls that tried it, without the first and the
-        slowest. A call lasts from the entry of the last rank to the end of the last rank, so all
-        ranks have the same seconds. Empty as long as ways are tried.
+        For each way: the second shortest time of the calls that tried it. A call lasts from the
+        entry of the last rank to the end of the last rank, so all ranks have the same seconds.
+        Empty as long as ways are tried.
 
     Examples
     --------
@@ -180,7 +181,7 @@ class Stats:
         call, over ``local``, and on several nodes.
     slots_only : bool
         Whether a large call has found that the system denies ``process_vm_readv``. Then all large
-        calls go through slots, and ``ways`` is empty.
+        calls go through slots.
     """
 
     rank: int
@@ -430,9 +431,7 @@ def ways_of(node: View) -> tuple[WayStats, ...]:
 
 
 def _decision(row: View, names: Sequence[str], trials: int) -> tuple[str, dict[str, float]]:
-    """Return the way that a row of large calls has, and the mean seconds of all ways."""
-    if row.calls <= trials * row.ways:
+    """Return the way that a row of large calls has, and the seconds of all ways."""
+    if row.calls <= trials * (1 + row.ways):
         return TRYING, {}
-    tried = {names[way]: row.tried[way] for way in range(row.ways)}
-    counted = (trials - 2) * NS_PER_S
-    return names[row.way], {n: (t.total_ns - t.slowest_ns) / counted for n, t in tried.items()}
+    return names[row.way], {names[w]: row.tried[w].second_ns / NS_PER_S for w in range(row.ways)}

@@ -56,9 +56,9 @@ FILLS = Record(
 
 TRIED = Record(
     "Tried",
-    "What the trials of one way have cost (shm/ways.py).",
-    total_ns=word("the sum of the times"),
-    slowest_ns=word("the longest of the times"),
+    "What the trials of one way have taken, without the first trial (shm/ways.py).",
+    fastest_ns=word("the shortest time"),
+    second_ns=word("the second shortest time, by which ways are compared"),
 )
 
 LARGE = Record(

@@ -8,10 +8,11 @@ an array, all ranks learn that in the last step, begin anew through slots, and d
 this communicator.
 
 A rank that fails returns early, and then nobody may write to its array any more. So a writer writes
-pieces, each with a number. Before a piece the writer shows the number and looks whether the rank
-has failed; a rank that fails tells so, and waits for the end of the piece that is shown
-(:func:`await_writers`). The kernel copies the number to the *mark* of that rank behind the bytes:
-so the rank need not wait for a writer that was stopped after the bytes were written.
+pieces, and each piece has a number that no other piece of any rank has. Before a piece the writer
+shows the number, and looks whether the reader has failed. A reader that fails says so, and waits
+for the end of the piece that is shown (:func:`await_writers`). The kernel copies the number to the
+*mark* of the reader, behind the bytes. So the reader does not wait for a writer that was stopped
+after it had written the bytes.
 """
 
 from cobre_kernels.collective.calls import called

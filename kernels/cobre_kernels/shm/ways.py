@@ -15,8 +15,9 @@ before. So all ranks learn the same time of the trial before, from the entry of 
 end of the last rank, and all decide the same. The ways are tried again later, because the distance
 of caches may have changed.
 
-If the system denies READ and BOTH, the other two ways are tried. If a rank receives in a region, the
-call goes through slots, and is no trial. The rows of ``node.large`` change only in calls that succeed, so all ranks have equal rows.
+If the system denies READ and BOTH, the other two ways are tried. If a rank receives in a region,
+the call goes through slots, and is no trial. The rows of ``node.large`` change only in calls that
+succeed, so all ranks have equal rows.
 """
 
 from cobre_kernels.collective.calls import ALLGATHERV, BROADCAST
@@ -31,15 +32,13 @@ from cobre_kernels.shm.reading import show_array, shown_by
 FASTEST = -1  # in ``forced_way``
 SLOTS, STREAMED, READ, BOTH = range(4)
 NAMES = ("slots", "streamed", "read", "both ends")  # of the ways, for messages
-OPERATIONS = (
-    BROADCAST,
-    ALLGATHERV,
-)  # that have ways, in the order of their rows; BOTH is the first's
+OPERATIONS = (BROADCAST, ALLGATHERV)  # that have ways, in the order of their rows
 LEAST_SHIFT = 16  # a call of less than 64 KiB goes through slots
 TRIALS = 8  # of each way
 LEAST_GAIN = 1.03  # another way is taken if it is so much faster
 FIRST_CALLS, MOST_CALLS = 256, 4096  # until ways are tried again: four times as many each time
 NOT_MEASURED = -1
+NEVER_NS = 2**60
 
 
 @routine
@@ -114,7 +113,7 @@ def learn_times(comm, generation):
     row.began_ns = began_ns
     if row.calls == TRIALS * (1 + row.ways):
         for way in range(row.ways):
-            if cost_of(row, way) * LEAST_GAIN < cost_of(row, row.way):
+            if row.tried[way].second_ns * LEAST_GAIN < row.tried[row.way].second_ns:
                 row.way = way
 
 
@@ -122,20 +121,16 @@ def learn_times(comm, generation):
 def _note(row, call, spent_ns):
     """Note the time of a trial, but not of a way's first one: caches are as another way left them.
 
-    ``call`` is the number of the trial after those that warm up.
+    ``call`` is the number of the trial after those that warm up. Ways are compared by the second
+    shortest time: in many trials a rank, or the machine, has been held up.
     """
     tried = row.tried[call // TRIALS]
     if call % TRIALS == 0:
-        tried.total_ns, tried.slowest_ns = 0, 0
+        tried.fastest_ns, tried.second_ns = NEVER_NS, NEVER_NS
+    elif spent_ns < tried.fastest_ns:
+        tried.fastest_ns, tried.second_ns = spent_ns, tried.fastest_ns
     else:
-        tried.total_ns += spent_ns
-        tried.slowest_ns = max(tried.slowest_ns, spent_ns)
-
-
-@routine
-def cost_of(row, way):
-    """Return the time of TRIALS - 2 trials; the slowest is left out: a rank may not have run."""
-    return row.tried[way].total_ns - row.tried[way].slowest_ns
+        tried.second_ns = min(tried.second_ns, spent_ns)
 
 
 @routine

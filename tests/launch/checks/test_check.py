@@ -112,8 +112,8 @@ def test_the_ways_of_large_calls_are_shown(only, capsys):
     if lines != [f"shm, 2 ranks: {SLOTS_ONLY}"]:
         first, second = lines
         assert re.fullmatch(
-            r"shm, 2 ranks: broadcast of 8 MiB: (slots|read|both ends) is the fastest "
-            r"\(slots \S+ [mu]?s, read \S+ [mu]?s, both ends \S+ [mu]?s\)",
+            r"shm, 2 ranks: broadcast of 8 MiB: (slots|streamed|read|both ends) is the fastest "
+            r"\(slots \S+ [mu]?s, streamed \S+ [mu]?s, read \S+ [mu]?s, both ends \S+ [mu]?s\)",
             first,
         )
         assert second.startswith("shm, 2 ranks: allgatherv of 8 MiB: ")

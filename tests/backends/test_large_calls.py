@@ -59,7 +59,7 @@ def test_statistics_tell_that_the_system_denies_it(comm):
     broadcast(comm, NBYTES, 0, 0)
     if comm.rank == 1:
         comm._comm.node.reading.pid = os.getppid()
-    for number in range(BROADCAST_CALLS):
+    for number in range(2 * BROADCAST_CALLS):
         broadcast(comm, NBYTES, number % comm.size, number)
     stats = comm.stats()
     assert stats.slots_only

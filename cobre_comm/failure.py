@@ -413,11 +413,10 @@ def _describe_call(signature: int, compared: int, count: int) -> str:
 
 
 def _pending_exception(comm: View) -> BaseException:
-    """Return a signal handler's exception in a kernel's wait; leave only its text in the record.
+    """Return the exception that a signal handler raised in a kernel's wait; keep only its text.
 
     An exception holds frames, and these frames hold the communicator. The garbage collector does
-    not see what a record holds, so it could never free a communicator with a record that holds the
-    exception.
+    not see into records. So a communicator with the exception in its record would never be freed.
     """
     kind = comm.pending_exception
     held = _words_at(kind, 3)  # type, value, traceback

@@ -17,7 +17,7 @@ EAGER_BYTES = {FLAT: None, "ring": 0, "star": 2**31}
 
 
 class World:
-    """The processes of a job, as programs use them; MpiWorld and GlooWorld add what is missing."""
+    """A job as measuring code sees it; MpiWorld and GlooWorld make the sides, and close the job."""
 
     rank: int
     size: int

@@ -96,7 +96,7 @@ class HeldField(NamedTuple):
 
     name: str  # the name by which compiled code reads the field
     path: str  # the attribute of the Python object with the value, or with the record's address
-    numba_type: Any = None  # if None, the object's type has it in an attribute ``name``
+    numba_type: Any = None  # if None, the object's type has it, in the attribute of that name
 
 
 class ObjectType(types.Type):  # type: ignore[misc]  # numba is untyped

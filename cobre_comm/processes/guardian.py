@@ -2,8 +2,9 @@
 
 A launcher that lives cleans up itself, even if all its ranks are killed (``attempt.py``). The
 guardian reads a pipe of which only the launcher holds the other end. If the pipe ends without a
-goodbye, the launcher was killed. Then the guardian kills every rank, and ends what is left in the
-process groups of ranks, which includes the children of ranks. It also removes the name in shared
+goodbye, the launcher was killed. Then the guardian kills every rank; over MPI it also kills
+``mpiexec`` and the parents of shims (``mpi/start.py``). It ends what is left in the process groups
+of all these processes, which includes the children of ranks. It also removes the name in shared
 memory by which ranks meet. Regions have no name that could be left.
 
 On Linux the kernel kills most ranks sooner, by a death signal (``exec_shim.py``). The guardian is

@@ -1,4 +1,7 @@
-"""A rank as its launcher sees it, from the start of the process until the exit code is known."""
+"""A rank as its launcher sees it, from the start of the process until the exit code is known.
+
+``exec_shim.py`` sets the death signal, by which Linux kills the rank when its launcher ends.
+"""
 
 from __future__ import annotations
 

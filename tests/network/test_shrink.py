@@ -13,7 +13,7 @@ LIMIT = OUR_GRID.timeout_of(5)
 
 
 def go_on(comm, caller):
-    """Work until a rank is lost, then with the ranks left; return these, or the error's text."""
+    """Work until a rank is lost, then with the survivors; return them, or the text of the error."""
     me, values = comm.rank, np.ones(5)
     try:
         while True:

@@ -36,9 +36,9 @@ class TcpBackend(KernelBackend):
     Ranks that can open each other's shared memory form a node. If all ranks form one node, they
     work by the kernels of :class:`ShmBackend`, and no socket stays open. Otherwise the leader of
     each node speaks for its node over sockets. Leaders send small payloads to every other leader at
-    once. Large payloads travel around a ring of leaders; in an allreduce they travel along a chain
-    of leaders, or in stripes, one to each leader. If every rank is a node of its own, each rank has
-    its own copy of a region on its heap.
+    once, or by hops where hops take less time. Large payloads travel around a ring of leaders; in
+    an allreduce they travel along a chain of leaders, or in stripes, one to each leader. If every
+    rank is a node of its own, each rank has its own copy of a region on its heap.
 
     Parameters
     ----------

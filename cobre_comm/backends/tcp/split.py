@@ -59,7 +59,11 @@ def opened_listener(part: Part, where: Where) -> Iterator[tuple[socket.socket | 
 def config_of_part(
     config: TcpConfig, part: Part, buffer_bytes: int | None, spin_us: float
 ) -> TcpConfig:
-    """Return a part's configuration: each rank has buffers and spins as in the parent."""
+    """Return a part's configuration: each rank has buffers and spins as in the parent.
+
+    If the parent is one node, and one of its ranks has color None, buffers of more than
+    LARGEST_BUFFER_BYTES shrink to that size (``attach_nowhere``).
+    """
     return dataclasses.replace(
         config,
         rank=part.rank,

@@ -189,7 +189,7 @@ def system(case: Case) -> dict[str, Any]:
 
 
 def bounds_by_stage(case: Case) -> dict[str, Table]:
-    """Return the files of `constraints`, by name: the plants and lines that differ by stage."""
+    """Return the tables of the folder `constraints`: bounds and costs that differ by stage."""
     flows = [{BOUNDS[kind][0]: values for kind, values, _ in bounds_of(h)} for h in case.hydros]
     # For turbines, Cobre reads the least flow only from the unit groups.
     groups = [{n: v for n, v in f.items() if n == "min_turbined_m3s"} for f in flows]

@@ -41,6 +41,8 @@ CLAIM = 16  # for messages alone: no collective, but a claim of an item
 ENTER = 17  # for messages alone: no collective, but the entry into a phase
 PHASE_NUMBER = 18  # for messages alone: no collective, but the naming of a phase
 
+# Collectives, and other methods that messages name. The operations of a reduction, such as SUM, are
+# in reduction/fold.py.
 OPERATIONS = {
     BARRIER: "barrier",
     BROADCAST: "broadcast",

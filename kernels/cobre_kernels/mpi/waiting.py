@@ -1,7 +1,7 @@
 """How a leader waits for MPI: the leader polls its requests.
 
 While data move, a leader yields the core but does not nap, because MPI moves data only when it is
-polled.
+polled. ``nodes/waiting.py`` decides which ranks are lost or late.
 
 If a wait ends early, its request stays, and MPI may complete the request at any later time. So a
 wait may end early only if its request touches nothing but memory that exists as long as the

@@ -112,7 +112,7 @@ def _move_chunks(comm, call, largest, streams):
 
 @routine
 def _chunk(comm, call, span, is_inline, streams):
-    """Move a chunk, given by its begin and length, of every block that is longer than the begin."""
+    """Move a chunk of every block that reaches it; ``span`` has where it begins, and its bytes."""
     generation, shown = next_generation(comm), called(comm)
     (begin, chunk), rank = span, comm.rank
     own_bytes = max(min(bytes_of(call, rank) - begin, chunk), 0)

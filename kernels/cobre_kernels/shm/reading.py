@@ -35,7 +35,7 @@ from cobre_kernels.shm.control import MEMBER, RANK_BITS
 from cobre_kernels.shm.step import next_generation, synchronise
 from cobre_kernels.shm.wait import cell_of
 
-PIECE_BYTES = 2**20  # of a write, for whose end a rank that fails waits: some 100 us
+PIECE_BYTES = 2**20  # of a write; a rank that fails waits for the end of one, some 100 us
 MOST_BYTES = 2**30  # of a call, which moves less than 2 GiB
 NAP_NS = 20_000
 SHOWN_BYTES = SHOWN.size_bytes

@@ -9,6 +9,8 @@ the same time. A link carries each byte at most twice, however many ranks a node
 Two ranks that are alone on their nodes form no chain: each sends its whole contribution to the
 other rank, and both fold the two contributions, that of rank 0 first.
 
+The order of ranks in a fold is in :func:`_fold_own`, and for two such ranks in :func:`_fold_pair`.
+
 A ring reduce-scatter would move slightly fewer bytes. But it would begin the fold of each stripe at
 another rank, and so give other bits than all other ways of an allreduce.
 """

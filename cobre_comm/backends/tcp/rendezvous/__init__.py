@@ -2,6 +2,7 @@
 
 ``protocol.py`` is the theory of operation: states, messages and time limits. ``coordinator.py`` is
 the code of rank 0, and ``worker.py`` that of every other rank; both use the other modules.
+``_check_proof`` in ``handshake.py`` checks that the other end of a connection knows the token.
 """
 
 from __future__ import annotations

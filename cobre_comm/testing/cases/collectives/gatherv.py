@@ -40,7 +40,7 @@ def gather_layouts(comm, caller, dtype):
 
 
 def gather_chunks(comm, caller, dtype, longest):
-    """Each rank has the longest block once, and each rank is the root once."""
+    """Each rank is the root twice: rank 0 has the longest block, then the last rank has it."""
     for root in range(comm.size):
         for seed in range(2):
             counts = [longest >> ((r + seed) % comm.size) for r in range(comm.size)]

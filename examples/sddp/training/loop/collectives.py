@@ -16,7 +16,7 @@ def my_share(comm, items) -> tuple[int, int]:  # type: ignore
 
 @plain
 def first_of(item: int, step: int, steps: int) -> int:
-    """Return the first trajectory that has `item` or a later item in `step`."""
+    """Return the first trajectory with an item of `step` that is `item` or a later item."""
     return (item - step + steps - 1) // steps
 
 

@@ -1,7 +1,8 @@
 """The operations of an allreduce, and the rank-ordered fold: ``acc[i] = op(acc[i], x[i])``.
 
 The loops of ``shm/allreduce.py``, ``nodes/allreduce.py`` and ``tcp/chain.py`` call the fold once
-for each rank, in rank order. Each element is folded separately, so the result depends neither on
+for each rank, in rank order. ``collective/entry.py`` folds the numbers of a single rank with
+themselves, for LAND and LOR. Each element is folded separately, so the result depends neither on
 how a payload is cut into chunks, nor on the width of SIMD.
 """
 

@@ -14,7 +14,7 @@ from cobre_kernels.collective.waiting import patience
 from cobre_kernels.machine import copy
 from cobre_kernels.nodes import allreduce, waiting
 from cobre_kernels.nodes import lanes as lane_kernels
-from cobre_kernels.shm import reading, slot
+from cobre_kernels.shm import slot
 from cobre_kernels.tcp.progress import control
 
 from bench.ranks.work import POINT, SDDP_BYTES, STAGES, TRAJECTORIES
@@ -74,7 +74,6 @@ LIMITS = {
     f"{copy.SHORT_BYTES // KIB} KiB",
     f"{copy.STREAM_BYTES // MIB} MiB",
     f"{slot.STREAMED_BYTES // KIB} to {slot.TIMED_FILL_BYTES // KIB} KiB",
-    f"{reading.READ_BYTES // MIB} MiB",
     f"{configs.STAGING_BYTES // MIB} MiB",
     f"{buffers.ALL_BUFFERS_BYTES // MIB} MiB",
     f"{buffers.SHARED_CAST_BYTES // MIB} MiB",

@@ -1,4 +1,4 @@
-"""The ways of a large call of private memory: slots, reads, and writes of the root (shm/ways.py)."""
+"""The ways of a large call of private memory: slots, reads, and writes of the root (ways.py)."""
 
 import os
 import signal

@@ -93,6 +93,7 @@ OF_EACH = [
     "calls",
     "control",
     "messages",
+    "failing",
     "protocol",
     "reading",
     "records",

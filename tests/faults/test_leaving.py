@@ -229,11 +229,11 @@ def await_moment(strike, rows):
     """Wait for the moment of a strike."""
     took_s = rows[:, TOOK_NS].max() / 1e9
     until = time.monotonic() + took_s * abs(strike.moment)
-    is_root = strike.victim == 0
+    is_root, at = strike.victim == 0, int(rows[0, WRITING])
     with open(f"/proc/{rows[0, PID]}/mem", "rb", buffering=0) as memory:
         while time.monotonic() < until:
             if strike.moment == IN_A_WRITE:
-                found = int.from_bytes(os.pread(memory.fileno(), 8, int(rows[0, WRITING])), "little")
+                found = int.from_bytes(os.pread(memory.fileno(), 8, at), "little")
                 if found and (is_root or found & (1 << RANK_BITS) - 1 == strike.victim):
                     return
 

@@ -45,7 +45,7 @@ reducing.HALVES_BYTES = 4096
 
 
 def vectors(here, there, count):
-    """Return the addresses and the lengths in arguments of process_vm_readv or process_vm_writev."""
+    """Return the pairs of addresses, and the lengths, that vectors of two processes describe."""
     at = [range(begin, begin + count * VECTOR.size_bytes, VECTOR.size_bytes)
           for begin in (here, there)]  # fmt: skip
     return [(recording.look(a), recording.look(b), recording.look(a + 8)) for a, b in zip(*at)]

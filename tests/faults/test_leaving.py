@@ -139,10 +139,16 @@ def come_late(comm, call, words):
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_late_rank_writes_to_no_output_of_a_rank_that_has_given_up(name):
-    """A rank that has shown its array in the first step gives up, and then the root arrives."""
+    """A rank that has shown its array in the first step gives up, and then the root arrives.
+
+    A call of one step succeeds on a late rank.
+    """
     call = CALLS[name]
     outcomes = forked.ranks("shm", call.size, come_late, call, shared_words(4, 1), env=LIMIT)
-    assert values_of(outcomes) == [(CollectiveFailed, True)] * call.size
+    errors, untouched = zip(*values_of(outcomes), strict=True)
+    assert all(untouched)
+    assert errors[-1] is CollectiveFailed
+    assert {*errors} <= {CollectiveFailed, type(None)}
 
 
 # Faults at moments inside a call. A row of the shared words is that of a rank.

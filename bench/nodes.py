@@ -89,9 +89,14 @@ def hops(at: Nodes, lanes: int, block: float) -> float:
     return to_all(at) if is_straight else around(at)
 
 
+def by_hops(at: Nodes) -> float:
+    """Return the seconds of an exchange by hops."""
+    return (at.nodes - 1).bit_length() * (at.alpha + 2 * at.message)
+
+
 def barrier(at: Nodes) -> float:
-    """Return the seconds of a step, then a message between every two leaders, then a step."""
-    return at.meeting + to_all(at)
+    """Return the seconds of a step, an exchange of headers among leaders, and a second step."""
+    return at.meeting + min(to_all(at), by_hops(at))
 
 
 def through_staging(

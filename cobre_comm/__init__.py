@@ -52,41 +52,27 @@ if TYPE_CHECKING:
 __version__ = "0.4.0"
 
 _HOME_OF = {
-    "AllocationFailed": "errors",
-    "BackendError": "errors",
-    "BackendKind": "config",
-    "BackendNotAvailable": "errors",
-    "CollectiveFailed": "errors",
-    "CommBackend": "backends.union",
-    "CommError": "errors",
-    "Communicator": "contract.communicator",
-    "HeapRegion": "contract.shared_region",
-    "InitializationFailed": "errors",
-    "InvalidBackend": "errors",
-    "InvalidBufferSize": "errors",
-    "InvalidCommunicator": "errors",
-    "InvalidRoot": "errors",
-    "LaunchResult": "launching.launch",
-    "LocalBackend": "backends.local.backend",
-    "MissingConfiguration": "errors",
-    "MpiBackend": "backends.mpi.backend",
-    "MpiConfig": "config",
-    "ReduceOp": "reduce_op",
-    "SharedMemoryProvider": "contract.communicator",
-    "SharedRegion": "contract.shared_region",
-    "ShmBackend": "backends.shm.backend",
-    "ShmConfig": "config",
-    "TcpBackend": "backends.tcp.backend",
-    "TcpConfig": "config",
-    "Work": "contract.work",
-    "WorkerError": "errors",
-    "WorkerInfo": "launching.launch",
-    "available_backends": "factory",
-    "check_signals": "contract.signals",
-    "create_communicator": "factory",
-    "launch": "launching.launch",
-    "monotonic_ns": "contract.clock",
-    "report_progress": "launching.launch",
+    name: home
+    for home, names in {
+        "backends.local.backend": "LocalBackend",
+        "backends.mpi.backend": "MpiBackend",
+        "backends.shm.backend": "ShmBackend",
+        "backends.tcp.backend": "TcpBackend",
+        "backends.union": "CommBackend",
+        "config": "BackendKind MpiConfig ShmConfig TcpConfig",
+        "contract.clock": "monotonic_ns",
+        "contract.communicator": "Communicator SharedMemoryProvider",
+        "contract.shared_region": "HeapRegion SharedRegion",
+        "contract.signals": "check_signals",
+        "contract.work": "Work",
+        "errors": "AllocationFailed BackendError BackendNotAvailable CollectiveFailed CommError "
+        "InitializationFailed InvalidBackend InvalidBufferSize InvalidCommunicator InvalidRoot "
+        "MissingConfiguration WorkerError",
+        "factory": "available_backends create_communicator",
+        "launching.launch": "LaunchResult WorkerInfo launch report_progress",
+        "reduce_op": "ReduceOp",
+    }.items()
+    for name in names.split()
 }
 _NO_LONGER_PUBLIC = {"routine": "contract.routine"}  # a use warns; the next version lacks the name
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import enum
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, TypeVar
 
 from cobre_comm.errors import InitializationFailed, InvalidBackend, MissingConfiguration
 
@@ -75,84 +75,87 @@ class BackendKind(enum.Enum):
             ) from None
 
 
-_Number = TypeVar("_Number", int, float)
+T = TypeVar("T")
+_Config = TypeVar("_Config", "ShmConfig", "TcpConfig", "MpiConfig")
 
 
-class _Reader:
-    """Reads typed values from an environment and says which variable is wrong."""
+def _flag(text: str) -> bool:
+    return int(text) != 0
 
-    def __init__(self, backend: str, environ: Mapping[str, str]) -> None:
-        self._backend = backend
-        self._environ = environ
 
-    def require(self, *names: str) -> None:
-        missing = [name for name in names if not self._environ.get(name)]
-        if missing:
-            raise MissingConfiguration(self._backend, missing)
+def _integers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(",") if part.strip())
 
-    def text(self, name: str, default: str = "") -> str:
-        return self._environ.get(name) or default
 
-    def number(self, name: str, convert: type[_Number], default: _Number) -> _Number:
-        value = self.optional_number(name, convert)
-        return default if value is None else value
+_WANTED: dict[Any, str] = {float: "a number", _integers: "a list of integers"}
 
-    def optional_number(self, name: str, convert: type[_Number]) -> _Number | None:
-        text = self._environ.get(name)
-        if not text:
-            return None
-        try:
-            return convert(text)
-        except ValueError:
-            expected = "an integer" if convert is int else "a number"
-            raise InitializationFailed(
-                self._backend, f"{name}={text!r} is not {expected}"
-            ) from None
 
-    def integers(self, name: str) -> tuple[int, ...]:
-        text = self._environ.get(name) or ""
-        try:
-            return tuple(int(part) for part in text.split(",") if part.strip())
-        except ValueError:
-            raise InitializationFailed(
-                self._backend, f"{name}={text!r} is not a list of integers"
-            ) from None
+def _value(backend: str, environ: Mapping[str, str], name: str, convert: Callable[[str], T]) -> T:
+    """Return the value of a variable that is set."""
+    text = environ[name]
+    try:
+        return convert(text)
+    except ValueError:
+        wanted = _WANTED.get(convert, "an integer")
+        raise InitializationFailed(backend, f"{name}={text!r} is not {wanted}") from None
+
+
+def _read(
+    cls: type[_Config],
+    backend: str,
+    environ: Mapping[str, str] | None,
+    /,
+    **variables: tuple[str, Callable[[str], Any]],
+) -> _Config:
+    """Make a configuration of the variables of its fields; one that is not set leaves its default.
+
+    A variable that is empty is not set.
+    """
+    environ = os.environ if environ is None else environ
+    required = [variables[each.name][0] for each in fields(cls) if each.default is MISSING]
+    missing = [name for name in required if not environ.get(name)]
+    if missing:
+        raise MissingConfiguration(backend, missing)
+    given = {field: told for field, told in variables.items() if environ.get(told[0])}
+    return cls(**{field: _value(backend, environ, *told) for field, told in given.items()})
 
 
 def late_s(backend: str) -> float:
     """Return the seconds until the log reports a late rank; 0 if the log shall not report any."""
-    seconds = _Reader(backend, os.environ).number(LATE_VARIABLE, float, LATE_S)
+    told = os.environ.get(LATE_VARIABLE)
+    seconds = _value(backend, os.environ, LATE_VARIABLE, float) if told else LATE_S
     _check_duration(backend, LATE_VARIABLE, seconds)
     return seconds
 
 
+def _require(backend: str, is_right: bool, problem: str) -> None:
+    if not is_right:
+        raise InitializationFailed(backend, problem)
+
+
 def _check_rank(backend: str, rank: int, size: int) -> None:
-    if not 1 <= size <= MAX_RANKS:
-        raise InitializationFailed(backend, f"size {size} is not between 1 and {MAX_RANKS}")
-    if not 0 <= rank < size:
-        raise InitializationFailed(backend, f"rank {rank} is not between 0 and {size - 1}")
-
-
-def _check_buffer_bytes(backend: str, value: int | None) -> None:
-    if value is not None and not 4096 <= value <= 2**40:
-        raise InitializationFailed(
-            backend, f"buffer_bytes is {value}; pass 4096 to 2**40 bytes per rank"
-        )
-
-
-def _check_leaders(backend: str, value: int | None) -> None:
-    if value is not None and value < 1:
-        raise InitializationFailed(
-            backend,
-            f"leaders is {value}; pass 1 or more (COBRE_LEADERS), or None to have it chosen",
-        )
+    _require(backend, 1 <= size <= MAX_RANKS, f"size {size} is not between 1 and {MAX_RANKS}")
+    _require(backend, 0 <= rank < size, f"rank {rank} is not between 0 and {size - 1}")
 
 
 def _check_duration(backend: str, what: str, value: float | None) -> None:
-    if value is not None and not 0 <= value <= LONGEST_DURATION:  # refuses NaN too
-        raise InitializationFailed(
-            backend, f"{what} is {value!r}; pass 0 (no limit) to {LONGEST_DURATION:g}"
-        )
+    is_right = value is None or 0 <= value <= LONGEST_DURATION  # False for NaN too
+    said = f"{what} is {value!r}; pass 0 (no limit) to {LONGEST_DURATION:g}"
+    _require(backend, is_right, said)
+
+
+def _check_common(backend: str, config: Config) -> None:
+    """Check the fields that all configurations have."""
+    _check_duration(backend, "timeout_s", config.timeout_s)
+    _check_duration(backend, "spin_us", config.spin_us)
+    room = config.buffer_bytes
+    said = f"buffer_bytes is {room}; pass 4096 to 2**40 bytes per rank"
+    _require(backend, room is None or 4096 <= room <= 2**40, said)
+
+
+def _check_leaders(backend: str, value: int | None) -> None:
+    said = f"leaders is {value}; pass 1 or more (COBRE_LEADERS), or None to have it chosen"
+    _require(backend, value is None or value >= 1, said)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,16 +202,13 @@ class ShmConfig:
 
     def __post_init__(self) -> None:
         tail = self.name[1:]
-        if not (self.name.startswith("/") and tail and "/" not in tail and "\0" not in tail):
-            raise InitializationFailed(
-                "shm", f"segment name {self.name!r} must be '/' and a name without another '/'"
-            )
-        if len(self.name) > SHM_NAME_LIMIT:
-            raise InitializationFailed("shm", f"segment name is longer than {SHM_NAME_LIMIT}")
+        is_one = self.name.startswith("/") and tail and "/" not in tail and "\0" not in tail
+        said = f"segment name {self.name!r} must be '/' and a name without another '/'"
+        _require("shm", bool(is_one), said)
+        is_short = len(self.name) <= SHM_NAME_LIMIT
+        _require("shm", is_short, f"segment name is longer than {SHM_NAME_LIMIT}")
         _check_rank("shm", self.rank, self.size)
-        _check_duration("shm", "timeout_s", self.timeout_s)
-        _check_duration("shm", "spin_us", self.spin_us)
-        _check_buffer_bytes("shm", self.buffer_bytes)
+        _check_common("shm", self)
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> ShmConfig:
@@ -239,17 +239,16 @@ class ShmConfig:
         >>> config.rank, config.size, config.timeout_s
         (1, 4, 60.0)
         """
-        read = _Reader("shm", os.environ if environ is None else environ)
-        read.require("COBRE_SHM_NAME", "COBRE_SHM_RANK", "COBRE_SHM_SIZE")
-        return cls(
-            name=read.text("COBRE_SHM_NAME"),
-            rank=read.number("COBRE_SHM_RANK", int, 0),
-            size=read.number("COBRE_SHM_SIZE", int, 0),
-            timeout_s=read.number("COBRE_SHM_TIMEOUT_SECS", float, 60.0),
-            buffer_bytes=read.optional_number("COBRE_SHM_BUFFER_BYTES", int),
-            numa_interleave=read.number("COBRE_SHM_NUMA_INTERLEAVE", int, 0) != 0,
-            spin_us=read.optional_number("COBRE_COMM_SPIN_US", float),
-        )
+        return _read(
+            cls, "shm", environ,
+            name=("COBRE_SHM_NAME", str),
+            rank=("COBRE_SHM_RANK", int),
+            size=("COBRE_SHM_SIZE", int),
+            timeout_s=("COBRE_SHM_TIMEOUT_SECS", float),
+            buffer_bytes=("COBRE_SHM_BUFFER_BYTES", int),
+            numa_interleave=("COBRE_SHM_NUMA_INTERLEAVE", _flag),
+            spin_us=("COBRE_COMM_SPIN_US", float),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -325,17 +324,14 @@ class TcpConfig:
 
     def __post_init__(self) -> None:
         _check_rank("tcp", self.rank, self.size)
-        _check_duration("tcp", "timeout_s", self.timeout_s)
-        _check_duration("tcp", "spin_us", self.spin_us)
-        if self.eager_bytes is not None and not 0 <= self.eager_bytes <= LARGEST_EAGER_BYTES:
-            raise InitializationFailed(
-                "tcp", f"eager_bytes is {self.eager_bytes}; pass 0 to {LARGEST_EAGER_BYTES}"
-            )
+        _check_common("tcp", self)
+        is_right = self.eager_bytes is None or 0 <= self.eager_bytes <= LARGEST_EAGER_BYTES
+        said = f"eager_bytes is {self.eager_bytes}; pass 0 to {LARGEST_EAGER_BYTES}"
+        _require("tcp", is_right, said)
         _check_duration("tcp", "connect_timeout_ms", self.connect_timeout_ms)
-        _check_buffer_bytes("tcp", self.buffer_bytes)
         _check_leaders("tcp", self.leaders)
-        if not 0 <= self.port <= 65535:
-            raise InitializationFailed("tcp", f"port {self.port} is not between 0 and 65535")
+        said = f"port {self.port} is not between 0 and 65535"
+        _require("tcp", 0 <= self.port <= 65535, said)
         if self.rank > 0 and not self.coordinator:
             raise MissingConfiguration("tcp", ["COBRE_TCP_COORDINATOR"])
 
@@ -368,25 +364,24 @@ class TcpConfig:
         >>> TcpConfig.from_env({**rank, "COBRE_TCP_COORDINATOR": "node-a"}).coordinator
         'node-a'
         """
-        read = _Reader("tcp", os.environ if environ is None else environ)
-        read.require("COBRE_TCP_RANK", "COBRE_TCP_SIZE")
-        return cls(
-            rank=read.number("COBRE_TCP_RANK", int, 0),
-            size=read.number("COBRE_TCP_SIZE", int, 0),
-            coordinator=read.text("COBRE_TCP_COORDINATOR") or None,
-            port=read.number("COBRE_TCP_PORT", int, 29500),
-            bind_addr=read.text("COBRE_TCP_BIND_ADDR", "0.0.0.0"),
-            timeout_s=read.number("COBRE_TCP_TIMEOUT_SECS", float, 60.0),
-            connect_timeout_ms=read.number("COBRE_TCP_CONNECT_TIMEOUT_MS", int, 30000),
-            token=read.text("COBRE_TCP_TOKEN") or None,
-            spin_us=read.optional_number("COBRE_COMM_SPIN_US", float),
-            eager_bytes=read.optional_number("COBRE_TCP_EAGER_BYTES", int),
-            share=read.number("COBRE_TCP_SHARE", int, 1) != 0,
-            pretend_nodes=read.integers("COBRE_TCP_PRETEND_NODES"),
-            buffer_bytes=read.optional_number("COBRE_TCP_BUFFER_BYTES", int),
-            numa_interleave=read.number("COBRE_SHM_NUMA_INTERLEAVE", int, 0) != 0,
-            leaders=read.optional_number("COBRE_LEADERS", int),
-        )
+        return _read(
+            cls, "tcp", environ,
+            rank=("COBRE_TCP_RANK", int),
+            size=("COBRE_TCP_SIZE", int),
+            coordinator=("COBRE_TCP_COORDINATOR", str),
+            port=("COBRE_TCP_PORT", int),
+            bind_addr=("COBRE_TCP_BIND_ADDR", str),
+            timeout_s=("COBRE_TCP_TIMEOUT_SECS", float),
+            connect_timeout_ms=("COBRE_TCP_CONNECT_TIMEOUT_MS", int),
+            token=("COBRE_TCP_TOKEN", str),
+            spin_us=("COBRE_COMM_SPIN_US", float),
+            eager_bytes=("COBRE_TCP_EAGER_BYTES", int),
+            share=("COBRE_TCP_SHARE", _flag),
+            pretend_nodes=("COBRE_TCP_PRETEND_NODES", _integers),
+            buffer_bytes=("COBRE_TCP_BUFFER_BYTES", int),
+            numa_interleave=("COBRE_SHM_NUMA_INTERLEAVE", _flag),
+            leaders=("COBRE_LEADERS", int),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -435,9 +430,7 @@ class MpiConfig:
     leaders: int | None = None
 
     def __post_init__(self) -> None:
-        _check_duration("mpi", "timeout_s", self.timeout_s)
-        _check_duration("mpi", "spin_us", self.spin_us)
-        _check_buffer_bytes("mpi", self.buffer_bytes)
+        _check_common("mpi", self)
         _check_leaders("mpi", self.leaders)
 
     @classmethod
@@ -465,16 +458,16 @@ class MpiConfig:
         >>> MpiConfig.from_env({"COBRE_MPI_ABORT": "0"}).aborts
         False
         """
-        read = _Reader("mpi", os.environ if environ is None else environ)
-        return cls(
-            timeout_s=read.number("COBRE_MPI_TIMEOUT_SECS", float, 60.0),
-            buffer_bytes=read.optional_number("COBRE_MPI_BUFFER_BYTES", int),
-            numa_interleave=read.number("COBRE_SHM_NUMA_INTERLEAVE", int, 0) != 0,
-            spin_us=read.optional_number("COBRE_COMM_SPIN_US", float),
-            pretend_nodes=read.integers("COBRE_MPI_PRETEND_NODES"),
-            aborts=read.number("COBRE_MPI_ABORT", int, 1) != 0,
-            leaders=read.optional_number("COBRE_LEADERS", int),
-        )
+        return _read(
+            cls, "mpi", environ,
+            timeout_s=("COBRE_MPI_TIMEOUT_SECS", float),
+            buffer_bytes=("COBRE_MPI_BUFFER_BYTES", int),
+            numa_interleave=("COBRE_SHM_NUMA_INTERLEAVE", _flag),
+            spin_us=("COBRE_COMM_SPIN_US", float),
+            pretend_nodes=("COBRE_MPI_PRETEND_NODES", _integers),
+            aborts=("COBRE_MPI_ABORT", _flag),
+            leaders=("COBRE_LEADERS", int),
+        )  # fmt: skip
 
 
 Config = ShmConfig | TcpConfig | MpiConfig

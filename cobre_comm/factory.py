@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
@@ -20,13 +19,13 @@ from cobre_comm.errors import (
 from cobre_comm.reports import report_pipe, seat
 from cobre_comm.reports.graceful import VARIABLE, graceful_signals
 from cobre_comm.reports.tracebacks import tells_callers
+from cobre_comm.system.log import logger
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
     from cobre_comm.contract.communicator import Communicator
 
-logger = logging.getLogger("cobre_comm")
 
 ENTRY_POINT_GROUP = "cobre_comm.backends"
 

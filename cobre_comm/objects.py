@@ -94,9 +94,7 @@ def broadcast(comm: Communicator, obj: Any, root: int = 0) -> Any:
         lengths = np.zeros(int(header[0]), dtype=np.int64)
         lengths[: len(packed.parts)] = [part.size for part in packed.parts]
         comm.broadcast(lengths, root)
-        parts = packed.parts if is_root else [np.empty(int(n), dtype=np.uint8) for n in lengths]
-        for part in parts:
-            comm.broadcast(part, root)
+        parts = _cast(comm, packed.parts, lengths.tolist(), root)
     _check_packed("broadcast", [bool(header[1])], [parts], first=root)
     return obj if is_root else _unpack("broadcast", root, parts)
 
@@ -187,30 +185,25 @@ def in_turn(comm: Communicator, obj: Any) -> Iterator[tuple[int, Any]]:
     packed = _pack(obj)
     with _together(comm, "objects.allgather"):
         problems, lengths = _exchange_lengths(comm, packed, None)
-        total = sum(map(sum, lengths))
-        if total <= LARGE_BYTES or any(problems):
-            parts = _gather_parts(comm, packed, lengths, None)
-    if total <= LARGE_BYTES or any(problems):
-        _check_packed("allgather", problems, parts, first=0)
-        yield from enumerate(_unpack_all("allgather", parts))
+        is_whole = any(problems) or sum(map(sum, lengths)) <= LARGE_BYTES
+        everyone = _gather_parts(comm, packed, lengths, None) if is_whole else []
+    if is_whole:
+        _check_packed("allgather", problems, everyone, first=0)
+        yield from enumerate(_unpack_all("allgather", everyone))
         return
     for rank, sizes in enumerate(lengths):
-        yield rank, _unpack("allgather", rank, _broadcast_parts(comm, packed.parts, sizes, rank))
+        own = [part.copy() for part in packed.parts] if rank == comm.rank else []
+        with _together(comm, "objects.allgather"):
+            parts = _cast(comm, own, sizes, rank)
+        yield rank, _unpack("allgather", rank, parts)
 
 
-def _broadcast_parts(
-    comm: Communicator, own: list[Bytes], sizes: list[int], root: int
-) -> list[Bytes]:
-    """Return a copy of the root's parts."""
-    with _together(comm, "objects.allgather"):
-        parts = [p.copy() for p in own] if comm.rank == root else list(map(_room, sizes))
-        for part in parts:
-            comm.broadcast(part, root)
+def _cast(comm: Communicator, own: list[Bytes], sizes: list[int], root: int) -> list[Bytes]:
+    """Return the parts of the root's object: ``own`` on the root, else copies of these sizes."""
+    parts = own if comm.rank == root else [np.empty(size, dtype=np.uint8) for size in sizes]
+    for part in parts:
+        comm.broadcast(part, root)
     return parts
-
-
-def _room(size: int) -> Bytes:
-    return np.empty(size, dtype=np.uint8)
 
 
 def _exchange(

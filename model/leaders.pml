@@ -1,6 +1,9 @@
 /* Leaders of nodes, in rounds: nodes/protocol.py, whose rows are in rows.pml, nodes/waiting.py,
  * nodes/round.py. A verb completes at a leader when all leaders have begun the verb, even if some
  * leaders have left it meanwhile. MPI works in this way, and so do bytes on their way in sockets.
+ * Where leaders pass on what others send (tcp/hops.py), a leader that has left may keep the verb from
+ * completing. Then its loss is fresh, and ends the wait: in this model too, a wait may end by a fresh
+ * loss wherever the wait may complete.
  *
  * With -DBOUND no leader can leave a verb that moves data (`can_leave` is 0). Without -DBOUND a leader
  * may die, which ends its links. The first round moves data, and the second round does not.

@@ -16,8 +16,8 @@ from release.files import build_once, export
 EDITS = {
     "pyproject.toml": ('\nversion = "', '\nversion = "1!'),
     "kernels/cobre_kernels/collective/reduction/fold.py": (
-        'integers wrap."""\n    return a + b\n',
-        'integers wrap."""\n    return a - b\n',
+        '"""\n    return a + b\n',
+        '"""\n    return a - b\n',
     ),
     "kernels/cobre_kernels/collective/comm.py": (
         '    rank=word("this rank"),\n    size=word("number of ranks"),\n',

@@ -20,7 +20,7 @@ MIB = 2**20
 BARRIER = Case("barrier", "barrier")
 ALLREDUCE = rows("allreduce", "sum", [8, 32, 4096, 32768, 524_288, 8 * MIB])
 ALLGATHERV = rows("allgatherv", "allgatherv", [32, 4096, 200_000, 12_900_000])
-BROADCAST = rows("broadcast", "broadcast", [10_000, 8 * MIB])
+BROADCAST = rows("broadcast", "broadcast", [10_000, 2 * MIB, 8 * MIB, 64 * MIB])
 ITERATION = Case("one SDDP iteration", "sddp")
 LARGE = "allgatherv 12.9 MB"  # plain copies are measured beside this row, too
 

@@ -22,6 +22,7 @@ MOST_SETS = 16
 MOST_FRESH_SETS = 256
 # a rank writes so much before a row of calls; it stays in the second-level cache
 FRESH_BYTES = 2**20
+TRIALS = 42  # calls after which our communicator has tried all ways of a large call
 MOST_CALLS = 5000  # calls of a block; each call is an object
 NO_CACHE_BYTES = 128 * 2**20  # a set of so many bytes exceeds any cache, so that one set is enough
 
@@ -178,7 +179,7 @@ class Work:
     @property
     def timed(self) -> Side:
         """Return the side that is timed; its warm-up uses all arrays once."""
-        return Side(self.prepare, warm=len(self._uses), most=MOST_CALLS)
+        return Side(self.prepare, warm=max(len(self._uses), TRIALS), most=MOST_CALLS)
 
     def verify(self) -> None:
         """Check the results in all arrays, each of which must have been used.

@@ -37,7 +37,9 @@ ROWS = {
     "allgatherv 200 kB": 0.9,
     "allgatherv 12.9 MB": 0.9,
     "broadcast 10 kB": 0.9,
-    "broadcast 8 MiB": 0.9,
+    "broadcast 2 MiB": 0.75,
+    "broadcast 8 MiB": 0.75,
+    "broadcast 64 MiB": 0.75,
     "one SDDP iteration": 0.9,
 }
 

@@ -21,20 +21,6 @@ COUNTS = "counts"
 INTEGER = "integer"
 OP = "ReduceOp"
 LAUNCH = "launch"  # what launch cannot send
-WORDS = (
-    LIST,
-    SUBCLASS,
-    REGION,
-    WORK,
-    OBJECTS,
-    CONTIGUOUS,
-    DTYPE,
-    OUTPUT,
-    COUNTS,
-    INTEGER,
-    OP,
-    LAUNCH,
-)
 
 RECV_HINT = "recv needs size * send.size elements"
 REGION_IS_CLOSED = "this shared region is closed; create another one"

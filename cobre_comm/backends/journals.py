@@ -6,6 +6,7 @@ of its own, which other processes can read (``journal/shown.py``).
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import os
 from collections.abc import Mapping, Sequence
@@ -23,10 +24,10 @@ from cobre_kernels.collective.seeing.journal import (
 from cobre_kernels.machine.record import WORD_BYTES, View
 from numpy.typing import NDArray
 
-from cobre_comm.journal.copied import Copied
+from cobre_comm.journal.copied import Copied, words_of
 from cobre_comm.journal.finding import MEMORY_NAME, own_journals
 from cobre_comm.journal.shown import load, show
-from cobre_comm.journal.stats import Stats, stats_of
+from cobre_comm.journal.stats import Stats, stats_of, ways_of
 from cobre_comm.journal.tables import table_of_ranks
 from cobre_comm.journal.telling import is_telling
 from cobre_comm.reports.raised import cut
@@ -86,9 +87,7 @@ class Journals:
 
     def _open(self, address: int) -> None:
         comm = self._comm
-        job = np.zeros(journal.JOB_WORDS, dtype=np.int64)
-        name = job_name().encode()[:JOB_BYTES]
-        job.view(np.uint8)[: len(name)] = list(name)
+        job = words_of(job_name().encode(), JOB_BYTES)
         owner = Owner(comm.rank, comm.size, comm.backend, os.getpid(), self.number, job.ctypes.data)
         open_journal_kernel.call(address, *owner)
         self._addresses[comm.rank] = address
@@ -114,16 +113,18 @@ class Journals:
 
     def note_raised(self, line: str) -> None:
         """Note the exception by which this rank ends, so that other ranks' errors can name it."""
-        words = np.zeros(journal.RAISED_WORDS, dtype=np.int64)
-        letters = np.frombuffer(cut(line, journal.RAISED_BYTES), dtype=np.uint8)
-        words.view(np.uint8)[: letters.size] = letters
+        words = words_of(cut(line, journal.RAISED_BYTES), journal.RAISED_BYTES)
         self._note_raised(self._comm.journal.address, self._comm.rank, words.ctypes.data)
 
     def stats(self) -> Stats:
         """Return the statistics of this rank."""
         copied = Copied.at(self._comm.journal.address)
         assert copied is not None
-        return stats_of(copied, self._waits)
+        stats, node = stats_of(copied, self._waits), self._comm.node
+        if node.size == 1:
+            return stats
+        refused = bool(node.reading.is_refused)
+        return dataclasses.replace(stats, ways=ways_of(node), slots_only=refused)
 
     def print_table(self) -> None:
         """Print the statistics of all ranks that can be read here, if this rank is their first.

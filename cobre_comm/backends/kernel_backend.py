@@ -11,7 +11,6 @@ import atexit
 import contextlib
 import dataclasses
 import itertools
-import logging
 import math
 import os
 import socket
@@ -36,6 +35,7 @@ from cobre_kernels.collective.calls import (
     GATHERV,
     HASH_MASK,
     HASH_SHIFT,
+    OPERATIONS,
     PHASE_NUMBER,
     SPLIT_COLOR,
     STOP,
@@ -83,7 +83,7 @@ from cobre_comm.contract.shared_region import (
 from cobre_comm.contract.topology import Topology
 from cobre_comm.contract.work import CLAIMS_WORDS, LARGEST_COUNT, Work
 from cobre_comm.errors import CommError, InvalidCommunicator, InvalidRoot
-from cobre_comm.journal.copied import Copied
+from cobre_comm.journal.copied import Copied, words_of
 from cobre_comm.journal.stats import Stats
 from cobre_comm.reduce_op import ReduceOp
 from cobre_comm.reports import raised, report_pipe
@@ -93,8 +93,6 @@ from cobre_comm.system.cpus import place_of
 
 if TYPE_CHECKING:
     from cobre_comm.backends.spec import BackendSpec
-
-logger = logging.getLogger("cobre_comm")
 
 
 _ENTRIES = {**entry.ENTRIES, EXACT_SUM: exact_sum.exact_sum_entry}
@@ -283,7 +281,7 @@ class KernelBackend(Communicator):
                     f"a communicator has at most {journal.PHASES} phases, and {name!r} would be "
                     "one more"
                 )
-            words = np.frombuffer(letters.ljust(journal.NAME_BYTES, b"\0"), dtype=np.int64)
+            words = words_of(letters, journal.NAME_BYTES)
             number = phases.name_phase_kernel.call(self._address, words.ctypes.data)
             if number < 0:
                 self._raise(PHASE_NUMBER, -number)
@@ -328,7 +326,11 @@ class KernelBackend(Communicator):
         self, shape: Shape, dtype: DTypeLike = np.float64, placement: str = OWNER
     ) -> SharedRegion:
         """Create an array of zeros that the ranks of a node share; collective."""
-        lengths, element_type = self._agree_on_region(shape, dtype, placement)
+        lengths, element_type = region_layout(shape, dtype, placement)
+        words = f"{lengths} {slow_path.describe_dtype(element_type)} {placement}"
+        layout = zlib.crc32(words.encode())
+        signature = CREATE_REGION | (layout & HASH_MASK) << HASH_SHIFT
+        self._agree_on(signature, math.prod(lengths) * element_type.itemsize)
         with self._together("create_shared_region"):
             return self._make_region(lengths, element_type, placement)
 
@@ -344,17 +346,6 @@ class KernelBackend(Communicator):
         agree_on_memory(group, math.prod(shape) * element_type.itemsize, problem)
         assert heap is not None
         return HeapRegion(self, heap, next(self._regions))
-
-    def _agree_on_region(
-        self, shape: Shape, dtype: DTypeLike, placement: str
-    ) -> tuple[Lengths, np.dtype[Any]]:
-        """Check the arguments of a new region, and whether they are the same on all ranks."""
-        lengths, element_type = region_layout(shape, dtype, placement)
-        words = f"{lengths} {slow_path.describe_dtype(element_type)} {placement}"
-        layout = zlib.crc32(words.encode())
-        signature = CREATE_REGION | (layout & HASH_MASK) << HASH_SHIFT
-        self._agree_on(signature, math.prod(lengths) * element_type.itemsize)
-        return lengths, element_type
 
     def create_work(self, n: int) -> Work:
         """Share items 0 to n - 1 out, one by one, to whichever rank asks; collective."""
@@ -442,10 +433,13 @@ class KernelBackend(Communicator):
 
         Otherwise the other ranks would wait for the next step of this rank until the timeout. A
         ``CommError`` needs no further action: all ranks have agreed on the error, or the
-        communicator is broken already.
+        communicator is broken already. The steps serve the library's method ``name``. The time of
+        that method counts in the phase *library*, and in no phase of the program.
         """
+        outer = -1  # no phase
         try:
-            with self._own_calls(name):
+            outer = self._resume(journal.IN_LIBRARY)
+            with self._serving(name):
                 yield
         except CommError:
             raise
@@ -453,17 +447,6 @@ class KernelBackend(Communicator):
             self._tell_raised(error)
             self._give_up(status.INTERRUPTED)
             raise
-
-    @contextlib.contextmanager
-    def _own_calls(self, name: str) -> Iterator[None]:
-        """Mark collectives as the library's own, which serve the library's method ``name``.
-
-        The time of that method counts in the phase *library*, and in no phase of the program.
-        """
-        outer = self._resume(journal.IN_LIBRARY)
-        try:
-            with self._serving(name):
-                yield
         finally:
             self._resume(outer)
 
@@ -619,14 +602,6 @@ class KernelBackend(Communicator):
         return f"{type(self).__name__}(rank={self._rank}, size={self._size})"
 
 
-_SERVED_BY: dict[int, Callable[..., None]] = {
-    BARRIER: KernelBackend.barrier,
-    BROADCAST: KernelBackend.broadcast,
-    ALLREDUCE: KernelBackend.allreduce,
-    ALLGATHERV: KernelBackend.allgatherv,
-}
-
-
 @tells_callers
 def serve_slowly(
     comm: KernelBackend, operation: int, outcome: int, names: tuple[str, ...] | None, *values: Any
@@ -638,7 +613,7 @@ def serve_slowly(
     """
     if outcome == status.BUSY_ELSEWHERE or outcome >= status.IS_BROKEN:
         raise comm._error(operation, outcome)
-    serve = _SERVED_BY[operation]
+    serve: Callable[..., None] = getattr(KernelBackend, OPERATIONS[operation])
     if names is None:
         serve(comm, *values)
     else:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import _thread
 import functools
-import logging
 
 import numpy as np
 from cobre_kernels.machine import libc
@@ -18,10 +17,9 @@ from numpy.typing import NDArray
 
 from cobre_comm.errors import named
 from cobre_comm.journal.telling import tell, tell_call
+from cobre_comm.system.log import logger
 
 TOLD_RANKS = 4  # the most late ranks of which a line tells the calls
-
-_logger = logging.getLogger("cobre_comm")
 
 
 def prepare_late_lines(comm: View, *kept: object) -> object:
@@ -52,7 +50,7 @@ def _write(comm: View, marks: NDArray[np.int64], kept: tuple[object, ...]) -> No
     call = tell_call(comm, comm.rank)
     where = f" in {call}" if call else ""
     told = "; ".join(tell(comm, rank) for rank in late[:TOLD_RANKS])
-    _logger.warning(
+    logger.warning(
         "%s: rank %d has waited for %.3g s%s; %s; more: cobre-comm explain late",
         who, comm.rank, waited_s, where, told,
     )  # fmt: skip

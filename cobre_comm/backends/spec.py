@@ -1,7 +1,6 @@
 """The specification of a backend; ``cobre_comm.backends.SPECS`` is the only list of them.
 
-A specification is light: it only names the module of its communicator. The module is imported when
-the backend is used.
+A specification is light: the module of its communicator is imported when the backend is used.
 """
 
 from __future__ import annotations
@@ -50,13 +49,10 @@ class BackendSpec:
     Attributes
     ----------
     name : str
-        The value of ``COBRE_COMM_BACKEND`` that chooses this backend.
+        The value of ``COBRE_COMM_BACKEND`` that chooses this backend. Its package, and the class of
+        its communicator, are named after it.
     number : int
         The number of the backend in the records of communicators; messages show its name by it.
-    about : str
-        One line for help texts.
-    module, class_name : str
-        The module and the class of its communicator.
     config : type or None
         The configuration that implies this backend; None if the backend has no configuration.
     configured : callable or None
@@ -75,9 +71,6 @@ class BackendSpec:
 
     name: str
     number: int
-    about: str
-    module: str
-    class_name: str
     config: type | None = None
     configured: Callable[[Mapping[str, str]], Any] | None = None
     timeout_variable: str = ""
@@ -91,7 +84,8 @@ class BackendSpec:
 
     def communicator(self) -> Any:
         """Return the class of the communicator."""
-        return getattr(importlib.import_module(self.module), self.class_name)
+        home = importlib.import_module(f"cobre_comm.backends.{self.name}.backend")
+        return getattr(home, f"{self.name.capitalize()}Backend")
 
     def create(self, config: Any) -> Communicator:
         """Make the communicator of this process; if ``config`` is None, read the environment."""

@@ -8,7 +8,6 @@ taken, the machine and the process are added to the name.
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import socket
@@ -28,14 +27,14 @@ from cobre_kernels.machine.record import WORD_BYTES, View
 
 from cobre_comm.backends.journals import job_name
 from cobre_comm.errors import InitializationFailed
-from cobre_comm.journal.chrome import add_to_trace, header_bytes
+from cobre_comm.journal.chrome import header_bytes, move_to_trace
 from cobre_comm.journal.copied import Copied, value
 from cobre_comm.reports.trace_folder import VARIABLE, trace_folder
+from cobre_comm.system.log import logger
 
 ROWS = 4096  # a quarter of a mebibyte
 CLOCK_LOOKS = 50
 
-logger = logging.getLogger("cobre_comm")
 
 _rank: int | None = None  # the rank of this process in its first communicator
 _names: dict[tuple[int, Path], str] = {}  # by process and folder, because a fork copies this
@@ -97,12 +96,8 @@ class Trace:
         calls = found.journal().calls if found is not None else ()
         last = calls[-1] if calls else None
         failed = last if last is not None and last.left_ns is None else None
-        try:
-            add_to_trace(self._calls, self._json, remark, failed)
-            self._calls.unlink()
-        except (OSError, ValueError) as error:
-            why = error.strerror if isinstance(error, OSError) else error
-            remark = f"the trace stays in {self._calls}: {why}"
+        why = move_to_trace(self._calls, self._json, remark, failed)
+        remark = f"the trace stays in {self._calls}: {why}" if why else remark
         if remark:
             logger.warning("trace of rank %d: %s", self._comm.rank, remark)
 

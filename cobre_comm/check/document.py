@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from cobre_comm.check.large_calls import as_data
 from cobre_comm.check.result import COLUMNS, Missing, Point, Result
 
 
@@ -23,6 +24,7 @@ def document(
         "quick": quick,
         "machine": dict(machine),
         "missing": [vars(each) for each in missing],
+        "large_calls": [_large_calls(result) for result in results if result.stats],
         "checks": [_check(result) for result in results],
         "passed": len(results) - len(failed),
         "failed": len(failed),
@@ -40,6 +42,11 @@ def _check(result: Result) -> dict[str, Any]:
         "seconds": round(result.seconds, 3),
         "detail": result.detail,
     }
+
+
+def _large_calls(result: Result) -> dict[str, Any]:
+    assert result.stats is not None
+    return {**vars(result.point), **as_data(result.stats)}
 
 
 def is_right(missing: Sequence[Missing], results: Sequence[Result]) -> bool:

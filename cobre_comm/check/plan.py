@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from cobre_comm.backends import NAMES
+from cobre_comm.check.large_calls import find_ways
 from cobre_comm.check.result import COLUMNS, TIMEOUT_S, Check, Point
 from cobre_comm.check.training import Witness
 from cobre_comm.testing import BackendName, RankPool, leftovers
@@ -44,6 +45,8 @@ def checks(point: Point, witness: Witness, *, quick: bool) -> list[Check]:
     ]
     if _is_ours(point):
         found.append(Check("killed", "nothing is left in shared memory", _nothing_left))
+    if _is_ours(point) and point.ranks > 1 and not BackendName.parse(point.backend).nodes:
+        found.append(Check("python", "large calls: all ranks take the same way", find_ways))
     found += witness.checks(point)
     return sorted(found, key=lambda check: list(COLUMNS).index(check.column))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from cobre_comm.journal.stats import Stats
 from cobre_comm.testing.ranks.pool import RankPool
 
 TIMEOUT_S = 240.0  # for one check, including compilation in the first run on a machine
@@ -50,6 +51,7 @@ class Result:
     name: str
     seconds: float  # how long the check took, with the start of its ranks
     detail: str = ""  # a text about the failure; "" if the check passed
+    stats: Stats | None = None  # which way large calls take, if the check has found that
 
     @property
     def passed(self) -> bool:

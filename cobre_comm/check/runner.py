@@ -12,6 +12,7 @@ from typing import Protocol
 
 from cobre_comm.check.result import Check, Point, Result
 from cobre_comm.check.sddp import TrainingFailed
+from cobre_comm.journal.stats import Stats
 from cobre_comm.system.streams import write_error
 from cobre_comm.testing.ranks.outcome import RanksFailed
 from cobre_comm.testing.ranks.pool import RankPool
@@ -84,14 +85,15 @@ def _run(point: Point, checks: Sequence[Check], watch: Watch, results: list[Resu
 
 
 def _try(point: Point, check: Check, pool: RankPool) -> Result:
-    began, detail = time.monotonic(), ""
+    began, detail, found = time.monotonic(), "", None
     try:
-        check.run(pool)
+        found = check.run(pool)
     except Exception as error:
         notes = getattr(error, "__notes__", [])
         is_plain = isinstance(error, PLAIN) and str(error).strip()
         detail = "\n".join([str(error), *notes]) if is_plain else traceback.format_exc()
-    return Result(point, check.column, check.name, time.monotonic() - began, detail)
+    stats = found if isinstance(found, Stats) else None
+    return Result(point, check.column, check.name, time.monotonic() - began, detail, stats)
 
 
 @contextlib.contextmanager

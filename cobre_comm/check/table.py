@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cobre_comm.check.document import points_of
+from cobre_comm.check.large_calls import as_lines
 from cobre_comm.check.result import COLUMNS, Missing, Point, Result
 from cobre_comm.check.runner import NOT_TRIED
 
@@ -28,6 +29,9 @@ def of_results(results: Sequence[Result], missing: Sequence[Missing]) -> str:
     lines = [_line(titles, titles, widths), GAP.join("-" * width for width in widths)]
     lines += [_line(titles, row, widths) for row in rows]
     lines += [f"{each.backend} cannot run here: {each.reason}" for each in missing]
+    for result in results:
+        if result.stats:
+            lines += [f"{result.point}: {line}" for line in as_lines(result.stats)]
     for result in results:
         if not result.passed and result.detail != NOT_TRIED:
             lines += _failure(result)

@@ -1101,8 +1101,9 @@ class Communicator(Closing, SharedMemoryProvider):
         -------
         Stats
             By operation and by phase: calls, bytes, seconds of waiting and of transferring, and how
-            often and how long each rank was waited for; by phase also seconds of computing. Its
-            ``repr`` is a table, and it writes itself to a file.
+            often and how long each rank was waited for; by phase also seconds of computing. Also
+            the way that large calls take on one machine. Its ``repr`` is a table, and it writes
+            itself to a file.
 
         Raises
         ------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import logging
 import threading
 import zlib
 from collections.abc import Iterator, Sequence
@@ -25,8 +24,7 @@ from cobre_comm.contract.closing import Closing
 from cobre_comm.contract.numba_types import LateType
 from cobre_comm.contract.shared_region import SharedRegion
 from cobre_comm.reports.tracebacks import methods_tell_callers
-
-logger = logging.getLogger("cobre_comm")
+from cobre_comm.system.log import logger
 
 SECOND_PASS = (
     "a second loop over a work gets no item: each item is given out once in a round; begin another "

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from cobre_kernels.machine.compiling.own_names import own_named
 from cobre_kernels.random import draws
 from cobre_kernels.random.philox import fold_names
 from numba import types
@@ -101,7 +102,7 @@ def register_draw(function: Any, key_class: Any, draw: Any, dtype: Any) -> None:
     """Let ``@njit`` code call a function of ``cobre_comm.random``.
 
     ``function`` has the parameters ``key`` and ``i``, and perhaps ``bound``. ``draw`` makes one
-    number of ``dtype``.
+    number of ``dtype``, and takes a bound in any case.
     """
     name = function.__name__
 
@@ -112,49 +113,17 @@ def register_draw(function: Any, key_class: Any, draw: Any, dtype: Any) -> None:
             return INDEX_PROBLEM.format(name, i)
         return ""
 
-    def typed(key, i):
-        problem = problem_of(key, i)
-        if problem:
-
-            def refuse(key, i):
-                raise TypeError(problem)
-
-            return refuse
-        if _is_integer(i):
-
-            def one(key, i):
-                _carry_version()
-                return draw(key.low, key.high, _word(i))
-
-            return one
-
-        def many(key, i):
-            _carry_version()
-            drawn = np.empty(i.shape, dtype)
-            indices, numbers = i.ravel(), drawn.ravel()
-            for n in range(indices.size):
-                numbers[n] = draw(key.low, key.high, np.int64(indices[n]))
-            return drawn
-
-        return many
-
-    def typed_with_bound(key, i, bound):
-        problem = problem_of(key, i)
-        if not problem and not _is_integer(bound):
-            problem = f"{name}: bound must be an integer, got {bound}"
+    def drawing(problem, i):
         if problem:
 
             def refuse(key, i, bound):
                 raise TypeError(problem)
 
-            return refuse
-        if _is_integer(i):
+            return register_jitable(own_named(refuse))
 
-            def one(key, i, bound):
-                _carry_version()
-                return draw(key.low, key.high, _word(i), _limit(bound))
-
-            return one
+        def one(key, i, bound):
+            _carry_version()
+            return draw(key.low, key.high, _word(i), _limit(bound))
 
         def many(key, i, bound):
             _carry_version()
@@ -164,12 +133,33 @@ def register_draw(function: Any, key_class: Any, draw: Any, dtype: Any) -> None:
                 numbers[n] = draw(key.low, key.high, np.int64(indices[n]), limit)
             return drawn
 
-        return many
+        return register_jitable(own_named(one if _is_integer(i) else many))
+
+    def typed(key, i):
+        drawn = drawing(problem_of(key, i), i)
+        return lambda key, i: drawn(key, i, 1)
+
+    def typed_with_bound(key, i, bound):
+        problem = problem_of(key, i)
+        if not problem and not _is_integer(bound):
+            problem = f"{name}: bound must be an integer, got {bound}"
+        drawn = drawing(problem, i)
+        return lambda key, i, bound: drawn(key, i, bound)
 
     overload(function)(naming(typed_with_bound if dtype is np.int64 else typed))
 
 
+@register_jitable
+def _uniform(low, high, i, bound):
+    return draws.draw_uniform(low, high, i)
+
+
+@register_jitable
+def _normal(low, high, i, bound):
+    return draws.draw_normal(low, high, i)
+
+
 register_stream(stream, Key)
-register_draw(uniform, Key, draws.draw_uniform, np.float64)
-register_draw(normal, Key, draws.draw_normal, np.float64)
+register_draw(uniform, Key, _uniform, np.float64)
+register_draw(normal, Key, _normal, np.float64)
 register_draw(integers, Key, draws.draw_integer, np.int64)

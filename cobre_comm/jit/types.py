@@ -131,9 +131,10 @@ class ObjectType(types.Type):  # type: ignore[misc]  # numba is untyped
             cls.lent = type(f"Borrowed{cls.__name__}", (Borrowed,), {})
         _by_name[cls.__name__] = cls
 
-    def __init__(self, label: str, *arguments: Any) -> None:
+    def __init__(self, label: str = "", *arguments: Any) -> None:
         self._arguments = arguments
-        super().__init__(name=f"{label}({', '.join(map(str, [*arguments, version_tag()]))})")
+        words = ", ".join(map(str, [*arguments, version_tag()]))
+        super().__init__(name=f"{label or type(self).__name__}({words})")
 
     @property
     def borrowed(self) -> Any:
@@ -181,9 +182,6 @@ class CommType(ObjectType):
     fields = (HeldField("comm", "_address", COMM_TYPE),)
     said: ClassVar[Mapping[str, str]] = {**SAID, **_OF_PHASES}
     no_text = 'f"rank {comm.rank} of {comm.size}"'
-
-    def __init__(self) -> None:
-        super().__init__(type(self).__name__)
 
     @classmethod
     def names(cls) -> list[str]:
@@ -239,9 +237,6 @@ class WorkType(ObjectType):
         "that is -1; work.count is the number of items",
         mistakes.WORK,
     )
-
-    def __init__(self) -> None:
-        super().__init__(type(self).__name__)
 
 
 OBJECT_TYPES = tuple(_by_name.values())

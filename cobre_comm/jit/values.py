@@ -35,7 +35,7 @@ from numba.extending import (
 
 from cobre_comm.arguments.mistakes import explained
 from cobre_comm.jit.holding import HeldModel
-from cobre_comm.jit.types import OBJECT_TYPES, HeldField, ObjectType, carry_version
+from cobre_comm.jit.types import OBJECT_TYPES, ObjectType, carry_version
 
 OWNER = types.MemInfoPointer(types.voidptr)
 
@@ -49,55 +49,37 @@ for _type in OBJECT_TYPES:
     register_model(_type)(_ObjectModel)
 
 
-class _Reading:
-    """Reads the fields of a Python object into a value; a missing attribute is a TypeError."""
-
-    def __init__(self, c: Any, typ: Any) -> None:
-        carry_version(c.context)
-        self._c, self._exits = c, contextlib.ExitStack()
-        self._message = f"this is not {typ.what}, or one whose __init__ has not run"
-        self._failed = cgutils.alloca_once_value(c.builder, cgutils.false_bit)
-        self.value = cgutils.create_struct_proxy(typ)(c.context, c.builder)
-
-    def attribute(self, obj: Any, name: str) -> Any:
-        """Return a new reference to an attribute; if it is missing, skip the code that follows."""
-        found = self._c.pyapi.object_getattr_string(obj, name)
-        with cgutils.early_exit_if_null(self._c.builder, self._exits, found):
-            self._c.pyapi.err_set_string("PyExc_TypeError", self._message)
-            self._c.builder.store(cgutils.true_bit, self._failed)
-        return found
-
-    def read(self, obj: Any, field: HeldField, numba_type: Any) -> None:
-        """Read a field of the object, following the path of the field."""
-        for name in field.path.split("."):
-            obj = self.attribute(obj, name)
-            self._c.pyapi.decref(obj)  # the object with this attribute keeps it alive
-        if isinstance(numba_type, RecordType):
-            value = self._c.pyapi.long_as_longlong(obj)
-        else:
-            native = self._c.unbox(numba_type, obj)
-            self.fail_if(native.is_error)
-            value = native.value
-        setattr(self.value, field.name, value)
-
-    def held(self, obj: Any) -> NativeValue:
-        """Return the value, which now holds the object; numba gives the count back."""
-        self.value.owner = self._c.pyapi.nrt_meminfo_new_from_pyobject(obj, obj)
-        self._exits.close()
-        return NativeValue(self.value._getvalue(), is_error=self._c.builder.load(self._failed))
-
-    def fail_if(self, is_error: Any) -> None:
-        """Skip the code that follows if an exception is set."""
-        with cgutils.early_exit_if(self._c.builder, self._exits, is_error):
-            self._c.builder.store(cgutils.true_bit, self._failed)
-
-
 @unbox(ObjectType)
 def _unbox(typ: Any, obj: Any, c: Any) -> NativeValue:
-    reading, numba_types = _Reading(c, typ), typ.field_types
-    for field in typ.fields:
-        reading.read(obj, field, numba_types[field.name])
-    return reading.held(obj)
+    """Read the fields of a Python object into a value, which now holds the object.
+
+    If an attribute is missing, or an exception is set, the code that follows is skipped. numba
+    gives the count of the object back.
+    """
+    carry_version(c.context)
+    message = f"this is not {typ.what}, or one whose __init__ has not run"
+    failed = cgutils.alloca_once_value(c.builder, cgutils.false_bit)
+    value = cgutils.create_struct_proxy(typ)(c.context, c.builder)
+    with contextlib.ExitStack() as exits:
+        for field in typ.fields:
+            found = obj
+            for name in field.path.split("."):
+                found = c.pyapi.object_getattr_string(found, name)
+                with cgutils.early_exit_if_null(c.builder, exits, found):
+                    c.pyapi.err_set_string("PyExc_TypeError", message)
+                    c.builder.store(cgutils.true_bit, failed)
+                c.pyapi.decref(found)  # the object with this attribute keeps it alive
+            numba_type = typ.field_types[field.name]
+            if isinstance(numba_type, RecordType):
+                word = c.pyapi.long_as_longlong(found)
+            else:
+                native = c.unbox(numba_type, found)
+                with cgutils.early_exit_if(c.builder, exits, native.is_error):
+                    c.builder.store(cgutils.true_bit, failed)
+                word = native.value
+            setattr(value, field.name, word)
+        value.owner = c.pyapi.nrt_meminfo_new_from_pyobject(obj, obj)
+    return NativeValue(value._getvalue(), is_error=c.builder.load(failed))
 
 
 @box(ObjectType)
@@ -164,26 +146,15 @@ def _text(value):  # type: ignore[no-untyped-def]
         )
 
 
-def _refuse_as_sequence(value: Any) -> None:
+def _refuse_as_sequence(value: Any, *others: Any) -> None:
     """Refuse an index, ``len`` or a ``for`` loop by a ``TypeError``, as ``_text`` does."""
     if isinstance(value, ObjectType) and value.no_sequence:
         sentence, word = value.no_sequence
         raise explained(TypeError(sentence), word)
 
 
-@overload(operator.getitem)
-def _element(value, index):  # type: ignore[no-untyped-def]
-    _refuse_as_sequence(value)
-
-
-@overload(operator.setitem)
-def _assigned(value, index, element):  # type: ignore[no-untyped-def]
-    _refuse_as_sequence(value)
-
-
-@overload(len)
-def _length(value):  # type: ignore[no-untyped-def]
-    _refuse_as_sequence(value)
+for _function in (operator.getitem, operator.setitem, len):
+    overload(_function)(_refuse_as_sequence)
 
 
 @infer

@@ -13,7 +13,6 @@ from __future__ import annotations
 import functools
 import itertools
 import json
-import logging
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -32,14 +31,13 @@ from cobre_kernels.machine.record import WORD_BYTES
 from numpy.typing import NDArray
 
 from cobre_comm.journal.copied import OWN_ROW, PastCall, describe
+from cobre_comm.system.log import logger
 
 EPOCH_S = 1_767_225_600  # 2026-01-01 00:00 UTC
 ROW_BYTES: int = TRACED_CALL.size_bytes
 _WRITTEN = {"rank", "communicator", "size", "own_rank", "host", "pid", "unix_ns"}
 KILLED = "its process was killed: its last calls are missing"
 _EPOCH_NS = EPOCH_S * 1_000_000_000
-
-logger = logging.getLogger("cobre_comm")
 
 
 def header_bytes(about: Mapping[str, Any]) -> bytes:
@@ -66,10 +64,21 @@ def add_to_trace(calls: Path, trace: Path, remark: str, failed: PastCall | None 
             file.seek(end - len("\n]\n"))
             separator = ",\n"
         events = _names(about, remark), _failure(about, failed), _phases(about, rows)
+        place = f'"pid":{about["rank"]},"tid":{about["communicator"]}'
         for event in itertools.chain(*events, _calls(about, rows)):
-            file.write(f"{separator}{event}".encode())
+            file.write(f"{separator}{{{event},{place}}}".encode())
             separator = ",\n"
         file.write(b"\n]\n")
+
+
+def move_to_trace(calls: Path, trace: Path, remark: str, failed: PastCall | None = None) -> str:
+    """Add a file of calls to a Chrome trace, and remove it; return why it stays where it is."""
+    try:
+        add_to_trace(calls, trace, remark, failed)
+        calls.unlink()
+    except (OSError, ValueError) as error:
+        return str(error.strerror if isinstance(error, OSError) else error)
+    return ""
 
 
 def add_what_is_left(folder: Path, job: str, ranks: Iterable[int]) -> None:
@@ -80,11 +89,8 @@ def add_what_is_left(folder: Path, job: str, ranks: Iterable[int]) -> None:
     for rank in ranks:
         for calls in sorted(folder.glob(f"{job}.rank-{rank}[.-]*.calls")):
             name = calls.name.rsplit(".", 2)[0]
-            try:
-                add_to_trace(calls, folder / f"{name}.json", KILLED)
-                calls.unlink()
-            except (OSError, ValueError) as error:
-                why = error.strerror if isinstance(error, OSError) else error
+            why = move_to_trace(calls, folder / f"{name}.json", KILLED)
+            if why:
                 logger.warning("the trace of rank %d stays in %s: %s", rank, calls, why)
 
 
@@ -114,28 +120,25 @@ def _read(calls: Path) -> tuple[Mapping[str, Any], NDArray[np.int64]]:
     return about, rows
 
 
+# The members of each event, but for its place: the rank and the communicator.
 def _names(about: Mapping[str, Any], remark: str) -> Iterator[str]:
     rank, communicator = about["rank"], about["communicator"]
     name = f"rank {rank} ({about['host']}, process {about['pid']})"
-    yield _named("process_name", about, {"name": f"{name}: {remark}" if remark else name})
-    yield _named("process_sort_index", about, {"sort_index": rank})
+    yield _named("process_name", {"name": f"{name}: {remark}" if remark else name})
+    yield _named("process_sort_index", {"sort_index": rank})
     name = f"communicator {communicator}: rank {about['own_rank']} of {about['size']}"
-    yield _named("thread_name", about, {"name": name})
+    yield _named("thread_name", {"name": name})
 
 
-def _named(kind: str, about: Mapping[str, Any], said: Mapping[str, Any]) -> str:
-    place = {"pid": about["rank"], "tid": about["communicator"]}
-    return json.dumps({"name": kind, "ph": "M", **place, "args": said})
+def _named(kind: str, said: Mapping[str, Any]) -> str:
+    return json.dumps({"name": kind, "ph": "M", "args": said})[1:-1]
 
 
 def _failure(about: Mapping[str, Any], failed: PastCall | None) -> Iterator[str]:
     if failed is not None:
         at = failed.entered_ns + about["unix_ns"] - _EPOCH_NS
-        yield (
-            f'{{"name":"{failed.operation} (failed)","ph":"i","s":"t","ts":{_in_us(at)},'
-            f'"pid":{about["rank"]},"tid":{about["communicator"]},'
-            f'"args":{{"call":{failed.number}}}}}'
-        )
+        said = f'"ph":"i","s":"t","ts":{_in_us(at)},"args":{{"call":{failed.number}}}'
+        yield f'"name":"{failed.operation} (failed)",{said}'
 
 
 def _phases(about: Mapping[str, Any], rows: NDArray[np.int64]) -> Iterator[str]:
@@ -146,31 +149,21 @@ def _phases(about: Mapping[str, Any], rows: NDArray[np.int64]) -> Iterator[str]:
         names[int(row[1])] = letters.rstrip(b"\0").decode(errors="replace")
     left = rows[rows[:, 0] == PHASE_LEFT]
     times = (_nanoseconds(left[:, at], rows, about["unix_ns"]) for at in (4, 5))
-    place = f'"pid":{about["rank"]},"tid":{about["communicator"]}'
     for number, begin, end in zip(left[:, 1].tolist(), *times, strict=True):
         name = json.dumps(names.get(number, f"phase {number}"))
-        yield (
-            f'{{"name":{name},"cat":"phase","ph":"X","ts":{_in_us(begin)},'
-            f'"dur":{_in_us(end - begin)},{place}}}'
-        )
+        yield f'"name":{name},"cat":"phase",{_span(begin, end)}'
 
 
 def _calls(about: Mapping[str, Any], rows: NDArray[np.int64]) -> Iterator[str]:
     calls = rows[rows[:, 0] > 0]
     times = (_nanoseconds(calls[:, column], rows, about["unix_ns"]) for column in (4, 5, 6))
-    place = f'"pid":{about["rank"]},"tid":{about["communicator"]}'
     for call, entered, left, came in zip(calls.tolist(), *times, strict=True):
         number, signature, count, size_bytes, _, _, waited, last = call
         name, details = _described(signature)
-        yield (
-            f'{{"name":"{name}","ph":"X","ts":{_in_us(entered)},"dur":{_in_us(left - entered)},'
-            f'{place},"args":{{"call":{number},"count":{count},"bytes":{size_bytes}{details}}}}}'
-        )
+        said = f'"call":{number},"count":{count},"bytes":{size_bytes}{details}'
+        yield f'"name":"{name}",{_span(entered, left)},"args":{{{said}}}'
         if waited:
-            yield (
-                f'{{"name":"wait for rank {last}","ph":"X","ts":{_in_us(entered)},'
-                f'"dur":{_in_us(came - entered)},{place}}}'
-            )
+            yield f'"name":"wait for rank {last}",{_span(entered, came)}'
 
 
 def _nanoseconds(ticks: NDArray[np.int64], rows: NDArray[np.int64], unix_ns: int) -> list[int]:
@@ -180,6 +173,10 @@ def _nanoseconds(ticks: NDArray[np.int64], rows: NDArray[np.int64], unix_ns: int
     since = np.interp(ticks - first_tick, moments[:, 1] - first_tick, moments[:, 2] - first_ns)
     times: list[int] = (np.rint(since).astype(np.int64) + (first_ns + unix_ns - _EPOCH_NS)).tolist()
     return times
+
+
+def _span(begin_ns: int, end_ns: int) -> str:
+    return f'"ph":"X","ts":{_in_us(begin_ns)},"dur":{_in_us(end_ns - begin_ns)}'
 
 
 def _in_us(ns: int) -> str:

@@ -104,6 +104,11 @@ def letters_at(address: int, nbytes: int) -> str:
     return ctypes.string_at(address, nbytes).rstrip(b"\0").decode(errors="replace")
 
 
+def words_of(letters: bytes, nbytes: int) -> NDArray[np.int64]:
+    """Return words of a record: letters, which are cut after ``nbytes``, and zeros behind them."""
+    return np.frombuffer(letters[:nbytes].ljust(nbytes, b"\0"), dtype=np.int64)
+
+
 class Copied:
     """A copy of the words of a journal, with the scale from its ticks to times."""
 

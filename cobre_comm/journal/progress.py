@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-from cobre_kernels.collective.seeing.journal import NAME_BYTES, NAME_WORDS
+from cobre_kernels.collective.seeing.journal import NAME_BYTES
 from cobre_kernels.collective.seeing.progress import (
     PROGRESS,
     PROGRESS_MAGIC,
@@ -25,7 +25,7 @@ from cobre_kernels.collective.seeing.progress import (
 from cobre_kernels.machine.record import WORD_BYTES
 from numpy.typing import NDArray
 
-from cobre_comm.journal.copied import letters_at
+from cobre_comm.journal.copied import letters_at, words_of
 from cobre_comm.journal.shown import load, show, shown, store
 from cobre_comm.reports.raised import cut
 from cobre_comm.system.in_turn import InTurn
@@ -107,9 +107,8 @@ class Notes:
 
     def _name(self, letters: bytes) -> None:
         """Give the next series its name. The releases pair with the loads in read_reports."""
-        words = struct.unpack(f"{NAME_WORDS}q", letters.ljust(NAME_BYTES, b"\0"))
         row = self._view.series[len(self._names)]
-        for index, word in enumerate(words):
+        for index, word in enumerate(words_of(letters, NAME_BYTES).tolist()):
             store(row.name[index].value, word)
         self._names.append(letters)
         store(self._view.named, len(self._names))

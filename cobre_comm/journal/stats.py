@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from cobre_kernels.collective.calls import OPERATIONS
+from cobre_kernels.collective.comm import LARGE_ROWS, SIZES
 from cobre_kernels.collective.seeing.journal import LIBRARY, OPERATION_ROWS
+from cobre_kernels.machine.libc import NS_PER_S
 from cobre_kernels.machine.record import View
 from numpy.typing import NDArray
 
 from cobre_comm.journal.copied import OWN_ROW, Copied, value
-from cobre_comm.journal.texts import aligned, bytes_text, seconds_text
+from cobre_comm.journal.texts import aligned, bytes_text, power_text, seconds_text
 
 NOTEWORTHY = 0.05  # a rank that is waited for longer than this share of the time is named
 # The columns of a file, with their types in Parquet.
@@ -39,6 +41,8 @@ NO_PYARROW = (
     "Stats.to_parquet needs pyarrow: pip install pyarrow (or 'cobre-comm[parquet]'); Stats.to_csv "
     "needs nothing"
 )
+TRYING = "trying"
+SLOTS_ONLY = "large calls go through slots: the system denies process_vm_readv"
 
 
 class OperationStats(NamedTuple):
@@ -110,6 +114,50 @@ class PhaseStats(NamedTuple):
         return self.computing_s + self.collectives.total_s
 
 
+class WayStats(NamedTuple):
+    """The way of the large calls of one operation and one power of two of bytes.
+
+    A large call has 64 KiB or more of private memory, on one machine. It goes through slots
+    (``"slots"``), also with results written past the caches (``"streamed"``), or ranks read the
+    arrays of other ranks (``"read"``), or in a broadcast the root also writes to the arrays of the
+    others (``"both ends"``). The first calls try all ways, one after the other. All ranks then take
+    the way that was the fastest, and try again after 256 calls, after 1024 more, and then after
+    every 4096.
+
+    Attributes
+    ----------
+    operation : str
+        ``"broadcast"`` or ``"allgatherv"``.
+    least_bytes : int
+        A power of two. The calls have at least so many bytes, and less than twice as many: bytes of
+        the buffer in a broadcast, of the largest block in an allgatherv.
+    calls : int
+        Calls since the ways were last tried, with those that tried them.
+    way : str
+        The way that is taken, or ``"trying"`` as long as ways are tried.
+    seconds : dict of str to float
+        For each way: the second shortest time of the calls that tried it. A call lasts from the
+        entry of the last rank to the end of the last rank, so all ranks have the same seconds.
+        Empty as long as ways are tried.
+
+    Examples
+    --------
+    >>> from cobre_comm.journal.stats import Stats, WayStats
+    >>> seconds = {"slots": 2.1e-3, "read": 1.3e-3, "both ends": 1.2e-3}
+    >>> Stats(0, 2, {}, ways=(WayStats("broadcast", 2**23, 60, "both ends", seconds),))
+    rank 0 of 2
+    operation  calls  bytes  waiting  transferring
+    large call  at least  calls        way   slots    read  both ends
+    broadcast      8 MiB     60  both ends  2.1 ms  1.3 ms     1.2 ms
+    """
+
+    operation: str
+    least_bytes: int
+    calls: int
+    way: str
+    seconds: dict[str, float]
+
+
 NO_CALLS = OperationStats(0, 0, 0.0, 0.0, 0, {}, {})
 
 
@@ -128,12 +176,20 @@ class Stats:
         By name, the phases that were entered. ``"outside"`` is the time in none of them, from when
         the first phase got its number; ``"library"`` is the time in methods that call collectives
         themselves. For a program without phases there is no entry.
+    ways : tuple of WayStats
+        The ways of large calls, by operation and power of two of bytes. Empty before the first such
+        call, over ``local``, and on several nodes.
+    slots_only : bool
+        Whether a large call has found that the system denies ``process_vm_readv``. Then all large
+        calls go through slots.
     """
 
     rank: int
     size: int
     operations: Mapping[str, OperationStats]
     phases: Mapping[str, PhaseStats] = field(default_factory=dict)
+    ways: tuple[WayStats, ...] = ()
+    slots_only: bool = False
 
     def __getitem__(self, operation: str) -> OperationStats:
         """Return the numbers of one operation; zeros if it was never called."""
@@ -143,6 +199,10 @@ class Stats:
         lines = [f"rank {self.rank} of {self.size}", *self._table_of_operations()]
         if self.phases:
             lines += self._table_of_phases()
+        if self.ways:
+            lines += self._table_of_ways()
+        if self.slots_only:
+            lines.append(SLOTS_ONLY)
         return "\n".join(lines)
 
     def _table_of_operations(self) -> list[str]:
@@ -184,6 +244,20 @@ class Stats:
             if s.collectives.waited_for_s[rank] > NOTEWORTHY * s.total_s
         ]
         return [*aligned([titles, *rows]), *sentences]
+
+    def _table_of_ways(self) -> list[str]:
+        names = list(dict.fromkeys(name for w in self.ways for name in w.seconds))
+        rows = [
+            (
+                w.operation,
+                power_text(w.least_bytes),
+                str(w.calls),
+                w.way,
+                *(seconds_text(w.seconds[name]) if name in w.seconds else "-" for name in names),
+            )
+            for w in self.ways
+        ]
+        return aligned([("large call", "at least", "calls", "way", *names), *rows])
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write a row for each operation and each phase to a CSV file, UTF-8, replacing it.
@@ -337,3 +411,27 @@ def _collectives(
         {rank: count for rank, count, _ in worst if count},
         {rank: copied.duration_s(ticks) for rank, count, ticks in worst if count},
     )
+
+
+def ways_of(node: View) -> tuple[WayStats, ...]:
+    """Return the ways of large calls, from the record of a rank's node."""
+    from cobre_kernels.shm import ways  # loaded already, unless the backend has no ways
+
+    calls = {number: node.large[number].calls for number in range(LARGE_ROWS)}
+    return tuple(
+        WayStats(
+            OPERATIONS[ways.OPERATIONS[number // SIZES]],
+            1 << ways.LEAST_SHIFT + number % SIZES,
+            count,
+            *_decision(node.large[number], ways.NAMES, ways.TRIALS),
+        )
+        for number, count in calls.items()
+        if count
+    )
+
+
+def _decision(row: View, names: Sequence[str], trials: int) -> tuple[str, dict[str, float]]:
+    """Return the way that a row of large calls has, and the seconds of all ways."""
+    if row.calls <= trials * (1 + row.ways):
+        return TRYING, {}
+    return names[row.way], {names[w]: row.tried[w].second_ns / NS_PER_S for w in range(row.ways)}

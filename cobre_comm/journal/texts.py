@@ -45,6 +45,11 @@ def spread_text(seconds: Sequence[float]) -> str:
     return f"{' '.join(f'{each * scale:.{digits}f}' for each in three)} {unit}"
 
 
+def power_text(count: int) -> str:
+    """Return a power of two of bytes, from 1 KiB on, as text."""
+    return f"{count >> 20} MiB" if count >> 20 else f"{count >> 10} KiB"
+
+
 def bytes_text(count: float) -> str:
     """Return a number of bytes as text."""
     for unit in UNITS:

@@ -38,8 +38,7 @@ def main() -> None:
         _run(pipe, message)
     except BaseException as error:  # SystemExit and KeyboardInterrupt are reported too
         raised.end_all(error)
-        with contextlib.suppress(OSError):  # the launcher has gone
-            pipe.send(pickle.dumps(Failed.of(error)))
+        pipe.say(Failed.of(error))
         sys.exit(exit_code_of(error))
 
 

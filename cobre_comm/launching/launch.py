@@ -16,6 +16,7 @@ from cobre_comm.launching import reporting
 from cobre_comm.launching.interrupt import interrupted
 from cobre_comm.launching.order import Order, pack
 from cobre_comm.launching.refusals import check_call, check_importable, check_not_nested
+from cobre_comm.launching.reporting import OnProgress
 from cobre_comm.processes.interpreter import interpreter_command
 from cobre_comm.processes.job import Job, check_nodes, check_size, check_timeout, choose_backend
 from cobre_comm.processes.restarts import Restarts, check_restarts
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from cobre_comm.contract.communicator import Communicator
     from cobre_comm.launching.replies import Done
 
-OnProgress = Callable[[int, Any], None]
 Value = TypeVar("Value")
 Args = TypeVarTuple("Args")
 

@@ -6,19 +6,18 @@ Ranks are started, watched, judged and ended like those of every launcher
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from cobre_comm.errors import WorkerError
 from cobre_comm.launching.interrupt import forwarded, postponed
 from cobre_comm.launching.order import Order, worker_command
 from cobre_comm.launching.replies import Done, Failed, ProgressReport, exit_code_in, message_in
+from cobre_comm.launching.reporting import OnProgress
 from cobre_comm.processes.attempt import Attempt
 from cobre_comm.processes.endings import Ending, describe_loss, exit_status, ranks_alike
 from cobre_comm.processes.environment import rank_environment
@@ -28,15 +27,12 @@ from cobre_comm.processes.loop import NEVER, LauncherLoop, Outbox
 from cobre_comm.processes.rank import RankProcess, Standard
 from cobre_comm.processes.restarts import ASKED, AttemptEnding, Restarts, in_attempts
 from cobre_comm.reports.trace_folder import trace_folder
+from cobre_comm.system.log import logger
 from cobre_comm.system.streams import open_standard
 
 INTERRUPT_S = 1.0  # from the Ctrl-C that the launcher passes on to SIGTERM
 LOOK_S = 0.1  # a dead rank is looked for this often: a forked child may keep its pipe open
 EXIT_S = 10.0  # from a rank's value to the end of its process
-
-_logger = logging.getLogger("cobre_comm")
-
-OnProgress = Callable[[int, Any], None]
 
 
 def call_in_attempts(
@@ -55,15 +51,10 @@ def call_in_attempts(
         time.sleep(seconds)
         return 0
 
-    in_attempts(job, restarts, attempt, _warn, pause)
+    in_attempts(job, restarts, attempt, logger.warning, pause)
     if made[0].failure is not None:
         raise made[0].failure
     return made[0]
-
-
-def _warn(line: str) -> None:
-    """Write a line for the user: a WARNING of the package's logger."""
-    _logger.warning("%s", line)
 
 
 class LaunchedRank(RankProcess):
@@ -93,9 +84,9 @@ class LaunchedRank(RankProcess):
             return message
         if not self._notes(message):
             self.last_message = message
-            self._report = message.report if isinstance(message, Failed) else None
+            self.report = message.report if isinstance(message, Failed) else None
             code, now = exit_code_in(message), time.monotonic()
-            self.ending = Ending(self.rank, code, now, self._report, self.aborts)
+            self.ending = Ending(self.rank, code, now, self.report, self.aborts)
         return None
 
     def look(self) -> None:
@@ -124,7 +115,7 @@ class LaunchedAttempt:
         self._job = job
         self._order = order
         self._on_progress = on_progress
-        self._attempt = Attempt(job, _warn, INTERRUPT_S)
+        self._attempt = Attempt(job, logger.warning, INTERRUPT_S)
         self._why_final = ""  # why no further attempt is wanted
         self.ranks: list[LaunchedRank] = []
         self.failure: WorkerError | None = None  # the first failure, when all ranks have ended

@@ -18,6 +18,7 @@ from contextvars import ContextVar
 from typing import Any
 
 Reporter = Callable[[Any], None]
+OnProgress = Callable[[int, Any], None]  # of launch: it gets the rank, too
 
 
 class _Call:

@@ -44,7 +44,7 @@ from cobre_comm.processes.escalation import (
     Escalation,
     where_crowded,
 )
-from cobre_comm.processes.guardian import Guardian, end_groups, remove_name
+from cobre_comm.processes.guardian import Guardian, end_groups, has_signal, remove_name
 from cobre_comm.processes.job import Job
 from cobre_comm.processes.job_control import JobControl
 from cobre_comm.processes.loop import NEVER, LauncherLoop
@@ -52,6 +52,7 @@ from cobre_comm.processes.rank import RankProcess
 from cobre_comm.processes.restarts import AttemptEnding, is_at_once
 from cobre_comm.processes.traces import finish_traces
 from cobre_comm.reports import stack_signal
+from cobre_comm.reports.graceful import FORWARDED
 
 if TYPE_CHECKING:
     from cobre_comm.processes.mpi.start import MpiStart
@@ -72,7 +73,7 @@ class Attempt(Closing):
         culprit_s = where_crowded(culprit_s, len(job.ranks))
         self.escalation = Escalation(grace_s, culprit_s, survive=job.survive)
         self.loop = LauncherLoop()
-        self.guardian = Guardian(job.shm_name)
+        self.guardian = Guardian(job.shm_name, FORWARDED)
         self.ranks: list[RankProcess] = []
         self.job_control = JobControl(self.ranks)
         self.starter: MpiStart | None = None  # the mpiexec that starts the ranks
@@ -88,8 +89,7 @@ class Attempt(Closing):
         """Add a rank, as soon as it is started."""
         self.ranks.append(rank)
         self.guardian.watch(rank.pid)
-        rank.call_on_report(self._escalate)
-        rank.serve(self.loop, hear)
+        rank.serve(self.loop, self._escalate, hear)
 
     @property
     def running(self) -> list[RankProcess]:
@@ -210,7 +210,7 @@ class Attempt(Closing):
         for rank in self.lost_and_running:
             if rank.rank not in self.shown:
                 self.shown.add(rank.rank)
-                if stack_signal.is_answered_by(rank.pid):
+                if has_signal(rank.pid, "SigCgt:", stack_signal.NUMBER):  # else it would be killed
                     self._say(  # before the rank, which may write to the same file
                         f"rank {rank.rank} still runs; where in its Python code, or in "
                         "compiled code that the first line calls:"
@@ -224,7 +224,7 @@ class Attempt(Closing):
         A lost rank that reports the loss of all others is not believed. A rank that has closed its
         communicator or given up is left out, because it is about to end.
         """
-        told = {rank.rank: rank.reported for rank in self.ranks if rank.reported is not None}
+        told = {rank.rank: rank.report for rank in self.ranks if rank.report is not None}
         lost = {number for report in told.values() for number in report.lost}
         believed = {number for rank in told.keys() - lost for number in told[rank].lost} or lost
         ending = {number for report in told.values() if report.they_end for number in report.lost}

@@ -16,8 +16,7 @@ from cobre_comm.system.cpus import Core, read_cores
 
 Cpus = tuple[int, ...]
 
-NONE, CORE, CORES, SOCKET, NUMA = "none", "core", "cores", "socket", "numa"
-BINDINGS = (NONE, CORE, CORES, SOCKET, NUMA)
+BINDINGS = NONE, CORE, CORES, SOCKET, NUMA = "none", "core", "cores", "socket", "numa"
 
 # The groups from which a rank takes its cores: first the cores that are nearest to each other.
 _GROUPS: tuple[Callable[[Core], object], ...] = (

@@ -28,25 +28,20 @@ GOODBYE = "end"
 ASKED_S = 1.0  # from SIGTERM to SIGKILL, for the children of ranks
 TIDY_S = 0.5  # after that, for processes that ignore SIGTERM: they may clean up after others
 LOOK_S = 0.01
-# The signals that a launcher forwards. They are blocked in the guardian, so none of them ends it.
-WITNESSED = (
-    signal.SIGINT,
-    signal.SIGTERM,
-    signal.SIGHUP,
-    signal.SIGQUIT,
-    signal.SIGUSR1,
-    signal.SIGUSR2,
-)
 
 
 class Guardian:
-    """The launcher's side of the guardian; ``shm_name`` is the name of the job's segment."""
+    """The launcher's side of the guardian; ``shm_name`` is the name of the job's segment.
 
-    def __init__(self, shm_name: str) -> None:
+    ``witnessed`` are signals that the launcher forwards. They are blocked in the guardian, so none
+    of them ends it.
+    """
+
+    def __init__(self, shm_name: str, witnessed: Iterable[int]) -> None:
         import subprocess
 
         # A session of its own: a signal to the launcher's process group must not end the guardian.
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, WITNESSED)  # the guardian inherits this
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, witnessed)  # the guardian inherits this
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", __file__, shm_name],
@@ -67,7 +62,7 @@ class Guardian:
 
     def has_seen(self, number: int) -> bool:
         """Whether the guardian got a signal since the last call; False if that cannot be known."""
-        seen = _has_signal(self._process.pid, "ShdPnd:", number)
+        seen = has_signal(self._process.pid, "ShdPnd:", number)
         if seen:
             self._say(f"?{number}")
         return seen
@@ -110,7 +105,7 @@ def end_groups(leaders: Iterable[int], wait: Callable[[float], bool]) -> None:
     try:
         for number, seconds in ((signal.SIGTERM, ASKED_S), (signal.SIGKILL, TIDY_S)):
             for pid in [pid for pids in left.values() for pid in pids]:
-                if number == signal.SIGTERM or not _has_signal(pid, "SigIgn:", signal.SIGTERM):
+                if number == signal.SIGTERM or not has_signal(pid, "SigIgn:", signal.SIGTERM):
                     with contextlib.suppress(ProcessLookupError, PermissionError):
                         os.kill(pid, number)
             until = time.monotonic() + seconds
@@ -148,8 +143,8 @@ def _is_group(leader: int) -> bool:
     return True
 
 
-def _has_signal(pid: int, where: str, number: int) -> bool:
-    """Whether a signal is in the set ``where`` of ``/proc/PID/status``."""
+def has_signal(pid: int, where: str, number: int) -> bool:
+    """Whether a signal is in the set ``where`` of ``/proc/PID/status`` (proc_pid_status(5))."""
     try:
         with open(f"/proc/{pid}/status") as file:  # noqa: PTH123  # pathlib is slow to import
             numbers = next(line for line in file if line.startswith(where)).split()[1]

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from cobre_comm.reports import frames, report_pipe
 
 NEVER = float("inf")
-_READ_BYTES = 2**20
 
 
 class LauncherLoop:
@@ -66,7 +65,7 @@ class Inbox:
     def _read(self) -> bool:
         """Read at most a mebibyte, and pass on whole messages; return whether any byte was read."""
         try:
-            data = os.read(self._reader, _READ_BYTES)
+            data = os.read(self._reader, frames.READ_BYTES)
         except BlockingIOError:
             return False
         if not data:

@@ -64,7 +64,7 @@ class RankProcess:
         # Whether the process has ended and its exit code is lost, because this process ignores
         # SIGCHLD or has waited for all of its children.
         self.is_code_taken = False
-        self._report: Report | None = None
+        self.report: Report | None = None  # the rank's report on how it failed
         self._on_report: Callable[[], None] = lambda: None
         pipe = () if self.inbox is None else (self.inbox.writer,)
         variables = {} if self.inbox is None else self.inbox.variables
@@ -93,33 +93,33 @@ class RankProcess:
         if self.inbox is not None:
             self.inbox.handed_over()
 
-    def serve(self, loop: LauncherLoop, hear: Callable[[bytes], None] | None = None) -> None:
-        """Let a loop read the report pipe; ``hear`` gets the messages, by default ``_hear``."""
+    def serve(
+        self,
+        loop: LauncherLoop,
+        on_report: Callable[[], None],
+        hear: Callable[[bytes], None] | None = None,
+    ) -> None:
+        """Let a loop read the report pipe; ``hear`` gets the messages, by default ``_hear``.
+
+        ``on_report`` is called when the rank has met the others, or has reported how it failed.
+        """
+        self._on_report = on_report
         if self.inbox is not None:
             self.inbox.serve(loop, hear or self._hear)
-
-    def call_on_report(self, on_report: Callable[[], None]) -> None:
-        """Call ``on_report`` when the rank has met the others, or has reported how it failed."""
-        self._on_report = on_report
-
-    @property
-    def reported(self) -> Report | None:
-        """The rank's report on how it failed; None if there is no report."""
-        return self._report
 
     @property
     def announced(self) -> Ending | None:
         """The failure that the rank has reported, as its ending; None if it has reported none."""
-        if self._report is None or not self._report.exit_code:
+        if self.report is None or not self.report.exit_code:
             return None
-        return Ending(self.rank, self._report.exit_code, time.monotonic(), self._report)
+        return Ending(self.rank, self.report.exit_code, time.monotonic(), self.report)
 
     def _hear(self, message: bytes) -> None:
         with contextlib.suppress(Exception):  # anything but a message of ours is ignored
             report = pickle.loads(message)
             if self._notes(report):
                 return
-            self._report = report if isinstance(report, Report) else None
+            self.report = report if isinstance(report, Report) else None
         self._on_report()
 
     def _notes(self, message: object) -> bool:
@@ -138,7 +138,7 @@ class RankProcess:
         if self.inbox is not None:
             self.inbox.read_all()
         if self.ending is None:
-            self.ending = Ending(self.rank, code, time.monotonic(), self._report, self.aborts)
+            self.ending = Ending(self.rank, code, time.monotonic(), self.report, self.aborts)
 
     def exit_code(self) -> int | None:
         """Return the exit code of the process, negative for a signal; None while the process runs.

@@ -6,7 +6,7 @@ import os
 import struct
 
 _LENGTH = struct.Struct("!Q")
-_READ_BYTES = 2**20
+READ_BYTES = 2**20
 
 
 def header(message: bytes) -> bytes:
@@ -26,7 +26,7 @@ def receive(fd: int) -> bytes | None:
     """Wait for a message; return None at the end of the pipe."""
     buffer = Buffer()
     while buffer.missing:
-        data = os.read(fd, min(buffer.missing, _READ_BYTES))
+        data = os.read(fd, min(buffer.missing, READ_BYTES))
         if not data:
             return None
         buffer.feed(data)

@@ -6,14 +6,8 @@ import signal
 from collections.abc import Iterable
 
 VARIABLE = "COBRE_COMM_GRACEFUL"
-ASKING = (
-    "SIGTERM",
-    "SIGUSR1",
-    "SIGUSR2",
-    "SIGINT",
-    "SIGHUP",
-    "SIGQUIT",
-)  # a launcher forwards each of these
+ASKING = ("SIGTERM", "SIGUSR1", "SIGUSR2", "SIGINT", "SIGHUP", "SIGQUIT")
+FORWARDED = frozenset(signal.Signals[name] for name in ASKING)  # a launcher forwards each of these
 
 
 def graceful_signals(chosen: str | Iterable[int | str]) -> frozenset[int]:

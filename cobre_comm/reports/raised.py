@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import sys
 import weakref
-from typing import Any, Protocol
+from typing import Any
 
 from cobre_comm.reports.exception_text import text_of
 
-
-class Ends(Protocol):
-    """An object that ends when its rank ends, by an exception or without one."""
-
-    def _end_by(self, error: BaseException | None) -> None:
-        """End, and report the exception to the other ranks."""
-
-
 _FORGETS_ITS_CALLER = 0x20 | 0x80 | 0x200  # generators, coroutines: CO_* of the module inspect
-living: weakref.WeakSet[Any] = weakref.WeakSet()  # objects of the class Ends
+living: weakref.WeakSet[Any] = weakref.WeakSet()  # communicators, which end when their rank ends
 
 
 def type_of(value: object) -> str:

@@ -20,7 +20,6 @@ excepthook.
 from __future__ import annotations
 
 import atexit
-import contextlib
 import gc
 import os
 import pickle
@@ -164,6 +163,13 @@ class ReportPipe:
         self._send(message)
         return True
 
+    def say(self, thing: object) -> bool:
+        """Send an object; return whether a launcher may read it."""
+        try:
+            return self.send(pickle.dumps(thing))
+        except OSError:  # the launcher may have ended
+            return False
+
 
 def launcher() -> str:
     """Return the name of our launcher that has started this process; "" if there is none."""
@@ -195,8 +201,7 @@ def claim(launcher: str = "") -> ReportPipe | None:
 def say_aborts() -> None:
     """Tell the launcher that this process ends the whole job."""
     if _pipe is not None:
-        with contextlib.suppress(OSError):  # the launcher may have ended
-            _pipe.send(pickle.dumps(Aborts()))
+        _pipe.say(Aborts())
 
 
 def listen() -> None:
@@ -255,8 +260,7 @@ class _Reporter:
     def met(self) -> None:
         """Send the message that the ranks have met."""
         if self._pipe is not None:
-            with contextlib.suppress(OSError):  # the launcher may have ended
-                self._pipe.send(pickle.dumps(Met()))
+            self._pipe.say(Met())
 
     def uncaught(
         self, kind: type[BaseException], error: BaseException, trace: TracebackType | None
@@ -292,9 +296,4 @@ class _Reporter:
     def _send(self, report: Report) -> bool:
         """Send the report of this process, once; return whether this call has sent it."""
         pipe, self._pipe = self._pipe, None
-        if pipe is None:
-            return False
-        try:
-            return pipe.send(pickle.dumps(report))
-        except OSError:  # the launcher may have ended
-            return False
+        return pipe is not None and pipe.say(report)

@@ -227,9 +227,7 @@ def main(words: Sequence[str]) -> int:
         restarts = check_restarts(chosen.max_restarts, chosen.min_ranks, job.size)
         mpiexec = _mpiexec(job, binding) if job.backend == "mpi" else None
         options = _options(chosen, job, binding)
-    except (ValueError, InitializationFailed) as error:
-        parser.error(str(error))
-    except InvalidBackend as error:
+    except (ValueError, InitializationFailed, InvalidBackend) as error:
         parser.error(str(error))
     except BackendError as error:
         parser.error(f"{error}; {error.suggestion}")
@@ -347,6 +345,6 @@ def _options(chosen: argparse.Namespace, job: Job, binding: Binding) -> Options:
     asking = graceful_signals(os.environ.get(VARIABLE, ""))
     quiet = parse_ranks(chosen.quiet_ranks, job.size)
     logs = {} if chosen.log_dir is None else open_logs(chosen.log_dir, job)
-    shown = Shown(chosen.prefix, quiet, chosen.tty, logs, chosen.log_dir)
+    shown = Shown(chosen.prefix, quiet, chosen.tty, logs)
     grace_s = where_crowded(GRACE_S, len(job.ranks)) if chosen.grace is None else chosen.grace
     return Options(binding, grace_s, shown, asking)

@@ -7,10 +7,8 @@ import signal
 from collections.abc import Iterable
 
 from cobre_comm.contract.closing import Closing
-from cobre_comm.processes.guardian import WITNESSED
 
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-FORWARDED_SIGNALS = WITNESSED
 # A terminal sends each of these to a whole process group.
 GROUP_SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 _READ_BYTES = 2**16

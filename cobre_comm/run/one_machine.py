@@ -11,7 +11,8 @@ from functools import partial
 from cobre_comm.processes.job import Job
 from cobre_comm.processes.mpi.mpiexec import Mpiexec
 from cobre_comm.processes.restarts import AttemptEnding, Restarts, in_attempts
-from cobre_comm.run.launcher_signals import FORWARDED_SIGNALS, SignalInbox
+from cobre_comm.reports.graceful import FORWARDED
+from cobre_comm.run.launcher_signals import SignalInbox
 from cobre_comm.run.output.outlet import Outlet
 from cobre_comm.run.terminal import Options, run_attempt
 from cobre_comm.system.streams import STDERR
@@ -27,7 +28,7 @@ def run_job(
     mpiexec: Mpiexec | None = None,
 ) -> int:
     """Run the attempts of a job; return the exit status of the last one."""
-    with SignalInbox([*FORWARDED_SIGNALS, signal.SIGCHLD]) as inbox:
+    with SignalInbox([*FORWARDED, signal.SIGCHLD]) as inbox:
 
         def attempt(here: Job) -> AttemptEnding:
             return run_attempt(here, command, options, inbox, mpiexec)

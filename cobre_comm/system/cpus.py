@@ -55,16 +55,13 @@ def read_cores(root: pathlib.Path | None = None, usable: Iterable[int] | None = 
     """
     root = root or SYSFS
     cpus = set(core_numbers() if usable is None else usable)
-    with contextlib.suppress(OSError):
-        cpus &= set(parse_cpus((root / "cpu/online").read_text()))
+    cpus.intersection_update(numbers_in(root / "cpu/online") or cpus)
     numa = numa_nodes(root)
     cores = []
     while cpus:
         first = min(cpus)
         folder = root / f"cpu/cpu{first}/topology"
-        siblings = {first}
-        with contextlib.suppress(OSError):
-            siblings |= cpus.intersection(parse_cpus((folder / "thread_siblings_list").read_text()))
+        siblings = {first, *cpus.intersection(numbers_in(folder / "thread_siblings_list"))}
         socket = 0
         with contextlib.suppress(OSError):
             socket = int((folder / "physical_package_id").read_text())
@@ -77,10 +74,17 @@ def numa_nodes(root: pathlib.Path | None = None) -> dict[int, int]:
     """Return the NUMA node of each CPU; empty if Linux does not tell."""
     found = {}
     for folder in sorted(((root or SYSFS) / "node").glob("node[0-9]*")):
-        with contextlib.suppress(OSError):
-            cpus = parse_cpus((folder / "cpulist").read_text())
-            found.update(dict.fromkeys(cpus, int(folder.name.removeprefix("node"))))
+        number = int(folder.name.removeprefix("node"))
+        found.update(dict.fromkeys(numbers_in(folder / "cpulist"), number))
     return found
+
+
+def numbers_in(path: pathlib.Path) -> list[int]:
+    """Return the numbers in a file of sysfs; none if there is no such file."""
+    try:
+        return parse_cpus(path.read_text())
+    except OSError:
+        return []
 
 
 def parse_cpus(text: str) -> list[int]:

@@ -19,7 +19,7 @@ from numba import TypingError, njit, prange
 
 import cobre_comm
 from cobre_comm import LocalBackend, ReduceOp, launch, objects, random
-from cobre_comm.arguments.mistakes import WORDS
+from cobre_comm.arguments import mistakes
 from cobre_comm.errors import InvalidBufferSize, InvalidCommunicator, MissingConfiguration
 from cobre_comm.explain import main
 from cobre_comm.testing import run_ranks
@@ -28,6 +28,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "howto" / "mistakes.md"
 LATE = "Two communicators in a different order"
 OF_LAUNCH = "A function that launch cannot send"
 GLOBAL = "A global communicator in a cached function"
+WORDS = [text for name, text in vars(mistakes).items() if name.isupper() and text.isalpha()]
 ALONE = "A communicator that one rank makes alone"  # this example would wait for a minute
 
 

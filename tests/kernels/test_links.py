@@ -3,12 +3,15 @@
 Run as a program, this file runs its own tests: ``test_without_compilation`` starts it.
 """
 
+import ctypes
+import itertools
 import os
 import socket
 import struct
 import subprocess
 import sys
 import threading
+import time
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +39,7 @@ from cobre_kernels.nodes.records import STAGING
 from cobre_kernels.nodes.verbs import Chain, Exchange, Gather, Scatter
 from cobre_kernels.tcp import tags
 from cobre_kernels.tcp.frame import FRAME_HEADER_BYTES
+from cobre_kernels.tcp.hops import exchange_by_hops_kernel
 from cobre_kernels.tcp.links import CHUNK_BYTES
 from cobre_kernels.tcp.progress.sockets import NS_PER_MS, receive_all, send_all
 from numba import config
@@ -45,7 +49,7 @@ from cobre_comm.backends.journals import Journals
 from cobre_comm.backends.nodes.memory import NodesMemory
 from cobre_comm.backends.nodes.node_order import node_order_of
 from cobre_comm.backends.tcp.links import Links
-from cobre_comm.backends.tcp.memory import VERBS, link_record
+from cobre_comm.backends.tcp.memory import VERBS, go_by_hops, link_record
 from tests.kernels import programs
 
 EAGER_BYTES = 64
@@ -101,16 +105,21 @@ class Peer:
             struct.pack(">IBBHqqqq", following, tags.EXCHANGE, 0, 0, verb, signature, 0, 0)
         )
 
-    def exchange(self):
-        return VERBS.exchange.call(self.comm.address, *Exchange(round.LEADER_HEADER_BYTES, 0, 0))
+    def exchange(self, payload=b""):
+        kernel = exchange_by_hops_kernel if self.comm.links.ends.address else VERBS.exchange
+        held = np.frombuffer(payload or bytes(1), np.uint8)
+        call = Exchange(round.LEADER_HEADER_BYTES, address(held), len(payload))
+        return kernel.call(self.comm.address, *call)
 
     def reasons(self):
         return [self.comm.failures[rank].reason for rank in range(2)]
 
 
-@pytest.fixture
-def peer():
+@pytest.fixture(params=[False, True], ids=["all to all", "by hops"])
+def peer(request):
     with Peer() as made:
+        if request.param:
+            go_by_hops(made.memory, made.comm.links)
         yield made
 
 
@@ -252,6 +261,111 @@ def test_a_header_of_another_verb(peer):
     peer.send_header(verb=VERB + 1)
     assert peer.exchange() == LOST_PEER
     assert peer.reasons() == [PRESENT, GARBLED]
+
+
+# Bundles of an exchange by hops.
+
+
+def message(payload=b"", verb=VERB, signature=SIGNATURE, length=None):
+    """Return a message as it is in a bundle."""
+    following = FRAME_HEADER_BYTES - tags.LENGTH_BYTES
+    following += len(payload) if length is None else length
+    header = struct.pack(">IBBHqqqq", following, tags.EXCHANGE, 0, 0, verb, signature, 0, 0)
+    return header + payload + bytes(-len(payload) % 8)
+
+
+class Four(Peer):
+    """The leader under test is node 0 of four. Node 3 sends to it, and then node 2, with node 1."""
+
+    def __init__(self):
+        super().__init__(0, size=4)
+        go_by_hops(self.memory, self.comm.links)
+        self.near, self.far = self.sockets[8], self.sockets[4]
+        self.landed = np.zeros((4, 8), np.uint8)
+        nodes = self.comm.nodes
+        for node in range(4):
+            nodes.landing[node] = address(self.landed[node])
+            nodes.recv_bytes[node] = 5
+
+    def reasons(self):
+        return [self.comm.failures[rank].reason for rank in range(4)]
+
+
+@pytest.fixture
+def four():
+    with Four() as made:
+        yield made
+
+
+@pytest.mark.parametrize("parts", [[], [1], [40], [43], [48], [50], [3, 88, 95], range(1, 96)])
+def test_a_bundle_that_comes_in_parts(four, parts):
+    four.near.sendall(message(b"node3"))
+    bundle = message(b"node2") + message(b"node1")
+
+    def send():
+        for begin, end in itertools.pairwise([0, *parts, len(bundle)]):
+            four.far.sendall(bundle[begin:end])
+            time.sleep(0.002)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    assert four.exchange(b"node0") == OK
+    sender.join()
+    assert four.data.recv(1000) == message(b"node0")
+    assert four.far.recv(1000) == message(b"node0") + message(b"node3")
+    assert [bytes(row[:5]) for row in four.landed[1:]] == [b"node1", b"node2", b"node3"]
+
+
+@pytest.mark.parametrize(
+    ("odd", "is_right"),
+    [
+        (message(b"", signature=SIGNATURE + 1), True),
+        (message(bytes(EAGER_BYTES), signature=SIGNATURE + 1), True),
+        (message(b"node1", verb=VERB + 1), False),
+        (message(b"node1", length=6), False),
+        (message(b"node1", signature=SIGNATURE + 1, length=EAGER_BYTES + 1), False),
+        (message(b"node1", signature=SIGNATURE + 1, length=-1), False),
+    ],
+    ids=["shorter", "longer", "verb", "length", "too long", "below 0"],
+)
+@pytest.mark.parametrize("place", ["near", "far", "behind"])
+def test_a_message_of_another_call_or_of_no_protocol(four, odd, is_right, place):
+    """The leader that has sent a message is named, also if the message is that of another one."""
+    near, far, behind = (
+        odd if name == place else message(right)
+        for name, right in (("near", b"node3"), ("far", b"node2"), ("behind", b"node1"))
+    )
+    four.near.sendall(near)
+    four.far.sendall(far + behind)
+    for sock in (four.near, four.far):  # what is too short ends
+        sock.shutdown(socket.SHUT_WR)
+    assert four.exchange(b"node0") == (OK if is_right else LOST_PEER)
+    if is_right:
+        assert four.far.recv(1000) == message(b"node0") + near
+        landed = [b"node1", b"node2", b"node3"]
+        landed[["behind", "far", "near"].index(place)] = bytes(5)
+        assert [bytes(row[:5]) for row in four.landed[1:]] == landed
+    else:
+        named = [PRESENT] * 4
+        named[3 if place == "near" else 2] = GARBLED
+        assert four.reasons() == named
+
+
+def test_a_frame_behind_a_shorter_message_is_kept_for_the_ring(four):
+    following = prefix(tags.BLOCK, 8)
+    four.near.sendall(message(signature=SIGNATURE + 1) + following[:3])
+    four.far.sendall(message(b"node2") + message(b"node1"))
+    assert four.exchange(b"node0") == OK
+    peer = four.comm.links.peers[3]
+    assert peer.surplus_bytes == 3
+    assert ctypes.string_at(peer.surplus, 3) == following[:3]
+
+
+def test_a_frame_behind_a_bundle_of_a_later_hop_is_garbled(four):
+    four.near.sendall(message(b"node3"))
+    four.far.sendall(message(b"node2") + message(signature=SIGNATURE + 1) + b"more")
+    assert four.exchange(b"node0") == LOST_PEER
+    assert four.reasons() == [PRESENT, PRESENT, GARBLED, PRESENT]
 
 
 def gather(peer, nbytes):

@@ -74,5 +74,5 @@ def test_the_bounds_are_those_of_the_package():
 def test_the_table_names_nothing_that_is_not_used():
     files = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py") if path != FILE]
     words = {word for path in files for word in re.findall(r"\w+", path.read_text())}
-    listed = {name.partition("(")[0] for _, names, _ in USED for name in names.split()}
+    listed = {name.partition("(")[0] for names in USED.values() for name in names.split()}
     assert listed - words == set()

@@ -11,7 +11,6 @@ as all ranks have tried to open the file.
 
 from __future__ import annotations
 
-import logging
 import os
 import secrets
 from collections.abc import Sequence
@@ -31,8 +30,7 @@ from cobre_comm.backends.shm.offer import (
     offer_in,
 )
 from cobre_comm.system.descriptor import Descriptor
-
-_logger = logging.getLogger("cobre_comm")
+from cobre_comm.system.log import logger
 
 
 def make_offer(domain: int) -> tuple[Descriptor, Offer]:
@@ -96,6 +94,6 @@ def _offer(rank: int, share: bool, pretended: Sequence[int]) -> tuple[Descriptor
     domain = pretended[rank % len(pretended)] if pretended else 0
     made, problem = attempt(lambda: make_offer(domain))
     if made is None:
-        _logger.warning("rank %d shares no memory: %s", rank, problem)
+        logger.warning("rank %d shares no memory: %s", rank, problem)
         return None, NOTHING
     return made

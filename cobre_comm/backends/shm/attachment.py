@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -37,7 +36,7 @@ class Attachment:
     def __init__(self, config: ShmConfig, segment: Segment) -> None:
         self._config, self._segment = config, segment
         self.buffer_bytes: int = load(header.words(segment).buffer_bytes)
-        self._announce_closed = _announce_closed()
+        self._announce_closed = step.announce_closed_kernel.call  # Python may shut down by then
         load_for_council()
 
     def describe(self, comm: View) -> None:
@@ -87,15 +86,9 @@ class Attachment:
         self._segment.close()
 
 
-def _announce_closed() -> Callable[[int], int]:
-    """Load the kernel of the goodbye now: a rank may call it while Python shuts down."""
-    announce_closed: Callable[[int], int] = step.announce_closed_kernel.call
-    return announce_closed
-
-
 def attach(config: ShmConfig) -> Attachment:
     """Attach this rank to the segment of a name, together with the other ranks."""
-    _announce_closed()  # before ranks wait for this rank
+    _ = step.announce_closed_kernel.call  # loaded before ranks wait for this rank
     return Attachment(config, rendezvous(config, choose_buffer_bytes(config)))
 
 

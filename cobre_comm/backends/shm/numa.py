@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import logging
 import platform
@@ -17,9 +16,7 @@ logger = logging.getLogger(__name__)
 
 def online_nodes() -> list[int]:
     """Return the numbers of the NUMA nodes of this machine; ``[0]`` if the system does not tell."""
-    with contextlib.suppress(OSError):
-        return cpus.parse_cpus((cpus.SYSFS / "node/online").read_text())
-    return [0]
+    return cpus.numbers_in(cpus.SYSFS / "node/online") or [0]
 
 
 def interleave(address: int, nbytes: int) -> bool:

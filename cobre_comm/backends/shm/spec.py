@@ -6,9 +6,6 @@ from cobre_comm.config import ShmConfig
 SHM = BackendSpec(
     name="shm",
     number=1,
-    about="processes of one machine, over shared memory",
-    module="cobre_comm.backends.shm.backend",
-    class_name="ShmBackend",
     config=ShmConfig,
     timeout_variable="COBRE_SHM_TIMEOUT_SECS",
     auto_variables=("COBRE_SHM_NAME",),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import sys
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,20 @@ from typing import Any
 from cobre_kernels.tcp import tags
 
 from cobre_comm.backends.tcp.process import pid_of, watch
+
+MIN_RTT_AT = 148  # tcpi_min_rtt in a struct tcp_info of Linux, 4.9 or later
+UNKNOWN_US = 2**31 - 1  # as of a link that takes so long
+
+
+def round_trip_us(sock: socket.socket) -> int:
+    """Return the shortest round trip of a link, as the system has measured it so far.
+
+    The system has at least those of the link's first packets, to which no program had to answer.
+    """
+    if sys.platform != "linux":
+        return UNKNOWN_US
+    told = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, MIN_RTT_AT + 4)
+    return int.from_bytes(told[MIN_RTT_AT:], sys.byteorder) if told[MIN_RTT_AT:] else UNKNOWN_US
 
 
 @dataclass
@@ -27,6 +42,7 @@ class Links:
     pids: dict[int, int] = field(default_factory=dict)  # the process ids of the same ranks
     ranks_here: int = 1  # how many ranks of the job run on this machine, this rank included
     eager_bytes: int = 0  # the value that rank 0 has chosen
+    round_trip_us: int = 0  # the longest round trip of all links of leaders; the same on all ranks
     # For each leader, and maybe other ranks: the socket address, with any port, at which this rank
     # has reached that rank. For this rank itself, the address at which it has listened, if it has.
     where: dict[int, tuple[Any, ...]] = field(default_factory=dict)
@@ -41,6 +57,11 @@ class Links:
         if descriptor is not None:
             self.processes[peer] = descriptor
             self.pids[peer] = pid_of(process)
+
+    def longest_round_trip_us(self) -> int:
+        """Return the longest round trip to another leader; of two links the faster one counts."""
+        both = [(link, self.control[peer]) for peer, link in self.data.items()]
+        return max((min(map(round_trip_us, links)) for links in both), default=0)
 
     def keep_only(self, ranks: Collection[int]) -> None:
         """Close the links to all other ranks, and stop watching the processes of those ranks.

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from cobre_kernels.collective.seeing.journal import RAISED_BYTES
 from cobre_kernels.machine.record import WORD_BYTES, View
-from cobre_kernels.tcp import chain, exchange, ring
+from cobre_kernels.tcp import chain, exchange, hops, ring
 from cobre_kernels.tcp import links as records
-from cobre_kernels.tcp.frame import CONTROL_MESSAGE
+from cobre_kernels.tcp.frame import CONTROL_MESSAGE, FRAME_HEADER_BYTES
 from cobre_kernels.tcp.progress import control, neighbours, waiting
 from numpy.typing import NDArray
 
@@ -22,6 +22,8 @@ from cobre_comm.backends.tcp.links import Links
 from cobre_comm.backends.wait_times import wait_for_leaders
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
+
+MESSAGE_US = 3.0  # of a leader, to send or to receive a message
 
 VERBS = Verbs(
     exchange=exchange.exchange_kernel,
@@ -55,6 +57,8 @@ class SocketTransport:
         memory.use_staging_buffer(self._half_bytes)
         try:
             comm.links = link_record(memory, links, order)
+            if pays(order.nodes, links.round_trip_us):
+                go_by_hops(memory, comm.links)
         except MemoryError as error:
             links.close()
             raise InitializationFailed("tcp", f"no memory for eager_bytes: {error}") from error
@@ -109,6 +113,26 @@ def link_record(memory: NodesMemory, sockets: Links, node_order: NodeOrder) -> V
         peer.data_fd = _descriptor(sockets.data.get(rank))
         peer.process_fd = sockets.processes.get(rank, records.NO_LINK)
     return links
+
+
+def pays(nodes: int, round_trip_us: int) -> bool:
+    """Tell whether leaders exchange headers by hops: less time than a message from each to each.
+
+    A hop takes half a round trip, and a system call. Without hops a leader spends its time on
+    sending and receiving a message for each other leader. docs/design/tcp-protocol.md has the
+    formula, and says where its constant is from.
+    """
+    hop_us = max(round_trip_us / 2, MESSAGE_US) + MESSAGE_US
+    return (nodes - 1).bit_length() * hop_us < 2 * (nodes - 1) * MESSAGE_US
+
+
+def go_by_hops(memory: NodesMemory, links: View) -> None:
+    """Let the verb exchange go by hops, with room for the messages of all leaders."""
+    nodes = memory.nodes.nodes
+    most_bytes = FRAME_HEADER_BYTES + links.eager_bytes + WORD_BYTES  # of a message in a bundle
+    links.bundle = memory.room(nodes * most_bytes)
+    links.ends = memory.room(nodes * WORD_BYTES)
+    memory.nodes.exchange = hops.exchange_by_hops_kernel.address
 
 
 def _descriptor(link: socket.socket | None) -> int:

@@ -13,9 +13,6 @@ def _where(job: JobFacts) -> Rendezvous:
 TCP = BackendSpec(
     name="tcp",
     number=2,
-    about="processes of one or many machines, over sockets",
-    module="cobre_comm.backends.tcp.backend",
-    class_name="TcpBackend",
     config=TcpConfig,
     configured=configured,
     timeout_variable="COBRE_TCP_TIMEOUT_SECS",

@@ -22,14 +22,6 @@ import sys
 # Variables by which launchers of MPI tell a process its rank.
 RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
 DESCRIPTOR_VARIABLE = "PMI_FD"  # in which Hydra (MPICH, Intel MPI) gives the number of a descriptor
-_IGNORED = (
-    signal.SIGHUP,
-    signal.SIGINT,
-    signal.SIGQUIT,
-    signal.SIGTERM,
-    signal.SIGUSR1,
-    signal.SIGUSR2,
-)
 
 
 def connect(name: str, launcher: int) -> socket.socket:
@@ -58,10 +50,10 @@ def announced_rank() -> str:
 
 def main() -> None:
     """Send the rank, with what ``mpiexec`` has given to it, to the launcher; wait for an answer."""
-    name, launcher = sys.argv[1], int(sys.argv[2])
-    for number in _IGNORED:
+    name, launcher, *forwarded = sys.argv[1:]
+    for number in map(int, forwarded):  # the launcher sends these to the rank itself
         signal.signal(number, signal.SIG_IGN)  # because mpiexec may end the rank by the launcher
-    link = connect(name, launcher)
+    link = connect(name, int(launcher))
     line = f"{announced_rank()} {os.getppid()}".encode()
     descriptor = os.environ.get(DESCRIPTOR_VARIABLE)
     # A file in memory can hold an environment of any size, and the launcher does not wait for it.

@@ -22,6 +22,7 @@ from cobre_comm.processes.loop import NEVER, LauncherLoop
 from cobre_comm.processes.mpi import leftovers, shim
 from cobre_comm.processes.mpi.mpiexec import Mpiexec
 from cobre_comm.processes.rank import RankProcess, Standard
+from cobre_comm.reports.graceful import FORWARDED
 
 LEAVE_S = 3.0  # the time for mpiexec to clean up after its processes have ended
 _LINE_BYTES = 64
@@ -67,7 +68,8 @@ class MpiStart:
         # The socket has an abstract name, in no file system, so it leaves nothing behind. Each end
         # checks its peer.
         name = f"cobre-comm-{os.urandom(16).hex()}"
-        program = [sys.executable, "-I", "-S", shim.__file__, name, str(os.getpid())]
+        words = [name, os.getpid(), *map(int, FORWARDED)]
+        program = [sys.executable, "-I", "-S", shim.__file__, *map(str, words)]
         command = mpiexec.start_command(size, program)
         self._listener = socket.socket(socket.AF_UNIX)
         try:

@@ -31,7 +31,6 @@ class Shown:
     quiet: frozenset[int] = frozenset()  # ranks of which no output is shown
     tty: bool = False  # whether each rank writes to a pseudo-terminal
     logs: Mapping[int, LogFile] = field(default_factory=dict)  # the files of ranks that have one
-    log_dir: str | None = None  # the folder of these files
 
 
 def parse_ranks(text: str | None, size: int) -> frozenset[int]:

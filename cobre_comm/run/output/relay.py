@@ -23,7 +23,6 @@ class Relay:
         self._loop = loop
         self._streams: dict[int, Stream] = {}
         self._paused: set[int] = set()  # full outlets; pipes that lead to them are not read
-        self._waiting: set[int] = set()  # outlets with bytes to write
 
     def add(self, pipe: int, stream: Stream) -> None:
         """Read a pipe into a stream from now on, and close the pipe at its end."""
@@ -102,12 +101,10 @@ class Relay:
     def _arm(self) -> None:
         """Make the loop serve outlets with bytes to write, and pipes that lead to a free outlet."""
         for fd, outlet in self._outlets.items():
-            if not outlet.is_empty and fd not in self._waiting:
-                self._loop.serve(fd, partial(self._write, outlet), select.POLLOUT)
-                self._waiting.add(fd)
-            elif outlet.is_empty and fd in self._waiting:
+            if outlet.is_empty:
                 self._loop.unserve(fd)
-                self._waiting.remove(fd)
+            else:
+                self._loop.serve(fd, partial(self._write, outlet), select.POLLOUT)
             if outlet.is_full and fd not in self._paused:
                 self._paused.add(fd)
                 for pipe in self._pipes_to(outlet):

@@ -16,6 +16,7 @@ A signature says in one word what a rank called, so ranks compare their calls by
     bit 63        the rank's cell shows where its output lies (shm/region.py)
 """
 
+from collections import namedtuple
 from typing import NamedTuple
 
 from cobre_kernels.collective.dtypes import EXACT
@@ -152,20 +153,8 @@ class Allgatherv(NamedTuple):
     displs_len: int
 
 
-class Gatherv(NamedTuple):
-    """A gatherv; ``recv`` and the tables matter on the root alone."""
-
-    send: int
-    send_count: int
-    recv: int
-    recv_count: int
-    itemsize: int
-    dtype: int
-    counts: int
-    displs: int
-    counts_len: int
-    displs_len: int
-    root: int
+# A gatherv; ``recv`` and the tables matter on the root alone.
+Gatherv = namedtuple("Gatherv", (*Allgatherv._fields, "root"))
 
 
 class ExactSum(NamedTuple):

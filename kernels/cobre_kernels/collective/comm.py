@@ -56,9 +56,9 @@ FILLS = Record(
 
 TRIED = Record(
     "Tried",
-    "What the trials of one way have cost (shm/ways.py).",
-    total_ns=word("the sum of the times"),
-    slowest_ns=word("the longest of the times"),
+    "What the trials of one way have taken, without the first trial (shm/ways.py).",
+    fastest_ns=word("the shortest time"),
+    second_ns=word("the second shortest time, by which ways are compared"),
 )
 
 LARGE = Record(
@@ -70,7 +70,7 @@ LARGE = Record(
     way=word("the way of the calls after the trials"),
     began_ns=word("when the last rank had entered the call whose time is not known yet"),
     ended_ns=word("when this rank had ended that call"),
-    tried=own_rows(TRIED, "one for each way", 3),
+    tried=own_rows(TRIED, "one for each way", 4),
 )
 
 COLLECTIVE = Record(

@@ -11,24 +11,9 @@ COMPLEX64, COMPLEX128 = 12, 13
 FLOAT16, LONGDOUBLE, CLONGDOUBLE = 14, 15, 16
 EXACT = 17  # int64 digits of an exact sum, which nothing else may be reduced with
 
-_NAMES = {
-    BOOL: "bool",
-    INT8: "int8",
-    INT16: "int16",
-    INT32: "int32",
-    INT64: "int64",
-    UINT8: "uint8",
-    UINT16: "uint16",
-    UINT32: "uint32",
-    UINT64: "uint64",
-    FLOAT32: "float32",
-    FLOAT64: "float64",
-    COMPLEX64: "complex64",
-    COMPLEX128: "complex128",
-    FLOAT16: "float16",
-    LONGDOUBLE: "longdouble",
-    CLONGDOUBLE: "clongdouble",
-}
+# The constants have NumPy's names, in capitals.
+_NAMES = {code: name.lower() for name, code in vars().items() if name.isupper()}
+del _NAMES[OTHER], _NAMES[EXACT]
 CODES = {np.dtype(name): code for code, name in _NAMES.items()}
 NAMES = {EXACT: "exact sum", **_NAMES}
 

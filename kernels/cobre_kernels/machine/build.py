@@ -82,10 +82,7 @@ def llvm_of(kernels):
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     symbols = {f"{kind}{kernel.symbol}" for kernel in kernels for kind in ("", "python:")}
-    with compiler.Texts() as texts:
-        for kernel in kernels:
-            texts.add(kernel)
-    whole, *others = map(binding.parse_assembly, texts.modules)
+    whole, *others = map(binding.parse_assembly, compiler.texts_of(kernels))
     for module in others:
         whole.link_in(module)
     for function in whole.functions:

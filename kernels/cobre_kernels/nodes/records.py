@@ -34,6 +34,9 @@ LEAST_PIECE_BYTES = 128 * 1024  # a chain passes a long payload on in pieces of 
 DIFFERS = 1
 TAKES_WHOLE = 2
 
+# How a leader waits for another one: for its bytes, or for those that others pass on from it.
+AWAITED, BEHIND = 1, 2
+
 # Tables of the Nodes record that have a word for each node.
 TABLES_BY_NODE = (
     "landing", "block_bytes", "block_at", "send_bytes", "send_at", "recv_bytes", "recv_at",
@@ -77,7 +80,7 @@ LEADER = Record(
     condition=word("PRESENT, or why the other leader takes no further part"),
     completed=word("how many verbs it had completed when it said so"),
     heard_ns=word("when its last message arrived that says it waits in this verb"),
-    is_awaited=word("1: this leader waits for the other one, as far as the transport knows"),
+    is_awaited=word("AWAITED or BEHIND another leader, as far as the transport knows; else 0"),
 )
 
 NODES = Record(

@@ -8,6 +8,11 @@ does not answer, it is late. If all of these leaders answer, they wait for leade
 rank is behind another leader, such as one that is nearer to the late rank on the ring. A leader
 that waits for the late rank itself names that rank in a report. So this leader waits a little
 longer for that report.
+
+Where leaders pass on the headers of others (``tcp/hops.py``), this leader also waits for leaders
+that are BEHIND another leader. If a leader that is BEHIND is silent, that leader is late too. Such
+a leader may have completed the verb, and now compute for longer than the timeout; then another
+leader, which passes nothing on, is silent as well.
 """
 
 from cobre_kernels.collective.comm import COMM, GAVE_UP, LATE, LEADERS, PRESENT, UNREACHABLE
@@ -44,7 +49,7 @@ from cobre_kernels.nodes.protocol import (
     allows,
     happen,
 )
-from cobre_kernels.nodes.records import leader_of, ranks_of
+from cobre_kernels.nodes.records import AWAITED, leader_of, ranks_of
 
 ANSWER_NS = 500_000_000  # how long a leader waits for answers to a liveness query
 REPORT_NS = 2_000_000_000  # for the report of a leader that is nearer to the late rank
@@ -208,7 +213,7 @@ def _failure_without_report(comm):
         wait.began_ns = wait.clock_ns
         return OK
     for rank in range(comm.size):
-        if nodes.leaders[nodes.node_of[rank]].is_awaited != 0:
+        if nodes.leaders[nodes.node_of[rank]].is_awaited == AWAITED:
             comm.failures[rank].reason = UNREACHABLE
     happen(comm, NO_REPORT)
     return LOST_PEER

@@ -26,7 +26,7 @@ from cobre_kernels.shm.region import PRIVATE, meet_in_region, no_rank_writes, re
 from cobre_kernels.shm.slot import PROBE_EVERY, even_chunk, fill, fill_slot, slot_of
 from cobre_kernels.shm.step import await_rank, has_come, next_generation, publish, synchronise
 from cobre_kernels.shm.wait import cell_of, has_arrived
-from cobre_kernels.shm.ways import SLOTS, choose_way, end_way, learn_times, show_times
+from cobre_kernels.shm.ways import READ, choose_way, end_way, is_streamed, learn_times, show_times
 
 BY_TURNS_BYTES = 2**20  # of recv: if it has more, a second-level cache has no room for two chunks
 
@@ -56,9 +56,11 @@ def _into_region(comm, call):
 def _by_slots(comm, call, outputs):
     """Move all blocks by one of the ways of a large call, or through slots."""
     largest = largest_block_bytes(comm.size, call)
-    if choose_way(comm, ALLGATHERV, largest, outputs == PRIVATE) == SLOTS:
-        return end_way(comm, _move_chunks(comm, call, largest))
-    return end_way(comm, _from_arrays(comm, call))
+    way = choose_way(comm, ALLGATHERV, largest, outputs == PRIVATE)
+    if way == READ:
+        return end_way(comm, _from_arrays(comm, call))
+    streams = is_streamed(comm, way, call.recv_count * call.itemsize)
+    return end_way(comm, _move_chunks(comm, call, largest, streams))
 
 
 @routine
@@ -91,14 +93,13 @@ def _from_arrays(comm, call):
 
 
 @routine
-def _move_chunks(comm, call, largest):
+def _move_chunks(comm, call, largest, streams):
     """Move all blocks, chunk after chunk; blocks of up to INLINE_BYTES travel in the cells.
 
     Ranks that have an output in common write the same bytes, and each rank writes a byte once.
     """
     is_inline = largest <= INLINE_BYTES
     chunk = even_chunk(largest, comm.node.chunk_bytes)
-    streams = is_large(call.recv_count * call.itemsize)
     begin = 0
     while True:
         outcome = _chunk(comm, call, (begin, chunk), is_inline, streams)

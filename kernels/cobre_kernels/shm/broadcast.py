@@ -14,7 +14,7 @@ from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.regions import OutputMemory
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.compiled import routine
-from cobre_kernels.machine.copy import is_large, move, store_fence
+from cobre_kernels.machine.copy import move, store_fence
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.shm.control import INLINE_BYTES, PAGE_BYTES
 from cobre_kernels.shm.reading import end_reading, read_array, show_array, write_array
@@ -28,7 +28,15 @@ from cobre_kernels.shm.step import (
     publish,
 )
 from cobre_kernels.shm.wait import cell_of
-from cobre_kernels.shm.ways import BOTH, SLOTS, choose_way, end_way, learn_times, show_times
+from cobre_kernels.shm.ways import (
+    BOTH,
+    READ,
+    choose_way,
+    end_way,
+    is_streamed,
+    learn_times,
+    show_times,
+)
 
 
 @kernel(COMM, Broadcast)
@@ -48,9 +56,10 @@ def _into_region(comm, call):
 def _by_slots(comm, call, outputs):
     """Move the bytes by one of the ways of a large call, or through slots."""
     way = choose_way(comm, BROADCAST, call.size_bytes, outputs == PRIVATE)
-    if way == SLOTS:
-        return end_way(comm, _move_chunks(comm, call))
-    return end_way(comm, _from_array(comm, call, way))
+    if way >= READ:
+        return end_way(comm, _from_array(comm, call, way))
+    streams = is_streamed(comm, way, call.size_bytes)
+    return end_way(comm, _move_chunks(comm, call, streams))
 
 
 @routine
@@ -116,22 +125,24 @@ def _write_shares(comm, call, generation):
 
 
 @routine
-def _move_chunks(comm, call):
+def _move_chunks(comm, call, streams):
     """Move chunk after chunk; a broadcast of up to INLINE_BYTES travels in the root's cell."""
     done = 0
     while True:
         length = min(call.size_bytes - done, comm.node.cast_bytes)
-        outcome = _chunk(comm, call, done, length)
+        outcome = _chunk(comm, call, (done, length), streams)
         done += length
         if outcome != OK or done >= call.size_bytes:
-            if is_large(call.size_bytes):
+            if streams:
                 store_fence()
             return outcome
 
 
 @routine
-def _chunk(comm, call, done, length):
-    generation, shown, chunk = next_generation(comm), called(comm), call.buffer + done
+def _chunk(comm, call, span, streams):
+    """Move a chunk, given by the bytes that are done before it, and its length."""
+    (done, length), generation, shown = span, next_generation(comm), called(comm)
+    chunk = call.buffer + done
     is_inline = call.size_bytes <= INLINE_BYTES
     is_root = comm.rank == call.root
     if is_root and is_inline:
@@ -146,7 +157,7 @@ def _chunk(comm, call, done, length):
         if outcome == OK and is_inline:
             move(chunk, cell_of(comm, call.root, generation).payload, length)
         elif outcome == OK:
-            copy_slots(comm, call.root, generation, chunk, length, is_large(call.size_bytes))
+            copy_slots(comm, call.root, generation, chunk, length, streams)
         elif not has_come(outcome):
             return outcome
     outcome = await_all(comm, generation, shown)

@@ -58,7 +58,9 @@ RANK_BLOCK = Record(
     line_bytes=LINE_BYTES,
     pid=shared("process id once attached, 0 before; written by its rank"),
     condition=shared("MEMBER, then HAS_CLOSED or HAS_FAILED for ever; written by its rank"),
-    writing=shared("number and rank of the write to that rank's array that is under way; or 0"),
+    writing=shared(
+        "number of its write to another rank's array, and both ranks; 0: it writes none"
+    ),
     sleepers=shared("how many peers sleep until this rank arrives", begins_line=True),
     cells=own_rows(CELL, "for even and for odd generations", 2, begins_line=True),
 )

@@ -8,10 +8,11 @@ an array, all ranks learn that in the last step, begin anew through slots, and d
 this communicator.
 
 A rank that fails returns early, and then nobody may write to its array any more. So a writer writes
-pieces, each with a number. Before a piece the writer shows the number and looks whether the rank
-has failed; a rank that fails tells so, and waits for the end of the piece that is shown
-(:func:`await_writers`). The kernel copies the number to the *mark* of that rank behind the bytes:
-so the rank need not wait for a writer that was stopped after the bytes were written.
+pieces, and each piece has a number that no other piece of any rank has. Before a piece the writer
+shows the number, and looks whether the reader has failed. A reader that fails says so, and waits
+for the end of the piece that is shown (:func:`await_writers`). The kernel copies the number to the
+*mark* of the reader, behind the bytes. So the reader does not wait for a writer that was stopped
+after it had written the bytes.
 """
 
 from cobre_kernels.collective.calls import called
@@ -100,7 +101,7 @@ def _write_piece(comm, rank, target, source, count):
     if not is_theirs or peek(reading.found) != reading.theirs.token:
         return 0
     reading.writes += 1
-    reading.number = reading.writes << RANK_BITS | rank
+    reading.number = (reading.writes << RANK_BITS | node.rank) << RANK_BITS | rank
     got = count + WORD_BYTES
     # Sequentially consistent, with the store in step.announce and the load in await_writers: either
     # this rank sees that the reader has failed, or the reader sees this write.

@@ -2,19 +2,22 @@
 
 ========  ==========================================================================================
 SLOTS     through slots: a byte is copied by the rank that owns it, and by each rank that reads it
+STREAMED  as SLOTS, and ranks write results past their caches
 READ      each rank reads the arrays of other ranks where they are (``reading.py``): one copy
 BOTH      in a broadcast: as READ, and meanwhile the root writes its share to each reader's array
 ========  ==========================================================================================
 
 All ways give the same bits. Which way is the fastest depends on processor, caches, hypervisor, data
 and number of ranks, so no constant knows it. The first calls of an operation and size (by powers of
-two) are *trials*: TRIALS calls of each way, one way after the other. In the first step of a trial
-each rank shows when it entered the call, and when it ended the trial before. So all ranks learn the
-same time of the trial before, from the entry of the last rank to the end of the last rank, and all
-decide the same. The ways are tried again later, because the distance of caches may have changed.
+two) are *trials*: TRIALS calls of the way of now, which warm up, and then TRIALS calls of each way.
+In the first step of a trial each rank shows when it entered the call, and when it ended the trial
+before. So all ranks learn the same time of the trial before, from the entry of the last rank to the
+end of the last rank, and all decide the same. The ways are tried again later, because the distance
+of caches may have changed.
 
-A call goes through slots and is no trial if the system denies READ, or if a rank receives in a
-region. The rows of ``node.large`` change only in calls that succeed, so all ranks have equal rows.
+If the system denies READ and BOTH, the other two ways are tried. If a rank receives in a region,
+the call goes through slots, and is no trial. The rows of ``node.large`` change only in calls that
+succeed, so all ranks have equal rows.
 """
 
 from cobre_kernels.collective.calls import ALLGATHERV, BROADCAST
@@ -23,16 +26,19 @@ from cobre_kernels.collective.regions import NOWHERE
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.compiled import routine
+from cobre_kernels.machine.copy import is_large
 from cobre_kernels.shm.reading import show_array, shown_by
 
 FASTEST = -1  # in ``forced_way``
-SLOTS, READ, BOTH = range(3)
-NAMES = ("slots", "read", "both ends")  # of the ways, for messages
+SLOTS, STREAMED, READ, BOTH = range(4)
+NAMES = ("slots", "streamed", "read", "both ends")  # of the ways, for messages
 OPERATIONS = (BROADCAST, ALLGATHERV)  # that have ways, in the order of their rows
 LEAST_SHIFT = 16  # a call of less than 64 KiB goes through slots
 TRIALS = 8  # of each way
+LEAST_GAIN = 1.03  # another way is taken if it is so much faster
 FIRST_CALLS, MOST_CALLS = 256, 4096  # until ways are tried again: four times as many each time
 NOT_MEASURED = -1
+NEVER_NS = 2**60
 
 
 @routine
@@ -42,20 +48,28 @@ def choose_way(comm, operation, size_bytes, is_private):
     node.measured = NOT_MEASURED
     if size_bytes >> LEAST_SHIFT == 0 or not is_private or node.size == 1:
         return SLOTS
+    ways = BOTH + 1 if operation == BROADCAST else READ + 1
     if not libc.CAN_REACH_PROCESSES or node.reading.is_refused:
-        return SLOTS
-    ways = 3 if operation == BROADCAST else 2
+        ways = STREAMED + 1
     if node.forced_way != FASTEST:
         return min(node.forced_way, ways - 1)
     node.measured = _row_of(operation, size_bytes)
     row = node.large[node.measured]
-    row.ways = ways
+    if row.ways != ways:
+        row.ways, row.calls, row.until, row.way = ways, 0, 0, SLOTS
     if row.calls >= row.until:
         row.calls, row.until = 0, min(max(4 * row.until, FIRST_CALLS), MOST_CALLS)
     if not _is_tried(row):
         return row.way
     own.began_ns, own.ended_ns = libc.monotonic_ns(), row.ended_ns
-    return min(row.calls // TRIALS, ways - 1)
+    return row.way if row.calls < TRIALS else min(row.calls // TRIALS - 1, ways - 1)
+
+
+@routine
+def is_streamed(comm, way, size_bytes):
+    """Tell whether a rank that receives so many bytes through slots writes them past its caches."""
+    is_chosen = comm.node.measured != NOT_MEASURED or comm.node.forced_way != FASTEST
+    return way == STREAMED if is_chosen else is_large(size_bytes)
 
 
 @routine
@@ -69,7 +83,7 @@ def _row_of(operation, size_bytes):
 @routine
 def _is_tried(row):
     """Tell whether a call is a trial, or the call in which ranks learn of the last trial."""
-    return row.calls <= TRIALS * row.ways
+    return row.calls <= TRIALS * (1 + row.ways)
 
 
 @routine
@@ -79,7 +93,7 @@ def _is_trial(comm):
 
 @routine
 def show_times(comm, generation):
-    """In a trial of SLOTS, put this rank's times into its cell of the first step."""
+    """In a trial of SLOTS or STREAMED, put this rank's times into its cell of the first step."""
     if _is_trial(comm):
         show_array(comm, generation, NOWHERE, 1)
 
@@ -94,13 +108,12 @@ def learn_times(comm, generation):
     for rank in range(comm.node.size):
         shown = shown_by(comm, rank, generation)
         began_ns, ended_ns = max(began_ns, shown.began_ns), max(ended_ns, shown.ended_ns)
-    if row.calls > 0:
-        _note(row, row.calls - 1, ended_ns - row.began_ns)
+    if row.calls > TRIALS:
+        _note(row, row.calls - 1 - TRIALS, ended_ns - row.began_ns)
     row.began_ns = began_ns
-    if row.calls == TRIALS * row.ways:
-        row.way = SLOTS
-        for way in range(1, row.ways):
-            if cost_of(row, way) < cost_of(row, row.way):
+    if row.calls == TRIALS * (1 + row.ways):
+        for way in range(row.ways):
+            if row.tried[way].second_ns * LEAST_GAIN < row.tried[row.way].second_ns:
                 row.way = way
 
 
@@ -108,20 +121,16 @@ def learn_times(comm, generation):
 def _note(row, call, spent_ns):
     """Note the time of a trial, but not of a way's first one: caches are as another way left them.
 
-    ``call`` is the number of the trial.
+    ``call`` is the number of the trial after those that warm up. Ways are compared by the second
+    shortest time: in many trials a rank, or the machine, has been held up.
     """
     tried = row.tried[call // TRIALS]
     if call % TRIALS == 0:
-        tried.total_ns, tried.slowest_ns = 0, 0
+        tried.fastest_ns, tried.second_ns = NEVER_NS, NEVER_NS
+    elif spent_ns < tried.fastest_ns:
+        tried.fastest_ns, tried.second_ns = spent_ns, tried.fastest_ns
     else:
-        tried.total_ns += spent_ns
-        tried.slowest_ns = max(tried.slowest_ns, spent_ns)
-
-
-@routine
-def cost_of(row, way):
-    """Return the time of TRIALS - 2 trials; the slowest is left out: a rank may not have run."""
-    return row.tried[way].total_ns - row.tried[way].slowest_ns
+        tried.second_ns = min(tried.second_ns, spent_ns)
 
 
 @routine

@@ -1,11 +1,11 @@
 """Sockets as a transport between leaders of nodes; ``nodes/verbs.py`` says what a transport does.
 
 The rendezvous has opened two links for every two leaders. The *control link* carries control
-messages, rarely (``progress/control.py``). The *data link* carries headers with small payloads, and
-stripes (``exchange.py``). Between neighbours on the ring of nodes it also carries the frames of the
-ring (``ring.py``) and of the chain (``chain.py``). Each receiver knows every length before the
-first byte arrives, so every byte is received into its final address. ``frame.py`` has the bytes on
-the wire.
+messages, rarely (``progress/control.py``). The *data link* carries headers with small payloads
+(``exchange.py``, or ``hops.py``), and stripes. Between neighbours on the ring of nodes it also
+carries the frames of the ring (``ring.py``) and of the chain (``chain.py``). Each receiver knows
+every length before the first byte arrives, so every byte is received into its final address, except
+in bundles. ``frame.py`` has the bytes on the wire.
 
 When a process dies, its streams end. So if the control link to a leader ends, and the leader has
 not told why, the leader is lost. If a data link ends, or carries another frame than the frame that

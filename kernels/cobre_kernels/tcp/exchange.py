@@ -99,7 +99,7 @@ def transfer_kernel(comm):
         activity = NO_MORE
         for step in range(comm.nodes.nodes):  # leaders begin at different nodes: their own
             node = (comm.nodes.own_node + step) % comm.nodes.nodes
-            moved = _send(comm, node)
+            moved = send_message(comm, node)
             if moved >= 0:
                 activity |= moved
                 moved = _receive(comm, node)
@@ -115,7 +115,7 @@ def transfer_kernel(comm):
 
 
 @routine
-def _send(comm, node):
+def send_message(comm, node):
     """Send as much of the message to a leader as the socket takes."""
     peer = comm.links.peers[node]
     header_left, payload_left = peer.header_left, peer.payload_left
@@ -166,10 +166,16 @@ def _take_header(comm, node):
     if swap_bytes(header.verb) != comm.nodes.begun:
         return False
     read_header(header, row)
-    difference = hear(comm, row.signature ^ comm.signature)
-    if row.marks & DIFFERS == 0 and difference == 0 and row.compared == comm.compared:
+    if takes_payload(comm, row):
         return header.first == peer.first_word | (row.marks & TAKES_WHOLE) << 40
     return _discard_payload(comm, peer)
+
+
+@routine
+def takes_payload(comm, row):
+    """Tell whether a leader's header is of this leader's call, so that its payload is due here."""
+    difference = hear(comm, row.signature ^ comm.signature)
+    return row.marks & DIFFERS == 0 and difference == 0 and row.compared == comm.compared
 
 
 @routine

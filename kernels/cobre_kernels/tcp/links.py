@@ -10,6 +10,7 @@ from cobre_kernels.machine.record import (
     part,
     pointer,
     rows,
+    table,
     word,
 )
 from cobre_kernels.tcp.frame import CONTROL_MESSAGE, FRAME_HEADER
@@ -102,6 +103,10 @@ LINKS = Record(
     blocks=rows("Block", "ring.py: the block of each node"),
     staging=word("chain.py: address of STAGING_CHUNKS chunks of CHUNK_BYTES; eager_bytes at least"),
     chunk_bytes=word("chain.py: bytes of a chunk of this payload"),
+    # hops.py
+    bundle=word("address of the messages that are gathered, this leader's own first; 0: no hops"),
+    ends=table("where each of them ends in the bundle"),
+    gathered=word("how many messages are here; outside the verb, as many as nodes"),
     # Waiting.
     swept=word("number of the verb in which this leader last read all control links"),
     polls=rows("Poll", "entries for poll(2): three for each node, and two more"),
@@ -119,6 +124,12 @@ LINKS = Record(
 def next_node(comm):
     """Return the node to which this leader sends on the ring."""
     return (comm.nodes.own_node + 1) % comm.nodes.nodes
+
+
+@routine
+def node_before(comm, distance):
+    """Return the node that is so many nodes before this one on the ring; fewer than all nodes."""
+    return (comm.nodes.own_node + comm.nodes.nodes - distance) % comm.nodes.nodes
 
 
 @routine

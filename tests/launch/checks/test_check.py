@@ -19,6 +19,7 @@ from cobre_comm.check.backends import find_backends
 from cobre_comm.check.result import COLUMNS, Check, Missing, Point, Result
 from cobre_comm.check.runner import NOT_TRIED, run_all
 from cobre_comm.check.training import Witness
+from cobre_comm.journal.stats import SLOTS_ONLY, Stats, WayStats
 from cobre_comm.testing import RankPool, leftovers
 from cobre_comm.testing.cases.mixed import bits
 from tests.command import run
@@ -82,6 +83,7 @@ def test_quick_check_passes_with_nothing_but_numba(numba_alone):
     assert "struck: named by the others which wait (njit)" in killed
     assert "disagreement: two calls (njit)" in errors
     assert {"numba", "numpy", "Python", "processor"} <= set(told["machine"])
+    assert [each["backend"] for each in told["large_calls"]] == ["shm"]
 
 
 @pytest.fixture
@@ -101,6 +103,34 @@ def only(monkeypatch):
 
 def check(*words):
     return cli.main(["check", "--quick", *words])
+
+
+def test_the_ways_of_large_calls_are_shown(only, capsys):
+    only(("python", "large calls: all ranks take the same way"))
+    assert check("-n", "2", "--backends", "local,shm") == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if "shm, 2 ranks: " in line]
+    if lines != [f"shm, 2 ranks: {SLOTS_ONLY}"]:
+        first, second = lines
+        assert re.fullmatch(
+            r"shm, 2 ranks: broadcast of 8 MiB: (slots|streamed|read|both ends) is the fastest "
+            r"\(slots \S+ [mu]?s, streamed \S+ [mu]?s, read \S+ [mu]?s, both ends \S+ [mu]?s\)",
+            first,
+        )
+        assert second.startswith("shm, 2 ranks: allgatherv of 8 MiB: ")
+
+
+def test_the_ways_of_large_calls_in_the_document():
+    way = WayStats("allgatherv", 2**23, 25, "read", {"slots": 0.002, "read": 0.001})
+    results = [
+        Result(Point("shm", 2), "python", "one", 1.0, stats=Stats(0, 2, {}, ways=(way,))),
+        Result(Point("tcp", 2), "python", "one", 1.0, stats=Stats(0, 2, {}, slots_only=True)),
+        Result(Point("tcp", 2), "python", "two", 1.0),
+    ]
+    told = document.document({}, [], results, quick=True, seconds=1.0)
+    assert json.loads(json.dumps(told["large_calls"])) == [
+        {"backend": "shm", "ranks": 2, "slots_only": False, "ways": [way._asdict()]},
+        {"backend": "tcp", "ranks": 2, "slots_only": True, "ways": []},
+    ]
 
 
 def wrong_on_the_last(comm, caller, seeds, longest):

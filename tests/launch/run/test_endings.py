@@ -12,6 +12,7 @@ from cobre_comm.processes.endings import (
     first_failure,
     with_abort,
 )
+from cobre_comm.processes.guardian import has_signal
 from cobre_comm.reports import stack_signal
 from cobre_comm.reports.report_pipe import Report
 from cobre_comm.run.last_lines import last_words
@@ -121,7 +122,7 @@ def test_a_rank_that_does_not_come_is_told_with_its_calls_and_its_line(what, cal
 
 def test_a_process_that_does_not_listen_is_not_asked_where_it_is():
     with subprocess.Popen(["sleep", "60"]) as process:
-        assert not stack_signal.is_answered_by(process.pid)
+        assert not has_signal(process.pid, "SigCgt:", stack_signal.NUMBER)
         assert process.poll() is None
         process.kill()
 

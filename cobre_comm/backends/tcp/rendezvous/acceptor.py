@@ -26,6 +26,7 @@ from cobre_comm.backends.tcp.rendezvous.sockets import prepare, reserve_descript
 from cobre_comm.config import TcpConfig
 from cobre_comm.reports.launcher import given
 from cobre_comm.sources import Sources, own_sources
+from cobre_comm.system.log import logger
 from cobre_comm.system.running_time import running_s
 
 ACCEPTED_AT_ONCE = 64
@@ -33,7 +34,6 @@ PAUSE_S = 0.05  # the pause when no descriptor is left
 MOST_LINES = 20  # the most lines in the log, however many connections are dropped
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
-_logger = logging.getLogger("cobre_comm")
 
 Admit: TypeAlias = Callable[[Handshake, socket.socket, Address], None]
 
@@ -189,7 +189,7 @@ class DropLog:
         self._dropped += 1
         if len(self._logged) < MOST_LINES and (host, reason) not in self._logged:
             self._logged.add((host, reason))
-            _logger.log(
+            logger.log(
                 self._level,
                 "tcp rank %d dropped a connection from %s: it %s", self._rank, host, reason,
             )  # fmt: skip
@@ -198,12 +198,12 @@ class DropLog:
         """Log, once, that a connection could not even be accepted."""
         if not self._exhausted:
             self._exhausted = True
-            _logger.warning("tcp rank %d cannot accept a connection: %s", self._rank, error)
+            logger.warning("tcp rank %d cannot accept a connection: %s", self._rank, error)
 
     def close(self) -> None:
         """Log how many connections were dropped, if the lines before do not show all of them."""
         if self._dropped > len(self._logged):
-            _logger.log(
+            logger.log(
                 self._level,
                 "tcp rank %d dropped %d connections during the rendezvous",
                 self._rank, self._dropped,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import secrets
 import socket
@@ -22,12 +21,11 @@ from cobre_comm.backends.tcp.rendezvous.protocol import LINK_SHARE
 from cobre_comm.backends.tcp.rendezvous.sockets import BACKLOG, is_loopback, listen_for_workers
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed, named
+from cobre_comm.system.log import logger
 from cobre_comm.system.running_time import running_s
 
 EAGER_BYTES = 64 * 1024  # if all ranks are on one machine; measured, see docs/benchmarks/tcp.md
 FAR_EAGER_BYTES = 8 * 1024  # over a network, which is slower than loopback
-
-_logger = logging.getLogger("cobre_comm")
 
 
 class Coordinator(Participant):
@@ -97,7 +95,7 @@ class Coordinator(Participant):
             self._listeners = listen_for_workers(host, port)
         far = [_describe(one) for one in self._listeners if not is_loopback(one)]
         if far and not self._config.token:
-            _logger.warning(
+            logger.warning(
                 "tcp rank 0 listens at %s without a token: any program that can connect can join; "
                 "set COBRE_TCP_TOKEN to the same secret on all ranks",
                 " and ".join(far),
@@ -144,11 +142,8 @@ class Coordinator(Participant):
         A worker is near if rank 0 sees it at a loopback address: it is on rank 0's machine. A
         worker on another machine reaches a near leader at the host at which it has reached rank 0.
         """
-        found: list[tuple[Address | None, int]] = []
-        for rank in leaders[1:]:
-            address, port = self._workers[rank]
-            found.append((None if address.is_loopback and not is_near else address, port))
-        return found
+        told = (self._workers[rank] for rank in leaders[1:])
+        return [(None if at.is_loopback and not is_near else at, port) for at, port in told]
 
     def _why_not_attached(self) -> str:
         absent = named(rank for rank in range(1, self.size) if rank not in self._workers)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import abc
-import contextlib
-import logging
 import math
 import socket
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -28,6 +26,7 @@ from cobre_comm.backends.tcp.rendezvous.sockets import (
 )
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
+from cobre_comm.system.log import logger
 from cobre_comm.system.running_time import running_s
 
 LOG_WAIT_AFTER_S = 10.0
@@ -36,8 +35,6 @@ LINK_ADVICE = (
     "every rank must be able to connect to every other (a firewall?), or raise "
     "COBRE_TCP_CONNECT_TIMEOUT_MS"
 )
-
-_logger = logging.getLogger("cobre_comm")
 
 
 class Participant(Group):
@@ -113,15 +110,6 @@ class Participant(Group):
             return listen(same_host(self._listeners[0].getsockname(), 0))
         return listen_anywhere()
 
-    @contextlib.contextmanager
-    def extended(self, seconds: float) -> Iterator[None]:
-        """Let the ``with`` block take ``seconds`` that do not count for the limit; collective."""
-        self._limit += seconds
-        began = running_s()
-        yield
-        self.agree(0)  # returns when the slowest rank has finished the block
-        self._limit += running_s() - began - seconds
-
     def close(self) -> None:
         """Cancel all tasks and close all listeners; the links stay."""
         self._loop.close()
@@ -132,12 +120,14 @@ class Participant(Group):
     def start(self, lanes: Sequence[Sequence[int]]) -> None:
         """End the rendezvous: link the leaders of each lane, and close all other links.
 
-        Then watch the processes of the peers, unless the limit of open files leaves no room. Raises
-        what :meth:`attach` raises.
+        All ranks learn the longest round trip of all links. Then watch the processes of the peers,
+        unless the limit of open files leaves no room. Raises what :meth:`attach` raises.
         """
         own = next((lane for lane in lanes if self.rank in lane), ())
         self.links.where = self._link(sorted(rank for lane in lanes for rank in lane), own)
-        self.exchange(b"", last=True)
+        seen = np.array(self.links.longest_round_trip_us(), np.int64)
+        everyone = self.exchange(seen.tobytes(), last=True)
+        self.links.round_trip_us = int(np.frombuffer(everyone, np.int64).max())
         self.links.keep_only(own)
         if has_room(len(self.links.control)):
             for rank in self.links.control:
@@ -177,7 +167,7 @@ class Participant(Group):
         soon = began + LOG_WAIT_AFTER_S
         if until > soon and not self._run(done, soon) and 0 not in self.links.control:
             limit = "none" if until == math.inf else f"{until - began:.0f} s"
-            _logger.warning(
+            logger.warning(
                 "tcp rank %d still waits for the others after %g s (limit: %s)",
                 self.rank, LOG_WAIT_AFTER_S, limit,
             )  # fmt: skip

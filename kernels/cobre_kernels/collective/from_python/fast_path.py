@@ -39,29 +39,16 @@ from cobre_kernels.machine.compiled import routine
 from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.record import WORD_BYTES, Record, pointer, record_at
 
-REDUCED = Record(
-    "AllreduceArguments",
-    "Arguments of an allreduce, as CPython passes them.",
-    send=pointer("Array", "the array to send, or another object"),
-    recv=pointer("Array", "the array that receives, or another object"),
-    op=pointer("Array", "the third argument, if there is one: a ReduceOp, or another object"),
-)
-CAST = Record(
-    "BroadcastArguments",
-    "Arguments of a broadcast, as CPython passes them.",
-    buffer=pointer("Array", "the array to broadcast, or another object"),
-    root=pointer("Array", "the second argument, if there is one: an int, or another object"),
-)
-GATHERED = Record(
-    "AllgathervArguments",
-    "Arguments of an allgatherv, as CPython passes them.",
-    send=pointer("Array", "the array to send, or another object"),
-    recv=pointer("Array", "the array that receives, or another object"),
-    counts=pointer("Array", "an array of counts, or another object"),
-    displs=pointer("Array", "an array of displacements, or another object"),
+ARGUMENTS = Record(
+    "Arguments",
+    "Arguments of a call, as CPython passes them: as many fields as the call has arguments.",
+    first=pointer("Array", "the array to send or to broadcast, or another object"),
+    second=pointer("Array", "the array that receives, the root of a broadcast, or another object"),
+    third=pointer("Array", "a ReduceOp, the array of counts, or another object"),
+    fourth=pointer("Array", "the array of displacements, or another object"),
 )
 
-_reduced, _cast, _gathered = map(record_at, (REDUCED, CAST, GATHERED))
+_arguments_at = record_at(ARGUMENTS)
 
 
 class Nothing(NamedTuple):
@@ -100,7 +87,7 @@ def barrier_method(self, nothing):
         return libc.refuse_object()
     comm = self.words.comm
     outcome = run(comm.collectives[BARRIER].entry, comm, Barrier(BARRIER, 0))
-    return _result(comm, LeftCall(BARRIER, outcome, self.address, 0, 0, 0))
+    return _result(comm, self, Passed(0, 0, 0), BARRIER, outcome)
 
 
 @kernel(OBJECT, Passed)
@@ -108,23 +95,20 @@ def broadcast_method(self, passed):
     """``broadcast(buf, root)``."""
     if self.words.address == 0:
         return libc.refuse_object()
-    arguments, count, names = _cast(passed.arguments), passed.count, passed.names
-    comm = self.words.comm
+    comm, arguments = self.words.comm, _arguments_at(passed.arguments)
     python = comm.python
-    total = _total(python.broadcast_names, 2, count, names)
-    root = _integer(arguments.root, python.int_type) if total == 2 else 0
+    total = _total(python.broadcast_names, 2, passed)
+    root = _integer(arguments.second, python.int_type) if total == 2 else 0
     outcome = UNUSUAL_ARGUMENTS
     if 1 <= total <= 2 and root >= 0:
-        buffer = arguments.buffer
+        buffer = arguments.first
         needed = C_CONTIGUOUS if root == comm.rank else C_CONTIGUOUS | WRITEABLE
         dtype = plain_dtype(python, buffer, needed)
         if dtype > 0:
             size_bytes = count_of(buffer) * buffer.descr.itemsize
             call = Broadcast(buffer.data, size_bytes, dtype, root)
             outcome = run(comm.collectives[BROADCAST].entry, comm, call)
-    return _result(
-        comm, LeftCall(BROADCAST, outcome, self.address, arguments.address, count, names)
-    )
+    return _result(comm, self, passed, BROADCAST, outcome)
 
 
 @kernel(OBJECT, Passed)
@@ -132,23 +116,20 @@ def allreduce_method(self, passed):
     """``allreduce(send, recv, op)``."""
     if self.words.address == 0:
         return libc.refuse_object()
-    arguments, count, names = _reduced(passed.arguments), passed.count, passed.names
-    comm = self.words.comm
+    comm, arguments = self.words.comm, _arguments_at(passed.arguments)
     python = comm.python
-    total = _total(python.allreduce_names, 3, count, names)
-    op = _integer(arguments.op, python.op_type) if total == 3 else SUM
+    total = _total(python.allreduce_names, 3, passed)
+    op = _integer(arguments.third, python.op_type) if total == 3 else SUM
     outcome = UNUSUAL_ARGUMENTS
     if 2 <= total <= 3 and op >= 0:
-        send, recv = arguments.send, arguments.recv
+        send, recv = arguments.first, arguments.second
         dtype = plain_dtype(python, send, C_CONTIGUOUS | ALIGNED)
         other = plain_dtype(python, recv, C_CONTIGUOUS | ALIGNED | WRITEABLE)
         if dtype == other and dtypes.BOOL <= dtype <= dtypes.COMPLEX128:
             send_count, recv_count, itemsize = count_of(send), count_of(recv), send.descr.itemsize
             call = Allreduce(send.data, send_count, recv.data, recv_count, itemsize, dtype, op)
             outcome = run(comm.collectives[ALLREDUCE].entry, comm, call)
-    return _result(
-        comm, LeftCall(ALLREDUCE, outcome, self.address, arguments.address, count, names)
-    )
+    return _result(comm, self, passed, ALLREDUCE, outcome)
 
 
 @kernel(OBJECT, Passed)
@@ -156,13 +137,12 @@ def allgatherv_method(self, passed):
     """``allgatherv(send, recv, counts, displs)``."""
     if self.words.address == 0:
         return libc.refuse_object()
-    arguments, count, names = _gathered(passed.arguments), passed.count, passed.names
-    comm = self.words.comm
+    comm, arguments = self.words.comm, _arguments_at(passed.arguments)
     python = comm.python
     outcome = UNUSUAL_ARGUMENTS
-    if _total(python.allgatherv_names, 4, count, names) == 4:
-        send, recv = arguments.send, arguments.recv
-        counts, displs = arguments.counts, arguments.displs
+    if _total(python.allgatherv_names, 4, passed) == 4:
+        send, recv = arguments.first, arguments.second
+        counts, displs = arguments.third, arguments.fourth
         dtype = plain_dtype(python, send, C_CONTIGUOUS)
         other = plain_dtype(python, recv, C_CONTIGUOUS | WRITEABLE)
         if dtype > 0 and dtype == other and _is_table(python, counts) and _is_table(python, displs):
@@ -171,9 +151,7 @@ def allgatherv_method(self, passed):
                 counts.data, displs.data, counts.dimensions[0], displs.dimensions[0],
             )  # fmt: skip
             outcome = run(comm.collectives[ALLGATHERV].entry, comm, call)
-    return _result(
-        comm, LeftCall(ALLGATHERV, outcome, self.address, arguments.address, count, names)
-    )
+    return _result(comm, self, passed, ALLGATHERV, outcome)
 
 
 @routine
@@ -183,18 +161,18 @@ def _is_table(python, array):
 
 
 @routine
-def _total(parameters, most, count, names):
+def _total(parameters, most, passed):
     """Return the number of arguments; -1 unless keywords name the next parameters in order."""
-    if names == 0:
-        return count
-    named = libc.tuple_size(names)
-    if count + named > most:
+    if passed.names == 0:
+        return passed.count
+    named = libc.tuple_size(passed.names)
+    if passed.count + named > most:
         return -1
     while named > 0:
         named -= 1
-        if libc.tuple_item(names, named) != parameters[count + named]:
+        if libc.tuple_item(passed.names, named) != parameters[passed.count + named]:
             return -1
-    return count + libc.tuple_size(names)
+    return passed.count + libc.tuple_size(passed.names)
 
 
 @routine
@@ -210,9 +188,11 @@ def _integer(value, expected_type):
 
 
 @routine
-def _result(comm, left):
+def _result(comm, self, passed, operation, outcome):
     """Return None, or the result of the slow path, which is 0 if the slow path has raised."""
-    if left.outcome != OK:
+    if outcome != OK:
+        names = passed.names
+        left = LeftCall(operation, outcome, self.address, passed.arguments, passed.count, names)
         return run(comm.python.slow_kernel, comm, left)
     libc.count_up(comm.python.none)
     return comm.python.none

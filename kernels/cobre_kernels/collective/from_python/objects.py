@@ -106,19 +106,16 @@ def layout_is_known():
         slotted = _Slotted()
         slotted.first = array = np.zeros((3, 5), dtype=dtype)[1:]
         seen = ARRAY.at(OBJECT.at(id(slotted)).words.address)
-        if seen.address != id(array):
-            return False
-        if (seen.type, seen.data) != (id(np.ndarray), array.ctypes.data):
-            return False
-        if seen.axes & LOW_32 != 2 or seen.descr.address != id(array.dtype):
-            return False
-        if (seen.dimensions[0], seen.dimensions[1]) != array.shape:
-            return False
-        if seen.flags & (C_CONTIGUOUS | ALIGNED | WRITEABLE) != 0x501:
-            return False
-        if seen.descr.codes >> 32 != array.dtype.num:
-            return False
-        order_is_native = seen.descr.codes >> 16 & 0xFF in BYTE_ORDERS
-        if not order_is_native or seen.descr.itemsize != array.dtype.itemsize:
+        is_as_read = (  # in this order: an address is followed once it is known to be one
+            seen.address == id(array)
+            and (seen.type, seen.data) == (id(np.ndarray), array.ctypes.data)
+            and (seen.axes & LOW_32, seen.descr.address) == (2, id(array.dtype))
+            and (seen.dimensions[0], seen.dimensions[1]) == array.shape
+            and seen.flags & (C_CONTIGUOUS | ALIGNED | WRITEABLE) == 0x501
+            and seen.descr.codes >> 32 == array.dtype.num
+            and seen.descr.codes >> 16 & 0xFF in BYTE_ORDERS
+            and seen.descr.itemsize == array.dtype.itemsize
+        )
+        if not is_as_read:
             return False
     return True

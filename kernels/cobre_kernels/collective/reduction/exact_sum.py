@@ -265,10 +265,7 @@ def exact_sum_entry(comm, call):
 
     The bits of the result replace the first digit.
     """
-    if call.count < 0:
-        run(comm.refuse, comm, Refusal(EXACT_SUM, -call.count, 0))
-        return -call.count
-    outcome = _add(call)
+    outcome = -call.count if call.count < 0 else _add(call)
     if outcome != OK:
         run(comm.refuse, comm, Refusal(EXACT_SUM, outcome, 0))
         return outcome

@@ -11,7 +11,7 @@ cut; the calls that the file lacks are counted.
 from typing import NamedTuple
 
 from cobre_kernels.collective.comm import COMM
-from cobre_kernels.collective.seeing.journal import NAME_WORDS, OUTSIDE, noted_call
+from cobre_kernels.collective.seeing.journal import NAME_WORDS, NOTED_CALL, OUTSIDE, noted_call
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import load_relaxed, peek, poke
@@ -40,6 +40,7 @@ TRACED_CALL = Record(
 )
 
 TRACED_BYTES = TRACED_CALL.size_bytes
+assert TRACED_CALL.offsets == NOTED_CALL.offsets  # a row of a call is what the journal noted
 NAME_OFFSET = TRACED_CALL.offsets["count"]
 
 TRACE = Record(
@@ -77,14 +78,8 @@ def trace_call_kernel(comm):
     journal = comm.journal
     noted = noted_call(journal, load_relaxed(journal.called))
     row = trace.rows[trace.used]
-    row.number = load_relaxed(noted.number)
-    row.signature = load_relaxed(noted.signature)
-    row.count = load_relaxed(noted.count)
-    row.size_bytes = load_relaxed(noted.size_bytes)
-    row.entered = load_relaxed(noted.entered)
-    row.left = load_relaxed(noted.left)
-    row.came = load_relaxed(noted.came)
-    row.last = load_relaxed(noted.last)
+    for offset in range(0, TRACED_BYTES, WORD_BYTES):
+        poke(row.address + offset, load_relaxed(noted.address + offset))
     _keep_row(trace)
     return OK
 

@@ -105,42 +105,36 @@ def type_of_c_function(function):
     return types.ExternalFunction(function.name, instructions.C_KINDS[function.result](*kinds))
 
 
-class Texts:
-    """The LLVM text of kernels and of all that they call.
+def texts_of(kernels):
+    """Return the LLVM text of kernels and of all that they call.
 
     numba turns each function into machine code of its own, for callers in Python. The build links
     and optimises a kernel once, as a whole, and would throw that machine code away, although making
-    it is half of the work. So while this object is in use, numba leaves each function as LLVM text.
+    it is half of the work. So while this function runs, numba leaves each function as LLVM text.
     """
+    texts, seen = [], set()
 
-    def __init__(self):
-        self._seen, self.modules = set(), []
+    def leave_as_text(library):
+        library._finalized = True
 
-    def __enter__(self):
-        self._usual = JITCodeLibrary.finalize, JITCPUCodegen.set_env
-
-        def leave_as_text(library):
-            library._finalized = True
-
-        JITCodeLibrary.finalize = leave_as_text
-        JITCPUCodegen.set_env = lambda codegen, name, environment: None
-        return self
-
-    def __exit__(self, *raised):
-        JITCodeLibrary.finalize, JITCPUCodegen.set_env = self._usual
-
-    def add(self, kernel):
-        """Compile a kernel."""
-        compiled, words = _compiled(kernel)
-        self._add(compiled.library)
-        self.modules.append(_for_c(kernel, compiled.fndesc.llvm_func_name, words))
-
-    def _add(self, library):
-        if library not in self._seen:
-            self._seen.add(library)
-            self.modules.append(str(library._final_module))
+    def add(library):
+        if library not in seen:
+            seen.add(library)
+            texts.append(str(library._final_module))
             for below in sorted(library._linking_libraries, key=lambda one: one.name):  # a set
-                self._add(below)
+                add(below)
+
+    usual = JITCodeLibrary.finalize, JITCPUCodegen.set_env
+    JITCodeLibrary.finalize = leave_as_text
+    JITCPUCodegen.set_env = lambda codegen, name, environment: None
+    try:
+        for kernel in kernels:
+            compiled, words = _compiled(kernel)
+            add(compiled.library)
+            texts.append(_for_c(kernel, compiled.fndesc.llvm_func_name, words))
+    finally:
+        JITCodeLibrary.finalize, JITCPUCodegen.set_env = usual
+    return texts
 
 
 def _compiled(kernel):

@@ -57,113 +57,84 @@ try:
 except ImportError as error:
     raise refusal(error) from error
 
-# Each class or module, the names in it that we use, and the reason. If we replace a method, its
-# parameters follow its name.
-USED = (
-    (
-        JITCodeLibrary,
+# Of each class or module, the names in it that we use; a comment above says the reason. If we
+# replace a method, its parameters follow its name.
+USED = {
+    # A routine stays LLVM's text until another function links it (pipeline.py); the build links and
+    # optimises a kernel once, as a whole (compiler.py).
+    JITCodeLibrary: (
         "finalize(self) _get_module_for_linking(self) _raise_if_finalized _ensure_finalized "
         "_finalized _final_module _linking_libraries _shared_module _reload_init _codegen "
-        "enable_object_caching",
-        "a routine stays LLVM's text until another function links it (pipeline.py); the build "
-        "links and optimises a kernel once, as a whole (compiler.py)",
+        "enable_object_caching"
     ),
-    (
-        CompilerBase,
-        "define_pipelines(self) state",
-        "routines have a pipeline of their own (pipeline.py)",
-    ),
-    (
-        DefaultPassBuilder,
-        "define_nopython_pipeline",
-        "that pipeline has numba's passes",
-    ),
-    (PassManager, "passes add_pass finalize", "likewise"),
-    (NativeLowering, "run_pass(self,state)", "a routine is lowered into a library of its own kind"),
-    (_dynfunc, "make_function", "callers find a routine, which has no machine code, by a key"),
-    (
-        JITCPUCodegen,
-        "_add_module set_env _engine",
-        "a routine's Python objects are known before its first caller runs (pipeline.py)",
-    ),
-    (
-        inline_closurecall,
-        "check_reduce_func(func_ir,func_var)",
-        "the function of a reduce may be a routine (compiler.py)",
-    ),
-    (
-        CPUContext,
+    # Routines have a pipeline of their own (pipeline.py).
+    CompilerBase: "define_pipelines(self) state",
+    # That pipeline has numba's passes.
+    DefaultPassBuilder: "define_nopython_pipeline",
+    # Likewise.
+    PassManager: "passes add_pass finalize",
+    # A routine is lowered into a library of its own kind.
+    NativeLowering: "run_pass(self,state)",
+    # Callers find a routine, which has no machine code, by a key.
+    _dynfunc: "make_function",
+    # A routine's Python objects are known before its first caller runs (pipeline.py).
+    JITCPUCodegen: "_add_module set_env _engine",
+    # The function of a reduce may be a routine (compiler.py).
+    inline_closurecall: "check_reduce_func(func_ir,func_var)",
+    # To register that key; to lower methods and attributes of ours (cobre_comm.jit).
+    CPUContext: (
         "insert_user_function add_dynamic_addr get_getattr get_function compile_internal "
-        "insert_const_string call_conv environment nrt",
-        "to register that key; to lower methods and attributes of ours (cobre_comm.jit)",
+        "insert_const_string call_conv environment nrt"
     ),
-    (
-        FunctionDescriptor,
-        "lookup_module llvm_func_name env_name",
-        "likewise; the build calls a kernel by its name (compiler.py)",
+    # Likewise; the build calls a kernel by its name (compiler.py).
+    FunctionDescriptor: "lookup_module llvm_func_name env_name",
+    # The build compiles kernels; a routine is not compiled anew for a constant (compiler.py); of
+    # ranks that need the same function, one compiles it (testing/ranks/compile_once.py).
+    Dispatcher: (
+        "compile(self,sig) overloads get_call_template(self,args,kws) "
+        "get_compile_result(self,sig) _cache"
     ),
-    (
-        Dispatcher,
-        "compile(self,sig) overloads get_call_template(self,args,kws) get_compile_result(self,sig) "
-        "_cache",
-        "the build compiles kernels; a routine is not compiled anew for a constant (compiler.py); "
-        "of ranks that need the same function, one compiles it (testing/ranks/compile_once.py)",
-    ),
-    (
-        IndexDataCacheFile,
-        "load(self,key) _load_index(self)",
-        "no rank runs what another one has saved for other types (checked_cache.py)",
-    ),
-    (
-        Cache,
-        "_index_key(self,sig,codegen) _cache_file cache_path",
-        "a rank looks whether another one has compiled a function (testing/ranks/compile_once.py)",
-    ),
-    (Signature, "args return_type", "likewise: the types that were compiled for"),
-    (sigutils, "normalize_signature(sig)", "likewise: the types that are looked for"),
-    (
-        cgutils,
+    # No rank runs what another one has saved for other types (checked_cache.py).
+    IndexDataCacheFile: "load(self,key) _load_index(self)",
+    # A rank looks whether another one has compiled a function (testing/ranks/compile_once.py).
+    Cache: "_index_key(self,sig,codegen) _cache_file cache_path",
+    # Likewise: the types that were compiled for.
+    Signature: "args return_type",
+    # Likewise: the types that are looked for.
+    sigutils: "normalize_signature(sig)",
+    # To write LLVM instructions (record_types.py, instructions.py, cobre_comm.jit).
+    cgutils: (
         "alloca_once alloca_once_value create_struct_proxy early_exit_if early_exit_if_null "
-        "false_bit true_bit get_null_value get_or_insert_function if_unlikely intp_t is_not_null",
-        "to write LLVM instructions (record_types.py, instructions.py, cobre_comm.jit)",
+        "false_bit true_bit get_null_value get_or_insert_function if_unlikely intp_t is_not_null"
     ),
-    (
-        CPUCallConv,
+    # A failing method gives its count back (jit/holding.py).
+    CPUCallConv: (
         "get_function_type call_function decorate_function decode_arguments return_value "
-        "check_try_status return_status_propagate",
-        "a failing method gives its count back (jit/holding.py)",
+        "check_try_status return_status_propagate"
     ),
-    (
-        _nrt_python,
-        "meminfo_new",
-        "a value holds the Python object that it stands for (jit/values.py)",
-    ),
-    (_dynfunc.Environment, "consts", "no other version loads what was compiled (jit/types.py)"),
-    (
-        PythonAPI,
+    # A value holds the Python object that it stands for (jit/values.py).
+    _nrt_python: "meminfo_new",
+    # No other version loads what was compiled (jit/types.py).
+    _dynfunc.Environment: "consts",
+    # From a Python object to a value and back; an exception is explained (jit/fields.py).
+    PythonAPI: (
         "nrt_meminfo_new_from_pyobject object_getattr_string long_as_longlong err_set_string "
-        "err_fetch err_restore gil_ensure gil_release incref decref",
-        "from a Python object to a value and back; an exception is explained (jit/fields.py)",
+        "err_fetch err_restore gil_ensure gil_release incref decref"
     ),
-    (
-        AttributeTemplate,
-        "resolve generic_resolve context",
-        "records have attributes; unknown ones are refused with a sentence (jit/attributes.py)",
-    ),
-    (AbstractTemplate, "context", "rows and tables have indices; check_signals has a type"),
-    (
-        Context,
-        "_get_attribute_templates callstack",
-        "methods are found for a borrowed communicator; none in prange (jit/attributes.py)",
-    ),
-)
+    # Records have attributes; unknown ones are refused with a sentence (jit/attributes.py).
+    AttributeTemplate: "resolve generic_resolve context",
+    # Rows and tables have indices; check_signals has a type.
+    AbstractTemplate: "context",
+    # Methods are found for a borrowed communicator; none in prange (jit/attributes.py).
+    Context: "_get_attribute_templates callstack",
+}
 
 
 def missing():
     """Return the names of the table that this numba lacks."""
     return [
         f"{owner.__name__}.{each}"
-        for owner, names, _ in USED
+        for owner, names in USED.items()
         for each in names.split()
         if not _has(owner, each)
     ]

@@ -21,7 +21,7 @@ from cobre_kernels.nodes.messages import (
     take_in,
     words_of,
 )
-from cobre_kernels.nodes.records import leader_of
+from cobre_kernels.nodes.records import AWAITED, BEHIND, leader_of
 from cobre_kernels.nodes.waiting import failure_of_verb
 from cobre_kernels.tcp.frame import (
     CONTROL_BYTES,
@@ -61,7 +61,7 @@ def read_kernel(comm):
     """Read every control link, check every process, and note which leaders are awaited."""
     comm.links.swept = comm.nodes.begun
     for node in range(comm.nodes.nodes):
-        comm.nodes.leaders[node].is_awaited = 1 if is_awaited(comm, node) else 0
+        comm.nodes.leaders[node].is_awaited = _how_awaited(comm, node)
         read_control(comm, node)
         if _has_ended(comm, comm.links.peers[node]):
             take_end_of_process(comm, node)
@@ -89,6 +89,16 @@ def is_awaited(comm, node):
         return True
     peer = comm.links.peers[node]
     return peer.filled < peer.wanted or peer.header_left + peer.payload_left > 0
+
+
+@routine
+def _how_awaited(comm, node):
+    """Return AWAITED, BEHIND if a message from the leader of a node misses in a bundle, or 0."""
+    if is_awaited(comm, node):
+        return AWAITED
+    nodes = comm.nodes
+    distance = (nodes.own_node + nodes.nodes - node) % nodes.nodes
+    return BEHIND if distance >= comm.links.gathered else 0
 
 
 @routine

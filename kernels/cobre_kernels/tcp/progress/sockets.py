@@ -23,16 +23,11 @@ def _gather(comm, first, first_bytes, second, second_bytes):
     """Describe two pieces of memory, each maybe empty, in the msghdr; return its address."""
     msghdr = comm.links.msghdr
     count = 0
-    if first_bytes > 0:
-        vector = msghdr.gathered[0]
-        vector.begin = first
-        vector.count = first_bytes
-        count = 1
-    if second_bytes > 0:
-        vector = msghdr.gathered[count]
-        vector.begin = second
-        vector.count = second_bytes
-        count += 1
+    for begin, size_bytes in ((first, first_bytes), (second, second_bytes)):
+        if size_bytes > 0:
+            vector = msghdr.gathered[count]
+            vector.begin, vector.count = begin, size_bytes
+            count += 1
     msghdr.count = count
     return msghdr.address
 

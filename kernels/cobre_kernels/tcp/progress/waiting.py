@@ -30,6 +30,7 @@ def begin_links(comm):
     links.awaited_out = NOBODY
     links.wants_in = 0
     links.wants_out = 0
+    links.gathered = comm.nodes.nodes
     if comm.nodes.begun - links.swept >= SWEEP_EVERY:
         run_alone(comm.nodes.read, comm)
     return begin_verb(comm)

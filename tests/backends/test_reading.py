@@ -7,10 +7,9 @@ import time
 
 import numpy as np
 import pytest
-from cobre_kernels.collective.calls import ALLGATHERV, BROADCAST
 from cobre_kernels.shm import ways
 from cobre_kernels.shm.control import PAGE_BYTES
-from cobre_kernels.shm.ways import BOTH, FASTEST, READ, SLOTS, TRIALS
+from cobre_kernels.shm.ways import BOTH, FASTEST, READ, SLOTS, STREAMED
 
 from cobre_comm import CollectiveFailed
 from tests.forked import on_forks
@@ -64,12 +63,8 @@ def gather_of(comm, counts, number=0, *, in_place=False):
     return steps
 
 
-def gather_equal(comm, number=0, length=LENGTH):
-    return gather_of(comm, [length] * comm.size, number)
-
-
-def cast_equal(comm, number=0, length=LENGTH):
-    return broadcast_from(comm, 0, number, length)
+def gather_equal(comm, number=0):
+    return gather_of(comm, [LENGTH] * comm.size, number)
 
 
 def is_refused(comm):
@@ -99,18 +94,19 @@ def skip_if_refused(comm):
 @pytest.mark.ranks(2, 3, 4, backends=["shm", "tcp"])
 def test_every_way_gives_the_same_bytes(comm):
     skip_if_refused(comm)
-    for way in (SLOTS, READ, BOTH):
+    for way in (SLOTS, STREAMED, READ, BOTH):
         with Forced(comm, way):
             for number, length in enumerate(LENGTHS):
-                is_read = way != SLOTS and length >= LEAST
+                is_read = way in (READ, BOTH) and length >= LEAST
                 for root in range(comm.size):
                     steps = broadcast_from(comm, root, number, length)
                     assert steps == READ_STEPS or not is_read, (way, length)
                 uneven = [length if rank % 2 else length // 3 + rank for rank in range(comm.size)]
                 steps = gather_of(comm, uneven, number, in_place=number % 2 == 1)
                 assert steps == READ_STEPS or not is_read, (way, length)
-            assert gather_of(comm, [*[0] * (comm.size - 1), LENGTH]) == READ_STEPS or way == SLOTS
-            assert broadcast_from(comm, 0, number) == READ_STEPS or way == SLOTS
+            is_read = way in (READ, BOTH)
+            assert gather_of(comm, [*[0] * (comm.size - 1), LENGTH]) == READ_STEPS or not is_read
+            assert broadcast_from(comm, 0, number) == READ_STEPS or not is_read
 
 
 @on_forks(7, "shm")
@@ -121,25 +117,6 @@ def test_shares_that_are_empty(comm):
             for root in range(comm.size):
                 for more in (0, 1, PAGE_BYTES):
                     broadcast_from(comm, root, more, LEAST + more)
-
-
-@pytest.mark.ranks(3)
-def test_trials_take_each_way_and_all_ranks_decide_the_same(comm):
-    skip_if_refused(comm)
-    length = 2**21 + 1
-    for operation, call in ((BROADCAST, cast_equal), (ALLGATHERV, gather_equal)):
-        with Forced(comm, SLOTS):
-            slot_steps = call(comm, 0, length)
-        assert slot_steps != READ_STEPS
-        row = comm._comm.node.large[ways._row_of.py_func(operation, length)]
-        row.calls, row.until = 0, 0
-        found = [call(comm, number, length) for number in range(3 * TRIALS + 3)]
-        expected = [slot_steps if way == SLOTS else READ_STEPS for way in range(row.ways)]
-        assert found[: row.ways * TRIALS] == [s for s in expected for _ in range(TRIALS)]
-        assert {*found[row.ways * TRIALS + 1 :]} == {expected[row.way]}
-        chosen = np.empty(comm.size, np.int64)
-        comm.allgather(np.array([row.way]), chosen)
-        assert {*chosen.tolist()} == {row.way}
 
 
 def show_another(comm, another):
@@ -187,15 +164,6 @@ def test_a_root_that_cannot_write_makes_all_ranks_begin_anew(comm):
     first = broadcast_from(comm, 0)
     assert is_refused(comm)
     assert first == broadcast_from(comm, 2, 1) + READ_STEPS
-
-
-@on_forks(3, "shm")
-def test_a_refused_first_trial_leaves_slots(comm):
-    show_another(comm, "no process")
-    for number in range(3 * TRIALS + 2):
-        broadcast_from(comm, 1, number, LEAST)
-        gather_equal(comm, number, LEAST)
-    assert is_refused(comm)
 
 
 @pytest.mark.ranks(3, backends=["shm"])

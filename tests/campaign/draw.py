@@ -3,6 +3,8 @@
 import random
 from dataclasses import replace
 
+from cobre_kernels.shm.ways import FASTEST, NAMES
+
 from cobre_comm.testing.backend_name import node_of_ranks
 from cobre_comm.testing.cases.faults.fault import CLOSE, LAST, START, STEP, Fault
 from cobre_comm.testing.cases.faults.judge import SAYS_GOODBYE, promise_of
@@ -78,7 +80,7 @@ def _perhaps_large(dice, fault):
     most = MOST_BYTES if fault.size <= 3 else MOST_OF_MANY
     large_bytes = int(LARGE_BYTES * (most / LARGE_BYTES) ** dice.random())
     return replace(
-        fault, large_bytes=large_bytes, way=dice.choice([-1, 0, 1, 2]),
+        fault, large_bytes=large_bytes, way=dice.randrange(FASTEST, len(NAMES)),
         delay_s=fault.delay_s + dice.uniform(0.0, large_bytes / BYTES_PER_S),
         limit_s=fault.limit_s + large_bytes / BYTES_PER_S * 50,
         env={name: value for name, value in fault.env.items() if name not in SMALL},

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from cobre_kernels.machine.record import peek_now, poke_now
 from cobre_kernels.shm.control import HAS_FAILED, RANK_BITS
-from cobre_kernels.shm.ways import BOTH, READ, SLOTS
+from cobre_kernels.shm.ways import BOTH, READ, SLOTS, STREAMED
 
 from cobre_comm import CollectiveFailed, CommError
 from cobre_comm.testing.cases.raised import met
@@ -42,6 +42,7 @@ class Call(NamedTuple):
 
 CALLS = {
     "broadcast-slots": Call("broadcast", SLOTS, 3),
+    "broadcast-streamed": Call("broadcast", STREAMED, 3),
     "broadcast-read": Call("broadcast", READ, 3),
     "broadcast-both": Call("broadcast", BOTH, 3),
     "broadcast-both-of-two": Call("broadcast", BOTH, 2),
@@ -153,8 +154,8 @@ def test_a_late_rank_writes_to_no_output_of_a_rank_that_has_given_up(name):
 
 # Faults at moments inside a call. A row of the shared words is that of a rank.
 STATE, PID, WRITING, TOOK_NS = range(4)
-ENTERED, RETURNED = 1, 2
-IS_OVER = -1  # the last row
+READY, RETURNED = 1, 2
+GO, IS_OVER = range(2)  # columns of the last row
 LARGE_BYTES = 64 * MIB
 SIGNALS = {"interrupt": signal.SIGINT, "stop": signal.SIGSTOP, "kill": signal.SIGKILL}
 EVENTS = (*SIGNALS, "other length", "other operation")
@@ -198,10 +199,12 @@ def be_struck(comm, call, strike, words):
         make = comm.barrier
     comm.barrier()
     row[PID], row[WRITING] = os.getpid(), comm._comm.node.control.blocks[0].writing
-    row[STATE] = ENTERED
     end = "returned"
     try:
+        row[STATE] = READY
         try:
+            while not words[-1, GO]:
+                time.sleep(0.0001)
             make()
         finally:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -209,14 +212,15 @@ def be_struck(comm, call, strike, words):
         end = type(error).__name__
     fill(output)
     row[STATE] = RETURNED
-    assert wait_until(lambda: words[IS_OVER, STATE])
+    assert wait_until(lambda: words[-1, IS_OVER])
     return end, is_untouched(output)
 
 
 def do_strike(strike, words, size):
     """Send the signal at its moment, let ranks that have not returned run on, and end the trial."""
     rows, others = words[:size], [rank for rank in range(size) if rank != strike.victim]
-    assert wait_until(lambda: (rows[:, STATE] == ENTERED).all())
+    assert wait_until(lambda: (rows[:, STATE] == READY).all())
+    words[-1, GO] = 1
     if strike.event in SIGNALS:
         pid = int(rows[strike.victim, PID])
         await_moment(strike, rows)
@@ -228,7 +232,7 @@ def do_strike(strike, words, size):
     ending = others if strike.event == "kill" else [*range(size)]
     wait_until(lambda: (rows[ending, STATE] == RETURNED).all())
     time.sleep(0.03)
-    words[IS_OVER, STATE] = 1
+    words[-1, IS_OVER] = 1
 
 
 def await_moment(strike, rows):

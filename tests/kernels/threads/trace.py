@@ -187,7 +187,7 @@ def large(comm):
     counts = comm.size * (length + comm.size)
     mine = world.private(comm.rank)
     buffer, send = mine[:counts], mine[counts:]
-    for way in (ways.READ, ways.BOTH, ways.SLOTS):
+    for way in (ways.READ, ways.BOTH, ways.STREAMED, ways.SLOTS):
         comm.node.forced_way = way
         for root in range(comm.size):
             whole(buffer, "store")

@@ -35,6 +35,7 @@ def _arguments(words):
     parser.add_argument("--only", action="append", help="kinds that begin with this word")
     parser.add_argument("--backend", action="append", help="backends that begin with this word")
     parser.add_argument("--moment", action="append", help="moments that begin with this word")
+    parser.add_argument("--large", action="store_true", help="only those in large calls")
     parser.add_argument("--start", action="append", help="hand, run or launch")
     parser.add_argument("--busy", type=int, default=0, help="processes that compute beside")
     parser.add_argument("--workers", type=int, default=MOST_WORKERS, help="jobs at a time")
@@ -54,7 +55,8 @@ def chosen(options):
     while len(found) < options.faults and index < last:
         fault = draw(options.seed, index)
         new = traits(fault) - seen
-        if (new or not options.each) and all(
+        is_asked = (new or not options.each) and (fault.large_bytes or not options.large)
+        if is_asked and all(
             not words or any(value.startswith(word) for word in words)
             for words, value in (
                 (options.only, fault.kind), (options.backend, fault.backend),

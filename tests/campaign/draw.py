@@ -3,6 +3,8 @@
 import random
 from dataclasses import replace
 
+from cobre_kernels.shm.ways import FASTEST, NAMES
+
 from cobre_comm.testing.backend_name import node_of_ranks
 from cobre_comm.testing.cases.faults.fault import CLOSE, LAST, START, STEP, Fault
 from cobre_comm.testing.cases.faults.judge import SAYS_GOODBYE, promise_of
@@ -53,6 +55,12 @@ WAITS = ({}, {"COBRE_COMM_PORTABLE_WAIT": "1"}, {"COBRE_COMM_SPIN_US": "8000000"
          {"COBRE_COMM_SPIN_US": "0"})  # fmt: skip
 
 
+NO_LARGE = {"memory", "tiny_memory", "suspended"}  # kinds whose limits fit short calls
+LARGE_BYTES, MOST_BYTES = 2**16, 2**26  # of a large payload
+MOST_OF_MANY = 2**23  # of more than three ranks
+BYTES_PER_S = 1e9  # that a large call moves; it moves 2e7 where many processes share few cores
+
+
 def draw(seed, index):
     """Return the fault that a seed and a number give."""
     dice = random.Random(f"{seed} {index}")
@@ -60,7 +68,23 @@ def draw(seed, index):
         fault = _any(dice)
         if _can_be(fault):
             is_late = promise_of(fault) == LATE
-            return replace(fault, limit_s=SHORT_S) if is_late else fault
+            fault = replace(fault, limit_s=SHORT_S) if is_late else fault
+            return _perhaps_large(random.Random(f"{seed} {index} large"), fault)
+
+
+def _perhaps_large(dice, fault):
+    """Let a fault that strikes in a step over shared memory strike in a large call, or not."""
+    is_there = fault.moment == STEP and fault.backend in ("shm", "tcp")
+    if not is_there or fault.kind in NO_LARGE or dice.random() < 0.5:
+        return fault
+    most = MOST_BYTES if fault.size <= 3 else MOST_OF_MANY
+    large_bytes = int(LARGE_BYTES * (most / LARGE_BYTES) ** dice.random())
+    return replace(
+        fault, large_bytes=large_bytes, way=dice.randrange(FASTEST, len(NAMES)),
+        delay_s=fault.delay_s + dice.uniform(0.0, large_bytes / BYTES_PER_S),
+        limit_s=fault.limit_s + large_bytes / BYTES_PER_S * 50,
+        env={name: value for name, value in fault.env.items() if name not in SMALL},
+    )  # fmt: skip
 
 
 def _any(dice):

@@ -97,6 +97,7 @@ OF_EACH = [
     "calls",
     "control",
     "messages",
+    "failing",
     "protocol",
     "reading",
     "records",

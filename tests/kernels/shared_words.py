@@ -36,7 +36,9 @@ WORDS = {
     "Cell.signature": STEP,
     "Cell.compared": STEP,
     "Cell.count": STEP,
-    "RankBlock.condition": {("store", "release"), ("load", "acquire")},
+    "RankBlock.condition": {("store", "seq_cst"), ("load", "acquire"), ("load", "seq_cst")},
+    "RankBlock.writing": {("store", "seq_cst"), ("store", "release"), ("load", "seq_cst")},
+    "Reading.mark": {("load", "acquire")},  # process_vm_writev stores it
     "RankBlock.sleepers": {("atomicrmw", "add seq_cst"), ("load", "seq_cst")},
     "Comm.guard": {("cmpxchg", "acq_rel acquire"), ("load", "acquire"), ("store", "release")},
     "StopFlag.requested": STEP,

@@ -73,23 +73,26 @@ def test_other_kernels_have_no_shared_memory():
 
 
 # A rank that arrives stores before it loads, and so does a rank that falls asleep. So at least one
-# of these two ranks sees the store of the other.
+# of these two ranks sees the store of the other. The same holds for a rank that writes to the array
+# of another rank, and for that rank when it fails.
 ORDERS = {
     "publish": ["store_relaxed"] * 3 + ["store_seq_cst", "load_seq_cst", "futex_wake_all"],
     "_sleep": ["fetch_add", "load_seq_cst"],
-    "announce": ["store_release", "futex_wake_all"],
+    "announce": ["store_seq_cst", "futex_wake_all"],
+    "_write_piece": ["store_seq_cst", "load_seq_cst", "write_process", "store_release"],
+    "abandon_body": ["announce", "await_writers"],
 }
 
 
 @pytest.mark.parametrize("name", ORDERS)
-def test_operations_are_in_the_order_that_wakes_sleepers(name):
+def test_operations_are_in_the_order_that_lets_one_rank_see_the_other(name):
     [function] = [
         function
         for path in (KERNELS / "shm").glob("*.py")
         for function in source.functions(path)
         if function.name == name
     ]
-    calls = source.calls_in(function, source.OPERATIONS | {"futex_wake_all"})
+    calls = source.calls_in(function, source.OPERATIONS | {n for o in ORDERS.values() for n in o})
     in_order = [source.called(call) for call in sorted(calls, key=lambda call: call.lineno)]
     assert in_order[: len(ORDERS[name])] == ORDERS[name]
 

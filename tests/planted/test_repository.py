@@ -1,4 +1,4 @@
-"""Runs find mistakes of five kinds, each planted in a copy of this repository.
+"""Runs find mistakes of several kinds, each planted in a copy of this repository.
 
 For each mistake, REPOSITORY_CATCHERS names the run that finds the mistake, and one test of this
 run. The test first runs without the mistake, and must pass: so it fails because of the mistake.

@@ -110,7 +110,8 @@ def _write_piece(comm, rank, target, source, count):
         here, there = _vectors(comm, 0, source, target, count)
         _vectors(comm, 1, reading.address + NUMBER, reading.theirs.mark, WORD_BYTES)
         got = libc.write_process(reading.theirs.pid, here, there, 2)
-    store_release(own.writing, 0)  # in await_writers the bytes are there once the word is 0
+    # Release: pairs with the load in await_writers; the bytes are there once the word is 0.
+    store_release(own.writing, 0)
     return 1 if got == count + WORD_BYTES else 0
 
 

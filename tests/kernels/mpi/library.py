@@ -20,7 +20,7 @@ from cobre_kernels.nodes.verbs import Exchange, Gather
 from cobre_kernels.shm import wait
 from cobre_kernels.shm.control import CONTROL
 
-from cobre_comm.backends.comm_memory import comm_words, describe_way
+from cobre_comm.backends.comm_memory import comm_words, describe_pace
 from cobre_comm.backends.journals import Journals
 from cobre_comm.backends.mpi import library, memory
 from cobre_comm.backends.nodes.node_order import node_order_of
@@ -131,7 +131,7 @@ class Leader:
         node.rank, node.size = here.index(rank), len(here)
         self.control = CONTROL.array(node.size)
         node.control, node.liveness_fd = self.control.ctypes.data, NO_FILE
-        describe_way(comm, RANKS, wait.block_kernel, wait.look_around_kernel)
+        describe_pace(comm, RANKS, wait.block_kernel, wait.look_around_kernel)
 
     def exchange(self):
         call = Exchange(round.LEADER_HEADER_BYTES, 0, 0)

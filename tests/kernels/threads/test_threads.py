@@ -16,6 +16,7 @@ DATA = {("data", what, how) for what in ("load", "store") for how in ("plain", "
 # Words outside the watched memory.
 UNSEEN = (
     "Comm.guard",
+    "Reading.mark",
     "StopFlag.requested",
     "Pulse.beats",
     "Word.value",
@@ -54,6 +55,10 @@ PLANTED = {
     "no last step where outputs meet": "not ordered after",
     "no last step of a gatherv into a region": "not ordered after",
     "a claim by a load and a store": "Claims.made load monotonic",
+    "one place for the halves of both parities": "not ordered after",
+    "no wait for writers": "not ordered after the store",
+    "acquiring load of writing": "RankBlock.writing load acquire",
+    "no last step after reads": "not ordered after",
     "no barrier in a reset": "not ordered after",
 }
 

@@ -7,6 +7,7 @@ an argument, each scenario has a planted mistake.
 """
 
 import ctypes
+import functools
 import json
 import sys
 import time
@@ -20,13 +21,16 @@ from tests.kernels.threads.world import REGION_BYTES, World
 from cobre_kernels.collective import calls, dtypes, entry, status  # isort: skip
 from cobre_kernels.collective import work as work_kernels  # isort: skip
 from cobre_kernels.collective.reduction import fold  # isort: skip
+from cobre_kernels.collective.reading import VECTOR  # isort: skip
 from cobre_kernels.machine import copy, libc  # isort: skip
-from cobre_kernels.shm import reading, slot, step, wait  # isort: skip
+from cobre_kernels.shm import allreduce as reducing  # isort: skip
+from cobre_kernels.shm import failing, reading, slot, step, wait, ways  # isort: skip
 from tests.kernels.threads.node import Node, NodeThatIsLeft  # isort: skip
 from tests.kernels.threads.works import Works, work_of  # isort: skip
 
 SIZE = 4  # more than FOLD_ALL_RANKS
 LATE_S = 0.02
+WRITE_S, LIMIT_S = 0.1, 0.15  # how long a slow write takes, and when its reader gives up
 # numbers of float64: inline, the most inline, one slot, several slots
 LENGTHS = (3, 96 // 8, 300, 2500)
 NODE_LENGTHS = (3, 300, 2500, 7000)  # gathered, then in stripes; one round, then several rounds
@@ -34,10 +38,42 @@ NODE_LENGTHS = (3, 300, 2500, 7000)  # gathered, then in stripes; one round, the
 libc.lock_is_held = lambda fd, byte, scratch: True  # threads cannot see the locks of other threads
 copy.STREAM_BYTES = 4096  # so that outputs go past the caches here too
 slot.TIMED_FILL_BYTES = 2048
-reading.READ_BYTES = 16384
+ways.LEAST_SHIFT = 14
+reading.PIECE_BYTES = 4096
+reducing.HALVES_BYTES = 4096
+
+
+
+def vectors(here, there, count):
+    """Return the pairs of addresses, and the lengths, that vectors of two processes describe."""
+    at = [range(begin, begin + count * VECTOR.size_bytes, VECTOR.size_bytes)
+          for begin in (here, there)]  # fmt: skip
+    return [(recording.look(a), recording.look(b), recording.look(a + 8)) for a, b in zip(*at)]
+
+
+def read_process(pid, here, there, count):
+    for target, source, length in vectors(here, there, count):
+        recording.copy_bytes(target, source, length)
+    return sum(length for *_, length in vectors(here, there, count))
+
+
+def write_process(pid, here, there, count):
+    """Note the writes of process_vm_writev, for which the thread may sleep before.
+
+    The system copies the mark behind the bytes, so here the mark is stored as by a release.
+    """
+    time.sleep(getattr(recorder.ranks, "write_s", 0.0))
+    (source, target, length), (number, mark, word) = vectors(here, there, count)
+    recording.copy_bytes(target, source, length)
+    recording.REPLACED["store_release"](mark, recording.look(number))
+    return length + word
+
+
+libc.read_process, libc.write_process = read_process, write_process
 
 
 checks_data = True  # false if a mistake is planted
+world = None  # of the scenario under way
 
 
 def compare(found, expected):
@@ -76,13 +112,18 @@ def allreduce(comm, length, send=None, recv=None):
     addresses = (send.ctypes.data, length, recv.ctypes.data, length)
     call = calls.Allreduce(*addresses, 8, dtypes.FLOAT64, fold.SUM)
     assert entry.allreduce_entry.call(comm, *call) == status.OK
-    compare(recv, sum(values(r, length) for r in range(SIZE)))
+    compare(recv, sum(values(r, length) for r in range(comm.size)))
 
 
-def allgatherv(comm, length, recv=None, *, in_place=False):
-    counts = np.array([length + r if length > 12 else length for r in range(SIZE)])
+def allgatherv(comm, length, recv=None, send=None, *, in_place=False):
+    counts = np.array([length + r if length > 12 else length for r in range(comm.size)])
     displs = np.cumsum(counts) - counts
-    send = values(comm.rank, counts[comm.rank])
+    own = values(comm.rank, counts[comm.rank])
+    if send is None:
+        send = own
+    else:
+        send = send[: len(own)]
+        send[:] = own
     recv = np.full(counts.sum(), np.nan) if recv is None else recv[: counts.sum()]
     if in_place:
         own = recv[displs[comm.rank] :][: len(send)]
@@ -90,14 +131,14 @@ def allgatherv(comm, length, recv=None, *, in_place=False):
         send = own
     call = calls.Allgatherv(
         send.ctypes.data, len(send), recv.ctypes.data, len(recv), 8, dtypes.FLOAT64,
-        counts.ctypes.data, displs.ctypes.data, SIZE, SIZE,
+        counts.ctypes.data, displs.ctypes.data, comm.size, comm.size,
     )  # fmt: skip
     assert entry.allgatherv_entry.call(comm, *call) == status.OK
-    compare(recv, np.concatenate([values(r, counts[r]) for r in range(SIZE)]))
+    compare(recv, np.concatenate([values(r, counts[r]) for r in range(comm.size)]))
 
 
 def gatherv(comm, length, root, extra=0, recv=None):
-    counts = np.array([length + r if length > 12 else length for r in range(SIZE)])
+    counts = np.array([length + r if length > 12 else length for r in range(comm.size)])
     displs = np.cumsum(counts) - counts
     send = values(comm.rank, counts[comm.rank] + extra)
     if recv is None or comm.rank != root:
@@ -105,24 +146,23 @@ def gatherv(comm, length, root, extra=0, recv=None):
     recv = recv[: counts.sum()]
     call = calls.Gatherv(
         send.ctypes.data, len(send), recv.ctypes.data, len(recv), 8, dtypes.FLOAT64,
-        counts.ctypes.data, displs.ctypes.data, SIZE, SIZE, root,
+        counts.ctypes.data, displs.ctypes.data, comm.size, comm.size, root,
     )  # fmt: skip
     outcome = entry.gatherv_entry.call(comm, *call)
     if comm.rank == root and outcome == status.OK:
-        compare(recv, np.concatenate([values(r, counts[r]) for r in range(SIZE)]))
+        compare(recv, np.concatenate([values(r, counts[r]) for r in range(comm.size)]))
     return outcome
 
 
 def gathervs(comm):
     for number, length in enumerate((*LENGTHS, *LENGTHS)):
-        assert gatherv(comm, length, number % SIZE) == status.OK
+        assert gatherv(comm, length, number % comm.size) == status.OK
     assert gatherv(comm, 20, 1, extra=comm.rank == 2) == status.DISAGREE
 
 
 def broadcasts(comm):
-    # the longest payload is read in place
     for number, length in enumerate((*LENGTHS, 1000, *LENGTHS)):
-        broadcast(comm, length, number % SIZE)
+        broadcast(comm, length, number % comm.size)
 
 
 def allreduces(comm):
@@ -133,6 +173,49 @@ def allreduces(comm):
 def allgathervs(comm):
     for length in (*LENGTHS, *LENGTHS):
         allgatherv(comm, length)
+
+
+def whole(words, what):
+    """Note a plain access to each of some words."""
+    with recorder.lock:
+        recorder.data(what, "plain", words.ctypes.data, words.nbytes)
+
+
+def large(comm):
+    """Large calls of private memory, each way of them; each rank touches all that it gave."""
+    length = 2100  # the share of the last of four ranks is empty
+    counts = comm.size * (length + comm.size)
+    mine = world.private(comm.rank)
+    buffer, send = mine[:counts], mine[counts:]
+    for way in (ways.READ, ways.BOTH, ways.STREAMED, ways.SLOTS):
+        comm.node.forced_way = way
+        for root in range(comm.size):
+            whole(buffer, "store")
+            broadcast(comm, length, root, buffer[:length])
+            whole(buffer, "load")
+        for in_place in (False, True):
+            for words in (buffer, send):
+                whole(words, "store")
+            allgatherv(comm, length, buffer, send, in_place=in_place)
+            whole(buffer, "load")
+    comm.node.forced_way = ways.FASTEST
+    for number in range(2):
+        broadcast(comm, length, number, buffer[:length])
+        whole(buffer, "store")
+
+
+def left_while_written(comm):
+    """Rank 1 gives up while the root writes to its buffer, and then uses the buffer.
+
+    All readers have entered the last step before, so the root's call succeeds.
+    """
+    buffer = world.private(comm.rank)[:2100]
+    comm.node.forced_way = ways.BOTH
+    recorder.ranks.write_s = WRITE_S
+    call = calls.Broadcast(buffer.ctypes.data, buffer.nbytes, dtypes.FLOAT64, 0)
+    outcome = entry.broadcast_entry.call(comm, *call)
+    assert outcome == (status.OK if comm.rank == 0 else status.TIMED_OUT)
+    whole(buffer, "store")
 
 
 def region(comm, number):
@@ -203,7 +286,7 @@ def rounds(comm):
     """All collectives in turn, often enough that each uses both halves of the staging buffer."""
     for number, length in enumerate((*NODE_LENGTHS, *NODE_LENGTHS)):
         allreduce(comm, length)
-        broadcast(comm, length, number % SIZE)
+        broadcast(comm, length, number % comm.size)
         assert synchronise(comm) == status.OK
         allgatherv(comm, length)
 
@@ -260,10 +343,14 @@ def mistakes():
     files = (slot, sys.modules["cobre_kernels.shm.allgatherv"])
     halves = [module for module in sys.modules.values() if hasattr(module, "next_half")]
     bodies = [module for module in sys.modules.values() if hasattr(module, "end_together")]
-    slot_of = slot.slot_of
+    slot_of, half_of = slot.slot_of, reducing._half_of
+    is_short = functools.partial(World, timeout_s=LIMIT_S)
 
     def one_parity(comm, rank, generation):
         return slot_of(comm, rank, 0)
+
+    def one_place(comm, rank, generation):
+        return half_of(comm, rank, 0)
 
     def one_half(nodes):
         nodes.rounds += 1
@@ -290,7 +377,7 @@ def mistakes():
             barriers, World, [(step, "load_seq_cst", stands_for["load_acquire"])],
         ),
         "relaxed store of condition": (
-            left, World, [(step, "store_release", stands_for["store_relaxed"])],
+            left, World, [(step, "store_seq_cst", stands_for["store_relaxed"])],
         ),
         "no fence after streamed stores": (mixed, World, [(slot, "store_fence", lambda: None)]),
         "one slot for both parities": (mixed, World, [(f, "slot_of", one_parity) for f in files]),
@@ -311,6 +398,22 @@ def mistakes():
         "a claim by a load and a store": (
             claims, Works, [(work_kernels, "fetch_add", load_and_store)],
         ),
+        "one place for the halves of both parities": (
+            allreduces, Two, [(reducing, "_half_of", one_place)],
+        ),
+        "no wait for writers": (
+            left_while_written, is_short, [(failing, "await_writers", lambda comm: None)],
+        ),
+        "acquiring load of writing": (
+            left_while_written, is_short, [(reading, "load_seq_cst", stands_for["load_acquire"])],
+        ),
+        "no last step after reads": (
+            large, World,
+            [
+                (sys.modules[f"cobre_kernels.shm.{name}"], "end_reading", lambda comm, could: 0)
+                for name in ("broadcast", "allgatherv")
+            ],
+        ),
         "no barrier in a reset": (
             claims, Works,
             [(sys.modules[__name__], "synchronise", lambda comm, length=0: status.OK)],
@@ -318,9 +421,18 @@ def mistakes():
     }  # fmt: skip
 
 
-def report(body, kind=World, **world):
+class Two(World):
+    """Two ranks, whatever number is asked for."""
+
+    def __init__(self, size, **limits):
+        super().__init__(2, **limits)
+
+
+def report(body, kind=World, **limits):
     """Run a scenario; return its races, operations and writers."""
-    kind(SIZE, **world).run(body)
+    global world
+    world = kind(SIZE, **limits)
+    world.run(body)
     return {
         "races": recorder.races.found[:20],
         "operations": sorted(recorder.operations),
@@ -354,11 +466,15 @@ def scenarios():
         mixed,
         regions,
         outputs,
+        large,
         disagreement,
         left,
     )
     results = {body.__name__: report(body) for body in bodies}
-    results["late"] = report(late, timeout_s=0.15)
+    results["late"] = report(late, timeout_s=LIMIT_S)
+    results["left while written"] = report(left_while_written, timeout_s=LIMIT_S)
+    for body in (allreduces, allgathervs, large):
+        results[f"{body.__name__} of two"] = report(body, Two)
     results["claims"] = report(claims, Works)
     results["rounds"] = report(rounds, Node)
     results["node outputs"] = report(node_outputs, Node)

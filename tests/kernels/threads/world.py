@@ -1,5 +1,6 @@
 """Ranks on threads of one process, with memory that is laid out like a segment."""
 
+import ctypes
 import os
 import threading
 
@@ -15,8 +16,8 @@ from cobre_kernels.collective.reduction.fold import Fold, fold_kernel  # isort: 
 from cobre_kernels.collective.stop import STOP_FLAG  # isort: skip
 from cobre_kernels.machine.kernel import kernel  # isort: skip
 from cobre_kernels.machine.record import poke_now  # isort: skip
-from cobre_kernels.shm import control, wait  # isort: skip
-from cobre_comm.backends.comm_memory import describe_way  # isort: skip
+from cobre_kernels.shm import control, wait, ways  # isort: skip
+from cobre_comm.backends.comm_memory import describe_pace  # isort: skip
 from cobre_comm.backends.journals import Journals  # isort: skip
 from cobre_comm.backends.region_table import RegionTable  # isort: skip
 from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES  # isort: skip
@@ -28,6 +29,7 @@ journal.store_release = recording.write
 
 TIMEOUT_S = 20.0
 REGION_BYTES = 2**17
+PRIVATE_BYTES = 2**17  # of each rank, outside regions; watched, because other ranks reach them
 CAST_SLOTS = 2  # slots that a step of a broadcast fills
 
 
@@ -51,10 +53,12 @@ class World:
         self.size = size
         offset = control.buffers_offset(size)
         regions_offset = offset + size * buffer_bytes
-        nbytes = regions_offset + 2 * REGION_BYTES
+        private_offset = regions_offset + 2 * REGION_BYTES
+        nbytes = private_offset + size * PRIVATE_BYTES
         self.memory = np.zeros((nbytes + control.PAGE_BYTES) // 8, dtype=np.int64)
         begin = -(-self.memory.ctypes.data // control.PAGE_BYTES) * control.PAGE_BYTES
         self.begin, self.buffers = begin, begin + offset
+        self.private_offset = private_offset
         recorder.watch(size, range(begin, begin + nbytes), self.buffers, self.name_of)
         self.regions = RegionTable()
         recorder.ranks.own = 0
@@ -78,8 +82,9 @@ class World:
             node.chunk_bytes = control.chunk_bytes(buffer_bytes)
             node.cast_bytes = node.chunk_bytes * (CAST_SLOTS if size > CAST_SLOTS else 1)
             node.reading.pid, node.reading.token = os.getpid(), 1 + rank
+            node.forced_way = ways.FASTEST
             comm.timeout_ns = int(timeout_s * 1e9)
-            describe_way(comm, RANKS, wait.block_kernel, wait.look_around_kernel)
+            describe_pace(comm, RANKS, wait.block_kernel, wait.look_around_kernel)
             # at each poll, late ranks are reported
             comm.late_ns, comm.late = 1, self.late.ctypes.data
             node.slot_fills.to_stream = node.region_fills.to_stream = rank
@@ -95,6 +100,12 @@ class World:
         if address >= self.buffers:
             return "data"
         return shared_words.name_at("Control", address - self.begin)
+
+    def private(self, rank):
+        """Return memory of a rank that is in no region."""
+        begin = self.begin + self.private_offset + rank * PRIVATE_BYTES
+        words = (ctypes.c_double * (PRIVATE_BYTES // 8)).from_address(begin)
+        return np.frombuffer(words, dtype=np.float64)
 
     def run(self, body):
         """Run ``body(comm)`` for each rank, on a thread of its own."""

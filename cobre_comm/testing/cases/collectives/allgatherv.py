@@ -18,6 +18,7 @@ from cobre_comm.testing.cases.reference import (
     block,
     sentinels,
 )
+from cobre_comm.testing.cases.each_way import each_way
 
 
 class Layout(NamedTuple):
@@ -124,6 +125,14 @@ def gather_bytes(comm, caller, total):
     gather_equal(comm, caller, "u1", total // comm.size)
 
 
+def gather_each_way(comm, caller, count):
+    """Blocks of each length, from none to large ones, in place and not."""
+    for _ in each_way(comm):
+        for seed, make in enumerate((gather, gather_own_block)):
+            layout = packed([(count, 0, count // 3, 1)[r % 4] for r in range(comm.size)])
+            make(comm, caller, "u1", layout, seed)
+
+
 def gather_odd_addresses(comm, caller, count):
     size = comm.size
     for offset in (1, 3, 7):
@@ -175,6 +184,7 @@ CASES = [
         "many_chunks", gather_equal, {"dtype": ["f8"], "count": [2000]}, buffers=SMALLEST,
         check=QUICK,
     ),
+    Case("each_way", gather_each_way, {"count": [200_003]}),
     Case("some_ranks_send_many_chunks_and_others_few", gather_uneven_chunks, buffers=SMALLEST),
     Case(
         "every_layout_in_many_chunks_of_large_elements", gather_every_layout,

@@ -11,6 +11,7 @@ from cobre_comm.testing.cases.reference import (
     block,
     sentinels,
 )
+from cobre_comm.testing.cases.each_way import each_way
 
 
 def cast(comm, caller, dtype, shape, root, seed=0):
@@ -28,6 +29,11 @@ def cast_from_every_rank(comm, caller, dtype, shape):
 def cast_lengths(comm, caller, dtype, lengths):
     for number, length in enumerate(lengths):
         cast(comm, caller, dtype, length, (number + 1) % comm.size, seed=number)
+
+
+def cast_each_way(comm, caller, lengths):
+    for _ in each_way(comm):
+        cast_lengths(comm, caller, "u1", lengths)
 
 
 def cast_odd_addresses(comm, caller, count):
@@ -75,6 +81,7 @@ CASES = [
         "twenty_mebibytes", cast, {"dtype": ["u1"], "shape": [20 * 2**20], "root": [0]},
         callers=("python",), where="typed",
     ),
+    Case("each_way", cast_each_way, {"lengths": [[2**16 - 1, 2**16, 2**16 + 4097, 200_003]]}),
     Case(
         "many_chunks", cast_lengths, {"dtype": ["f8"], "lengths": [[159, 160, 161, 320, 3001]]},
         callers=EVERY, buffers=SMALLEST, check=QUICK,

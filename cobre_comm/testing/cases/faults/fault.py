@@ -38,6 +38,8 @@ class Fault:
     limit_s: float = 60.0  # how long a live rank is waited for
     start: str = "hand"  # `hand` (by environment variables), `run` (`cobre-comm run`) or `launch`
     env: Mapping = field(default_factory=dict)  # environment variables of all ranks
+    large_bytes: int = 0  # of the payload of some steps, and of the step at which the fault strikes
+    way: int = -1  # that large payloads of private memory are forced to take; -1: none is forced
 
     @property
     def victims(self):

@@ -74,6 +74,7 @@ class Judge:
         self.must(not self.seen.names, f"left in shared memory: {self.seen.names}")
         self.must(not self.seen.processes, f"left alive: {self.seen.processes}")
         for rank, told in enumerate(self.accounts):
+            self.must(not told.get("written"), f"rank {rank}: a failed call wrote to its output")
             if caught := told.get("caught"):
                 self.must(caught["error"] != "Wrong", f"rank {rank}: wrong data: {caught['text']}")
                 self._later(rank, caught, told.get("later"))

@@ -17,6 +17,7 @@ from cobre_comm.testing.cases.raised import met
 MET = (CommError, BackendError, KeyboardInterrupt, Alarmed, MemoryError, OSError, steps.Wrong)
 LONGEST_S = 20.0  # a fault that no rank has noticed after this time has been missed
 DAWDLE_S = 0.003
+RUN_ON_S = 0.03  # the other ranks run on for so long before a rank looks at its output again
 RUNNING_CLOCK = time.monotonic  # a fault may replace the clocks in the module `time`
 
 
@@ -32,6 +33,7 @@ class Worker:
         self.pid, self.number, self.entered = os.getpid(), -1, time.monotonic()
         self.draw = random.Random(f"{fault.seed} {rank}")
         self.victim = None
+        steps.look_again()  # forgets what an earlier job has left in this process
         self.ledger.tell(pid=self.pid)
 
     def account(self):
@@ -50,15 +52,18 @@ class Worker:
         self._leave_if_child()  # a handler may have forked that child while this rank closed
         self.try_later()
         self._tidy()
+        self._look()
         self._close()
         self._leave_if_child()
 
     def begin(self):
+        if self.fault.way >= 0:
+            self.comm._comm.node.forced_way = self.fault.way
         self.ledger.tell(met=time.monotonic())
 
     def _take_steps(self):
         until = RUNNING_CLOCK() + (self.fault.lasts_s if self.is_harmless() else LONGEST_S)
-        for step in steps.steps(self.fault.seed, self.fault.size):
+        for step in steps.steps(self.fault.seed, self.fault.size, self.fault.large_bytes):
             self.number = step.number
             if self.draw.random() < 0.1:
                 time.sleep(self.draw.random() * DAWDLE_S)
@@ -99,6 +104,8 @@ class Worker:
         if self.kind.operation:
             return step._replace(operation=self.kind.operation, length=5, dtype="f8",
                                  op=steps.ReduceOp.SUM, root=0)  # fmt: skip
+        if self.fault.large_bytes:
+            return steps.enlarged(step, self.fault.size, self.fault.large_bytes)
         return step
 
     def take(self, step):
@@ -159,6 +166,15 @@ class Worker:
             end_children(self.folder, self.fault.victim)
         if self.fault.kind == "stopped":
             os.kill(facts["pid"], signal.SIGCONT)
+
+    def _look(self):
+        """Note if the output of a call was written to after the call had failed on this rank."""
+        if self.fault.large_bytes:
+            if self.fault.kind == "stopped":  # by now, or soon, the victim runs on
+                await_fact(self.folder, self.fault.victims, "caught", 2.0)
+            time.sleep(RUN_ON_S)
+        if not steps.look_again():
+            self.ledger.tell(written=True)
 
     def _close(self):
         if self.victim:

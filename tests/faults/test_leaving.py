@@ -3,6 +3,7 @@
 The ranks are forks, and each trial has new ones, because a fault breaks their communicator.
 """
 
+import ctypes
 import mmap
 import os
 import pathlib
@@ -16,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from cobre_kernels.machine.record import peek_now, poke_now
-from cobre_kernels.shm.control import HAS_FAILED, RANK_BITS
+from cobre_kernels.shm.control import CELL, HAS_FAILED, RANK_BITS
 from cobre_kernels.shm.ways import BOTH, READ, SLOTS, STREAMED
 
 from cobre_comm import CollectiveFailed, CommError
@@ -156,6 +157,33 @@ def test_a_late_rank_writes_to_no_output_of_a_rank_that_has_given_up(name):
     assert all(untouched)
     assert errors[-1] is CollectiveFailed
     assert {*errors} <= {CollectiveFailed, type(None)}
+
+
+def fail_while_read(comm, call, words):
+    """Be rank 0, which gives up and changes its array, or be rank 1, which reads the array later.
+
+    Rank 0 seems to have entered the last step: a rank that is stopped for long between two
+    instructions finds the others so, but no test can stop it there.
+    """
+    _, make = prepared(comm, call, MIB)
+    cells = comm._comm.node.control.blocks[0].cells
+    if comm.rank == 1:
+        assert wait_until(lambda: words[0, 0])
+        return type(met(make))
+    caught, generation = met(make), comm._comm.node.generation
+    fill(make.args[0])
+    last, first = cells[generation + 1 & 1], cells[generation & 1]
+    ctypes.memmove(last.address, first.address, CELL.size_bytes)
+    poke_now(last.arrived, generation + 1)
+    words[0, 0] = 1
+    return type(caught)
+
+
+@pytest.mark.parametrize("name", ["broadcast-read", "broadcast-both", "allgatherv-read"])
+def test_a_rank_that_reads_what_a_program_has_changed_gets_an_error(name):
+    call = CALLS[name]._replace(size=2)
+    outcomes = forked.ranks("shm", 2, fail_while_read, call, shared_words(1, 1), env=LIMIT)
+    assert values_of(outcomes) == [CollectiveFailed, CollectiveFailed]
 
 
 # Faults at moments inside a call. A row of the shared words is that of a rank.

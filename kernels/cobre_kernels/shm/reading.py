@@ -7,7 +7,11 @@ could, so no rank returns before its array is done with. Not every system permit
 an array, all ranks learn that in the last step, begin anew through slots, and do not try again on
 this communicator.
 
-A rank that fails returns early, and then nobody may write to its array any more. So a writer writes
+A rank that fails returns early, and then its program may change its array. So a reader looks behind
+each read whether the rank has failed. Then the reader behaves as if it could not reach the array,
+and learns why in the first step of the slots.
+
+Also, nobody may write any more to the array of a rank that has failed. So a writer writes
 pieces, and each piece has a number that no other piece of any rank has. Before a piece the writer
 shows the number, and looks whether the reader has failed. A reader that fails says so, and waits
 for the end of the piece that is shown (:func:`await_writers`). The kernel copies the number to the
@@ -22,6 +26,7 @@ from cobre_kernels.collective.status import OK, USE_SLOTS
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import (
     WORD_BYTES,
+    fence_seq_cst,
     load_acquire,
     load_seq_cst,
     peek,
@@ -64,7 +69,10 @@ def shown_by(comm, rank, generation):
 
 @routine
 def read_array(comm, rank, generation, begin, target, count):
-    """Copy bytes of the array that a rank shows, from ``begin`` on; return 1, or 0 if denied."""
+    """Copy bytes of the array that a rank shows, from ``begin`` on; return 1, or 0 if denied.
+
+    If the rank has failed meanwhile, its program may have changed the array, and the result is 0.
+    """
     theirs, done = shown_by(comm, rank, generation), 0
     while done < count:
         length = min(count - done, MOST_BYTES)
@@ -74,7 +82,9 @@ def read_array(comm, rank, generation, begin, target, count):
         if got != WORD_BYTES + length or peek(comm.node.reading.found) != theirs.token:
             return 0
         done += length
-    return 1
+    fence_seq_cst()  # the bytes were read before the next load
+    # Acquire: pairs with the store in step.announce, which comes before all that the program does.
+    return 1 if load_acquire(comm.node.control.blocks[rank].condition) == MEMBER else 0
 
 
 @routine

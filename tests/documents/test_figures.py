@@ -14,7 +14,8 @@ from cobre_kernels.collective.waiting import patience
 from cobre_kernels.machine import copy
 from cobre_kernels.nodes import allreduce, waiting
 from cobre_kernels.nodes import lanes as lane_kernels
-from cobre_kernels.shm import slot
+from cobre_kernels.shm import allreduce as shm_allreduce
+from cobre_kernels.shm import reading, slot, ways
 from cobre_kernels.tcp.progress import control
 
 from bench.ranks.work import POINT, SDDP_BYTES, STAGES, TRAJECTORIES
@@ -25,6 +26,7 @@ from cobre_comm.backends.nodes import configs, lanes
 from cobre_comm.backends.shm import buffers
 from cobre_comm.backends.tcp.rendezvous import coordinator
 from cobre_comm.backends.wait_times import SPIN_BETWEEN_NODES_US
+from cobre_comm.check import large_calls
 from cobre_comm.contract import work
 from cobre_comm.processes import environment, escalation, restarts
 from cobre_comm.system import running_time
@@ -74,6 +76,11 @@ LIMITS = {
     f"{copy.SHORT_BYTES // KIB} KiB",
     f"{copy.STREAM_BYTES // MIB} MiB",
     f"{slot.STREAMED_BYTES // KIB} to {slot.TIMED_FILL_BYTES // KIB} KiB",
+    f"{shm_allreduce.HALVES_BYTES // KIB} KiB",
+    f"{shm_allreduce.HALF_BYTES // KIB} KiB",
+    f"{(1 << ways.LEAST_SHIFT) // KIB} KiB",
+    f"{reading.PIECE_BYTES // MIB} MiB",
+    f"{large_calls.RECEIVED_BYTES // MIB} MiB",
     f"{configs.STAGING_BYTES // MIB} MiB",
     f"{buffers.ALL_BUFFERS_BYTES // MIB} MiB",
     f"{buffers.SHARED_CAST_BYTES // MIB} MiB",

@@ -10,6 +10,7 @@ import signal
 import threading
 import time
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -107,7 +108,7 @@ def fail_while_written(comm, end, words):
     if end == "the write ends":
         poke_now(blocks[0].writing, 0)
     elif end == "the mark tells it":
-        with open(f"/proc/{words[0][1]}/mem", "r+b", buffering=0) as memory:
+        with Path(f"/proc/{words[0][1]}/mem").open("r+b", buffering=0) as memory:
             memory.seek(words[0][2])
             memory.write(NUMBER.to_bytes(8, "little"))
         assert wait_until(lambda: words[0][3])
@@ -240,7 +241,7 @@ def await_moment(strike, rows):
     took_s = rows[:, TOOK_NS].max() / 1e9
     until = time.monotonic() + took_s * abs(strike.moment)
     is_root, at = strike.victim == 0, int(rows[0, WRITING])
-    with open(f"/proc/{rows[0, PID]}/mem", "rb", buffering=0) as memory:
+    with Path(f"/proc/{rows[0, PID]}/mem").open("rb", buffering=0) as memory:
         while time.monotonic() < until:
             if strike.moment == IN_A_WRITE:
                 found = int.from_bytes(os.pread(memory.fileno(), 8, at), "little")

@@ -43,12 +43,14 @@ reading.PIECE_BYTES = 4096
 reducing.HALVES_BYTES = 4096
 
 
-
 def vectors(here, there, count):
     """Return the pairs of addresses, and the lengths, that vectors of two processes describe."""
     at = [range(begin, begin + count * VECTOR.size_bytes, VECTOR.size_bytes)
           for begin in (here, there)]  # fmt: skip
-    return [(recording.look(a), recording.look(b), recording.look(a + 8)) for a, b in zip(*at)]
+    return [
+        (recording.look(a), recording.look(b), recording.look(a + 8))
+        for a, b in zip(*at, strict=True)
+    ]
 
 
 def read_process(pid, here, there, count):

@@ -9,6 +9,7 @@ from numba.typed import List
 from cobre_comm.testing.cases.calls import calls
 from cobre_comm.testing.cases.case import EVERY, QUICK, Case, Together
 from cobre_comm.testing.cases.collectives.barrier import nobody_left_early
+from cobre_comm.testing.cases.each_way import each_way
 from cobre_comm.testing.cases.reference import (
     PLAIN,
     PYTHON_ONLY,
@@ -18,7 +19,6 @@ from cobre_comm.testing.cases.reference import (
     block,
     sentinels,
 )
-from cobre_comm.testing.cases.each_way import each_way
 
 
 class Layout(NamedTuple):

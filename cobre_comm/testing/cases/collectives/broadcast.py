@@ -2,6 +2,7 @@
 
 from cobre_comm.testing.cases.calls import calls
 from cobre_comm.testing.cases.case import EVERY, QUICK, Case, Together
+from cobre_comm.testing.cases.each_way import each_way
 from cobre_comm.testing.cases.reference import (
     PLAIN,
     PYTHON_ONLY,
@@ -11,7 +12,6 @@ from cobre_comm.testing.cases.reference import (
     block,
     sentinels,
 )
-from cobre_comm.testing.cases.each_way import each_way
 
 
 def cast(comm, caller, dtype, shape, root, seed=0):

@@ -82,7 +82,7 @@ def shared_words(rows, columns):
     return np.frombuffer(mmap.mmap(-1, rows * columns * 8), np.int64).reshape(rows, columns)
 
 
-# A writer that is stopped between two of its instructions cannot be had at will, so the word that
+# A writer that is stopped between two of its instructions cannot be made at will, so the word that
 # such a writer leaves is stored by hand.
 NUMBER = 7 << RANK_BITS | 1  # of a write to the array of rank 1
 ENDS = ("the write ends", "the mark tells it", "the writer dies", "it goes elsewhere")

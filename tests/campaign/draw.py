@@ -55,7 +55,7 @@ WAITS = ({}, {"COBRE_COMM_PORTABLE_WAIT": "1"}, {"COBRE_COMM_SPIN_US": "8000000"
          {"COBRE_COMM_SPIN_US": "0"})  # fmt: skip
 
 
-NO_LARGE = {"memory", "tiny_memory", "suspended"}  # kinds whose limits fit short calls
+NO_LARGE = {"memory", "tiny_memory", "suspended"}  # kinds with limits that fit short calls
 LARGE_BYTES, MOST_BYTES = 2**16, 2**26  # of a large payload
 MOST_OF_MANY = 2**23  # of more than three ranks
 BYTES_PER_S = 1e9  # that a large call moves; it moves 2e7 where many processes share few cores

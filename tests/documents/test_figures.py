@@ -14,8 +14,8 @@ from cobre_kernels.collective.waiting import patience
 from cobre_kernels.machine import copy
 from cobre_kernels.nodes import allreduce, waiting
 from cobre_kernels.nodes import lanes as lane_kernels
-from cobre_kernels.shm import allreduce as folding
-from cobre_kernels.shm import slot
+from cobre_kernels.shm import allreduce as shm_allreduce
+from cobre_kernels.shm import reading, slot, ways
 from cobre_kernels.tcp.progress import control
 
 from bench.ranks.work import POINT, SDDP_BYTES, STAGES, TRAJECTORIES
@@ -76,7 +76,10 @@ LIMITS = {
     f"{copy.SHORT_BYTES // KIB} KiB",
     f"{copy.STREAM_BYTES // MIB} MiB",
     f"{slot.STREAMED_BYTES // KIB} to {slot.TIMED_FILL_BYTES // KIB} KiB",
-    f"{folding.HALF_BYTES // KIB} KiB",
+    f"{shm_allreduce.HALVES_BYTES // KIB} KiB",
+    f"{shm_allreduce.HALF_BYTES // KIB} KiB",
+    f"{(1 << ways.LEAST_SHIFT) // KIB} KiB",
+    f"{reading.PIECE_BYTES // MIB} MiB",
     f"{large_calls.RECEIVED_BYTES // MIB} MiB",
     f"{configs.STAGING_BYTES // MIB} MiB",
     f"{buffers.ALL_BUFFERS_BYTES // MIB} MiB",

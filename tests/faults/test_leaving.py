@@ -6,12 +6,12 @@ The ranks are forks, and each trial has new ones, because a fault breaks their c
 import ctypes
 import mmap
 import os
-import pathlib
 import random
 import signal
 import threading
 import time
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -78,17 +78,12 @@ def is_untouched(output):
     return bool((output.view(np.uint8) == PATTERN).all())
 
 
-def memory_of(pid):
-    """Return the file by which the memory of a process is read and written."""
-    return pathlib.Path("/proc", str(pid), "mem")
-
-
 def shared_words(rows, columns):
     """Return words that this process shares with its forks."""
     return np.frombuffer(mmap.mmap(-1, rows * columns * 8), np.int64).reshape(rows, columns)
 
 
-# A writer that is stopped between two of its instructions cannot be had at will, so the word that
+# A writer that is stopped between two of its instructions cannot be made at will, so the word that
 # such a writer leaves is stored by hand.
 NUMBER = 7 << RANK_BITS | 1  # of a write to the array of rank 1
 ENDS = ("the write ends", "the mark tells it", "the writer dies", "it goes elsewhere")
@@ -114,7 +109,7 @@ def fail_while_written(comm, end, words):
     if end == "the write ends":
         poke_now(blocks[0].writing, 0)
     elif end == "the mark tells it":
-        with memory_of(words[0][1]).open("r+b", buffering=0) as memory:
+        with Path(f"/proc/{words[0][1]}/mem").open("r+b", buffering=0) as memory:
             memory.seek(words[0][2])
             memory.write(NUMBER.to_bytes(8, "little"))
         assert wait_until(lambda: words[0][3])
@@ -274,7 +269,7 @@ def await_moment(strike, rows):
     took_s = rows[:, TOOK_NS].max() / 1e9
     until = time.monotonic() + took_s * abs(strike.moment)
     is_root, at = strike.victim == 0, int(rows[0, WRITING])
-    with memory_of(rows[0, PID]).open("rb", buffering=0) as memory:
+    with Path(f"/proc/{rows[0, PID]}/mem").open("rb", buffering=0) as memory:
         while time.monotonic() < until:
             if strike.moment == IN_A_WRITE:
                 found = int.from_bytes(os.pread(memory.fileno(), 8, at), "little")

@@ -68,7 +68,7 @@ LARGE = Record(
     calls=word("how many calls have succeeded since the first trial"),
     until=word("after how many calls the ways are tried again; 0: they were never tried"),
     way=word("the way of the calls after the trials"),
-    began_ns=word("when the last rank had entered the call whose time is not known yet"),
+    began_ns=word("when the last rank had entered the call that has no time yet"),
     ended_ns=word("when this rank had ended that call"),
     tried=own_rows(TRIED, "one for each way", 4),
 )

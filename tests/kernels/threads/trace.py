@@ -45,9 +45,12 @@ reducing.HALVES_BYTES = 4096
 
 def vectors(here, there, count):
     """Return the pairs of addresses, and the lengths, that vectors of two processes describe."""
-    offsets = range(0, count * VECTOR.size_bytes, VECTOR.size_bytes)
-    places = [(here + offset, there + offset) for offset in offsets]
-    return [(recording.look(a), recording.look(b), recording.look(a + 8)) for a, b in places]
+    at = [range(begin, begin + count * VECTOR.size_bytes, VECTOR.size_bytes)
+          for begin in (here, there)]  # fmt: skip
+    return [
+        (recording.look(a), recording.look(b), recording.look(a + 8))
+        for a, b in zip(*at, strict=True)
+    ]
 
 
 def read_process(pid, here, there, count):

@@ -55,8 +55,8 @@ WAITS = ({}, {"COBRE_COMM_PORTABLE_WAIT": "1"}, {"COBRE_COMM_SPIN_US": "8000000"
          {"COBRE_COMM_SPIN_US": "0"})  # fmt: skip
 
 
-# Kinds with limits that fit short calls, or whose victim is taken for dead if a call is longer than a
-# poll.
+# Kinds with limits that fit short calls, or with a victim that counts as dead if a call takes
+# longer than a poll.
 NO_LARGE = {"memory", "tiny_memory", "suspended", "descriptors"}
 LARGE_BYTES, MOST_BYTES = 2**16, 2**26  # of a large payload
 MOST_OF_MANY = 2**23  # of more than three ranks

@@ -164,20 +164,23 @@ def fail_while_read(comm, call, words):
     cells = comm._comm.node.control.blocks[0].cells
     if comm.rank == 1:
         assert wait_until(lambda: words[0, 0])
-        return type(met(make))
+        late = met(make)
+        words[0, 1] = 1
+        return type(late)
     caught, generation = met(make), comm._comm.node.generation
     fill(make.args[0])
     last, first = cells[generation + 1 & 1], cells[generation & 1]
     ctypes.memmove(last.address, first.address, CELL.size_bytes)
     poke_now(last.arrived, generation + 1)
     words[0, 0] = 1
+    assert wait_until(lambda: words[0, 1])
     return type(caught)
 
 
 @pytest.mark.parametrize("name", ["broadcast-read", "broadcast-both", "allgatherv-read"])
 def test_a_rank_that_reads_what_a_program_has_changed_gets_an_error(name):
     call = CALLS[name]._replace(size=2)
-    outcomes = forked.ranks("shm", 2, fail_while_read, call, shared_words(1, 1), env=LIMIT)
+    outcomes = forked.ranks("shm", 2, fail_while_read, call, shared_words(1, 2), env=LIMIT)
     assert values_of(outcomes) == [CollectiveFailed, CollectiveFailed]
 
 

@@ -85,11 +85,13 @@ ORDERINGS = "kernels/threads/test_threads.py::test_words_see_only_what_is_stated
 PAGE = "conformance/test_errors.py::test_the_page_has_what_a_refused_call_and_a_lost_rank_say"
 LEAVING = "faults/test_leaving.py::test_a_rank_that_fails_awaits_who_writes_to_its_array"
 LATE = "faults/test_leaving.py::test_a_late_rank_writes_to_no_output_of_a_rank_that_has_given_up"
+CHANGED = "faults/test_leaving.py::test_a_rank_that_reads_what_a_program_has_changed_gets_an_error"
 REPOSITORY_CATCHERS = {
     "floored-stripe": ("make quick", ZEROS, "tcp-4"),
     "order-of-two": ("make quick", ZEROS, "shm-2"),
     "relaxed-store": ("CI", ORDERINGS, ""),
     "unawaited-writer": ("make test", LEAVING, ""),
+    "unheeding-reader": ("make test", CHANGED, ""),
     "unheeding-writer": ("make test", LATE, "both"),
     "wrong-exit-code": ("make quick", ENDINGS, "kill"),
     "wrong-sentence": ("make quick", PAGE, ""),

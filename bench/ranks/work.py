@@ -1,6 +1,6 @@
 """The operations, their buffers, and a check of the results.
 
-This module knows no library: a *side* turns an operation and its arrays into a call without
+This module calls no library: a *side* turns an operation and its arrays into a call without
 arguments, ``side.call_of(operation, arrays)``. Several sets of arrays are used in turn, so that no
 call finds arrays in the cache that the call before has left there.
 """
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from cobre_kernels.shm.ways import MOST_TRIED
 
 from bench.ranks.timing import Block, Side
 
@@ -22,7 +23,6 @@ MOST_SETS = 16
 MOST_FRESH_SETS = 256
 # a rank writes so much before a row of calls; it stays in the second-level cache
 FRESH_BYTES = 2**20
-TRIALS = 42  # calls after which our communicator has tried all ways of a large call
 MOST_CALLS = 5000  # calls of a block; each call is an object
 NO_CACHE_BYTES = 128 * 2**20  # a set of so many bytes exceeds any cache, so that one set is enough
 
@@ -178,8 +178,8 @@ class Work:
 
     @property
     def timed(self) -> Side:
-        """Return the side that is timed; its warm-up uses all arrays once."""
-        return Side(self.prepare, warm=max(len(self._uses), TRIALS), most=MOST_CALLS)
+        """Return the side that is timed; its warm-up uses all arrays, and tries all ways."""
+        return Side(self.prepare, warm=max(len(self._uses), MOST_TRIED), most=MOST_CALLS)
 
     def verify(self) -> None:
         """Check the results in all arrays, each of which must have been used.

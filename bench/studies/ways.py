@@ -27,7 +27,6 @@ KIB, MIB = 2**10, 2**20
 SIZES = (64 * KIB, 512 * KIB, 2 * MIB, 8 * MIB, 64 * MIB)  # of one rank's block
 MOST_BYTES = 256 * MIB  # that all ranks receive
 BUFFERS, BLOCK_BYTES, MOST_CALLS, ROUNDS = 3, 16 * MIB, 50, 15
-TRIED = 42  # calls after which all ways have been tried
 DEADLINE_S = 550
 
 
@@ -76,7 +75,7 @@ def measure(comm) -> list[dict]:
         for name, (count, call, renew) in operations(comm, nbytes // 8).items():
             for fresh in (True, False):
                 node.forced_way = ways.FASTEST
-                block_s(comm, TRIED, call, renew if fresh else None)
+                block_s(comm, ways.MOST_TRIED, call, renew if fresh else None)
                 times: dict[int, list[float]] = {way: [] for way in (*range(count), ways.FASTEST)}
                 for _ in range(ROUNDS):
                     for way, taken in times.items():

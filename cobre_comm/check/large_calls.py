@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from cobre_kernels.shm.ways import NAMES, TRIALS
+from cobre_kernels.shm.ways import MOST_TRIED
 
 from cobre_comm.check.result import TIMEOUT_S
 from cobre_comm.journal.stats import SLOTS_ONLY, Stats, WayStats
@@ -15,7 +15,6 @@ from cobre_comm.testing.ranks.pool import RankPool
 if TYPE_CHECKING:
     from cobre_comm.contract.communicator import Communicator
 
-CALLS = TRIALS * (1 + len(NAMES)) + 1  # the last one finds the fastest way
 NBYTES = 8 * 2**20
 RECEIVED_BYTES = 2**29  # what all ranks together may receive in an allgatherv
 
@@ -30,11 +29,11 @@ def find_ways(pool: RankPool) -> Stats:
 def make_large_calls(comm: Communicator) -> Stats:
     """Broadcast and allgather often enough that the fastest way of each is found."""
     values = np.ones(NBYTES, dtype=np.uint8)
-    for _ in range(CALLS):
+    for _ in range(MOST_TRIED):
         comm.broadcast(values)
     block = values[: RECEIVED_BYTES // comm.size**2]
     everything = np.empty(block.size * comm.size, dtype=np.uint8)
-    for _ in range(CALLS):
+    for _ in range(MOST_TRIED):
         comm.allgather(block, everything)
     return comm.stats()
 

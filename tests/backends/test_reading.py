@@ -125,7 +125,7 @@ def show_another(comm, another):
     comm.allgather(np.array([os.getpid()]), pids)
     if comm.rank == 1:
         shown = {"no process": 2**31 - 1, "the parent": os.getppid(), "a reader": int(pids[2])}
-        comm._comm.node.reading.pid = shown[another]
+        comm._comm.node.reading.own.pid = shown[another]
 
 
 @pytest.mark.parametrize("another", ["no process", "the parent", "a reader"])

@@ -49,7 +49,8 @@ class Attachment:
         node.chunk_bytes = control.chunk_bytes(self.buffer_bytes)
         node.cast_bytes = load(header.words(segment).cast_bytes)
         node.liveness_fd = segment.fd
-        node.reading.pid, node.reading.token = os.getpid(), int.from_bytes(os.urandom(8)) >> 1
+        shown = node.reading.own
+        shown.pid, shown.token = os.getpid(), int.from_bytes(os.urandom(8)) >> 1
         node.forced_way = ways.FASTEST
         wait_for_ranks(comm, config.size, config.timeout_s, config.spin_us)
 

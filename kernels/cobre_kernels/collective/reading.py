@@ -16,7 +16,7 @@ SHOWN = Record(
     "What a rank shows the others of its node in a step of a large call.",
     pid=word("its process, by its own PID namespace"),
     array=word("address of its array"),
-    token=word("a number that no other process has"),
+    token=word("a number that no other process has at this place"),
     token_address=word("where its process has the token"),
     mark=word("where a rank that writes to the array notes the number of the write"),
     could=word("0: it could not reach the array of another rank"),
@@ -27,8 +27,6 @@ SHOWN = Record(
 READING = Record(
     "Reading",
     "How this rank reaches arrays in the memory of others; in the memory of its own process.",
-    token=word("a number that no other process has at this place"),
-    pid=word("this process"),
     is_refused=word("1: a rank could not reach an array, so all large data go through slots"),
     own=part(SHOWN, "of this rank"),
     theirs=part(SHOWN, "of the rank with the array that is reached"),

@@ -119,14 +119,14 @@ def _halves(comm, call):
         generation, length = next_generation(comm), min(chunk, max(size_bytes - begin, 0))
         first, end = _stripe(comm, other, length)
         source, probes = call.send + begin + first, generation % PROBE_EVERY == 0
-        own_half = _half_of(comm, comm.rank, generation)
-        fill(comm.node.slot_fills, own_half, source, end - first, probes)
+        written = _half_of(comm, comm.rank, generation)
+        fill(comm.node.slot_fills, written, source, end - first, probes)
         outcome = synchronise(comm, called(comm))
         if outcome != OK:
             return outcome
         first, end = _stripe(comm, comm.rank, length)
-        places = (call.send + begin + first, call.recv + begin + first)
-        places = (places[0], places[1], _half_of(comm, other, generation))
+        at, half = begin + first, _half_of(comm, other, generation)
+        places = (call.send + at, call.recv + at, half)
         _in_turn(comm, call, places, end - first, _fold_half)
         if begin > 0:
             last = begin - chunk

@@ -44,18 +44,16 @@ PIECE_BYTES = 2**20  # of a write; a rank that fails waits for the end of one, s
 MOST_BYTES = 2**30  # of a call, which moves less than 2 GiB
 NAP_NS = 20_000
 SHOWN_BYTES = SHOWN.size_bytes
-TOKEN = READING.offsets["token"]
+TOKEN = SHOWN.offsets["token"]
 NUMBER = READING.offsets["number"]
 
 
 @routine
 def show_array(comm, generation, address, could):
     """Put the place of this rank's array into its cell of the step that it enters next."""
-    reading = comm.node.reading
-    own = reading.own
-    own.pid, own.array, own.could = reading.pid, address, could
-    own.token, own.token_address = reading.token, reading.address + TOKEN
-    own.mark = reading.mark
+    own = comm.node.reading.own
+    own.array, own.could = address, could
+    own.token_address, own.mark = own.address + TOKEN, comm.node.reading.mark
     move(cell_of(comm, comm.node.rank, generation).payload, own.address, SHOWN_BYTES)
 
 

@@ -48,8 +48,9 @@ def even_chunk(size_bytes, most_bytes):
 
     If a call had a long chunk and a short one, two ranks would not exchange all lines of a slot.
     """
-    chunks = max(-(-size_bytes // most_bytes), 1)
-    line = 2 * LINE_BYTES
+    if size_bytes <= most_bytes:
+        return most_bytes
+    chunks, line = -(-size_bytes // most_bytes), 2 * LINE_BYTES
     return min(-(-size_bytes // (chunks * line)) * line, most_bytes)
 
 

@@ -35,6 +35,7 @@ NAMES = ("slots", "streamed", "read", "both ends")  # of the ways, for messages
 OPERATIONS = (BROADCAST, ALLGATHERV)  # that have ways, in the order of their rows
 LEAST_SHIFT = 16  # a call of less than 64 KiB goes through slots
 TRIALS = 8  # of each way
+MOST_TRIED = TRIALS * (1 + len(NAMES)) + 1  # calls after which ranks know the fastest of all ways
 LEAST_GAIN = 1.03  # another way is taken if it is so much faster
 FIRST_CALLS, MOST_CALLS = 256, 4096  # until ways are tried again: four times as many each time
 NOT_MEASURED = -1

@@ -135,4 +135,4 @@ def node_before(comm, distance):
 @routine
 def previous_node(comm):
     """Return the node from which this leader receives on the ring."""
-    return (comm.nodes.own_node + comm.nodes.nodes - 1) % comm.nodes.nodes
+    return node_before(comm, 1)

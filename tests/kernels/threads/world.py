@@ -81,7 +81,7 @@ class World:
             node.control, node.buffers, node.buffer_stride = begin, self.buffers, buffer_bytes
             node.chunk_bytes = control.chunk_bytes(buffer_bytes)
             node.cast_bytes = node.chunk_bytes * (CAST_SLOTS if size > CAST_SLOTS else 1)
-            node.reading.pid, node.reading.token = os.getpid(), 1 + rank
+            node.reading.own.pid, node.reading.own.token = os.getpid(), 1 + rank
             node.forced_way = ways.FASTEST
             comm.timeout_ns = int(timeout_s * 1e9)
             describe_pace(comm, RANKS, wait.block_kernel, wait.look_around_kernel)

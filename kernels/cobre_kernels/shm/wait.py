@@ -191,7 +191,7 @@ def find_failed(comm):
     node, outcome = comm.node, OK
     fence_seq_cst()  # the memory was read before the next load
     for rank in range(node.size):
-        # Acquire: pairs with the store in step.announce; that program goes on after the store.
+        # Acquire: pairs with the store in step.announce, after which that rank's call returns.
         condition = load_acquire(node.control.blocks[rank].condition)
         if condition != MEMBER:
             comm.failures[node.names[rank]].reason = _reason_of(condition)

@@ -121,8 +121,8 @@ class WayStats(NamedTuple):
     (``"slots"``), also with results written past the caches (``"streamed"``), or ranks read the
     arrays of other ranks (``"read"``), or in a broadcast the root also writes to the arrays of the
     others (``"both ends"``). The first calls try all ways, one after the other. All ranks then take
-    the way that was the fastest, and try again after 256 calls, after 1024 more, and then after
-    every 4096.
+    the way that was the fastest, and try again later: after 128 calls if the way has changed, else
+    after four times as many calls as the last time, and 8192 at most.
 
     Attributes
     ----------

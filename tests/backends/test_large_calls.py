@@ -1,6 +1,7 @@
 """All ranks take the same way for large calls, the fastest one, and ``comm.stats()`` tells it."""
 
 import os
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -120,6 +121,22 @@ def test_all_ranks_have_equal_rows_after_thousands_of_calls(comm):
         if number % 100 == 0:
             check_rows(comm)
     check_rows(comm)
-    if not comm._comm.node.reading.is_refused:
-        until = [comm._comm.node.large[number].until for number in range(LARGE_ROWS)]
-        assert sorted(filter(None, until)) == [256, 256, 1024, 1024]
+
+
+# Some trials: the way before and the calls until these trials, the times, and what follows.
+DECISIONS = {
+    "the same way": (2, 128, (900, 950, 500, 510), (2, 512)),
+    "too little gain": (3, 512, (900, 950, 500, 510), (3, 2048)),
+    "seldom in the end": (0, 8192, (500, 950, 900, 910), (0, 8192)),
+    "another way": (0, 2048, (900, 950, 700, 400), (3, 128)),
+    "the first of two": (3, 128, (400, 401, 700, 600), (0, 128)),
+}
+
+
+@pytest.mark.parametrize("case", DECISIONS.values(), ids=DECISIONS)
+def test_ways_are_tried_again_soon_after_a_change(case):
+    way, until, times, expected = case
+    tried = [SimpleNamespace(second_ns=time) for time in times]
+    row = SimpleNamespace(way=way, until=until, ways=len(times), tried=tried)
+    ways._decide.py_func(row)
+    assert (row.way, row.until) == expected

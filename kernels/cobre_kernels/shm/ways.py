@@ -13,7 +13,8 @@ two) are *trials*: TRIALS calls of the way of now, which warm up, and then TRIAL
 In the first step of a trial each rank shows when it entered the call, and when it ended the trial
 before. So all ranks learn the same time of the trial before, from the entry of the last rank to the
 end of the last rank, and all decide the same. The ways are tried again later, because the distance
-of caches may have changed.
+of caches may have changed: soon if the trials have changed the way, because something else on the
+machine may have held up the trials of the fastest way; else after four times as many calls.
 
 If the system denies READ and BOTH, the other two ways are tried. If a rank receives in a region,
 the call goes through slots, and is no trial. The rows of ``node.large`` change only in calls that
@@ -37,7 +38,7 @@ LEAST_SHIFT = 16  # a call of less than 64 KiB goes through slots
 TRIALS = 8  # of each way
 MOST_TRIED = TRIALS * (1 + len(NAMES)) + 1  # calls after which ranks know the fastest of all ways
 LEAST_GAIN = 1.03  # another way is taken if it is so much faster
-FIRST_CALLS, MOST_CALLS = 256, 4096  # until ways are tried again: four times as many each time
+FIRST_CALLS, MOST_CALLS = 128, 8192  # at least and at most, until ways are tried again
 NOT_MEASURED = -1
 NEVER_NS = 2**60
 
@@ -57,9 +58,9 @@ def choose_way(comm, operation, size_bytes, is_private):
     node.measured = _row_of(operation, size_bytes)
     row = node.large[node.measured]
     if row.ways != ways:
-        row.ways, row.calls, row.until, row.way = ways, 0, 0, SLOTS
-    if row.calls >= row.until:
-        row.calls, row.until = 0, min(max(4 * row.until, FIRST_CALLS), MOST_CALLS)
+        row.ways, row.calls, row.until, row.way = ways, 0, FIRST_CALLS, ways - 1
+    elif row.calls >= row.until:
+        row.calls = 0
     if not _is_tried(row):
         return row.way
     own.began_ns, own.ended_ns = libc.monotonic_ns(), row.ended_ns
@@ -113,9 +114,17 @@ def learn_times(comm, generation):
         _note(row, row.calls - 1 - TRIALS, ended_ns - row.began_ns)
     row.began_ns = began_ns
     if row.calls == TRIALS * (1 + row.ways):
-        for way in range(row.ways):
-            if row.tried[way].second_ns * LEAST_GAIN < row.tried[row.way].second_ns:
-                row.way = way
+        _decide(row)
+
+
+@routine
+def _decide(row):
+    """Take the fastest way, and set after how many calls the ways are tried again."""
+    before = row.way
+    for way in range(row.ways):
+        if row.tried[way].second_ns * LEAST_GAIN < row.tried[row.way].second_ns:
+            row.way = way
+    row.until = min(4 * row.until, MOST_CALLS) if row.way == before else FIRST_CALLS
 
 
 @routine

@@ -4,10 +4,9 @@ In the README, and in pages to which the README leads, a table is between `<!-- 
 `<!-- end -->`, and is made anew there, because these pages are also read outside the site. In other
 pages the site makes a table where the page has the directive `{recorded} KIND NAME`. `table NAME`
 is a table of :data:`TABLES`, `run NAME` has the facts of a recorded run, and `targets fresh` the
-rows of the first targets. `speed growth`, `speed sddp` and `beside others` are a few rows that
-readers ask for first: collectives with a core for each rank, an iteration of SDDP on more and more
-ranks, and ours beside other packages. `cobre NAME` and `nodes NAME` are tables of the modules
-`bench.cobre.page` and `bench.nodes`.
+rows of the first targets. `speed growth` and `beside others` are a few rows that readers ask for
+first: with a core for each rank, and beside other packages. `cobre NAME` and `nodes NAME` are
+tables of the modules `bench.cobre.page` and `bench.nodes`.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ MPI_LIMIT, NJIT_LIMIT = 1.05, 1.0
 SPEED = (
     ("barrier", "µs", "python"),
     ("allreduce 32 B", "µs", "python"),
-    ("allreduce 8 MiB", "ms", "python"),
     ("allgatherv 12.9 MB in all", "ms", "python"),
     ("broadcast 8 MiB", "ms", "python"),
     ("a job of one allreduce", "s", "starts"),
 )
-SPEED_RANKS = (2, 4, 8, 16)
+SPEED_SDDP = "an SDDP iteration"
+SPEED_RANKS = (1, 2, 4, 8, 16)
 SPEED_MPIS = ("openmpi", "mpich")
 # Rows beside other packages: a text, the peer (None: the fastest MPI), the labels.
 BESIDE = (
@@ -244,39 +243,28 @@ def targets_text(results: Results, name: str) -> str:
 
 
 def speed_text(results: Results, name: str) -> str:
-    """Return what a reader asks first, and where and when it was measured."""
-    return {"growth": _speed_of_collectives, "sddp": _speed_of_sddp}[name](results)
-
-
-def _speed_of_collectives(results: Results) -> str:
-    """Return our time and that of the fastest MPI, for each row and each number of ranks."""
-    rows = [
+    """Return what a reader asks first, where and when it was measured: a row beside the fastest MPI
+    on each number of ranks, and ours alone for an iteration of SDDP.
+    """
+    alone = [Column("", n, None, "growth, sddp", None) for n in SPEED_RANKS]
+    rows = [["an SDDP iteration, ms", *(c.cell(results, SPEED_SDDP, "ms", None) for c in alone)]]
+    rows += [
         [f"{label}, {unit}", *(_beside_fastest(results, label, unit, part, n) for n in SPEED_RANKS)]
         for label, unit, part in SPEED
     ]
     few = [n for n in SPEED_RANKS if len(_beside_mpis(results, SPEED[0][0], "python", n)) == 1]
-    known = results.of_record("growth.json")[-1].machine["versions"]
-    mpis = " and ".join(f"{PEERS[each]} {known[each]}" for each in SPEED_MPIS)
-    alone = f"; collectives of {', '.join(map(str, few))} ranks: {PEERS[SPEED_MPIS[0]]} alone"
-    caption = f"{_where(results)} A cell names the faster of {mpis}{alone if few else ''}."
-    titles = [f"{n} ranks" for n in SPEED_RANKS]
-    return f"{caption}\n\n{table(['ours / theirs', *titles], rows)}"
-
-
-def _speed_of_sddp(results: Results) -> str:
-    """Return how long an iteration takes on more and more ranks; nobody else is beside it."""
-    counts = (1, *CORES)
-    cells = [Column("", n, None, "growth, sddp", None) for n in counts]
-    times = [cell.cell(results, "an SDDP iteration", "ms", limit=None) for cell in cells]
-    titles = [f"{n} rank{'s' * (n > 1)}" for n in counts]
-    return f"{_where(results)}\n\n{table(['', *titles], [['an SDDP iteration, ms', *times]])}"
-
-
-def _where(results: Results) -> str:
-    """Return the version, the day and the machine of the study `growth`, as a sentence."""
     run = results.of_record("growth.json")[-1]
-    version, name = run.machine["versions"]["cobre-comm"], run.machine["cpu_model"]
-    return f"Version {version}, {run.when[:10]}, {name}, {cores(run.machine)}, one for each rank."
+    known = run.machine["versions"]
+    mpis = " and ".join(f"{PEERS[each]} {known[each]}" for each in SPEED_MPIS)
+    caption = (
+        f"Version {known['cobre-comm']}, {run.when[:10]}, {run.machine['cpu_model']}, "
+        f"{cores(run.machine)}, one for each rank. A cell names the faster of {mpis}"
+    )
+    if few:
+        ranks = ", ".join(map(str, few))
+        caption += f"; collectives of {ranks} ranks ran beside {PEERS[SPEED_MPIS[0]]} alone"
+    titles = [f"{n} rank{'s' * (n > 1)}" for n in SPEED_RANKS]
+    return f"{caption}.\n\n{table(['ours / theirs = ratio', *titles], rows)}"
 
 
 def _beside_mpis(results: Results, label: str, part: str, ranks: int) -> list[Column]:

@@ -5,8 +5,8 @@ In the README, and in pages to which the README leads, a table is between `<!-- 
 pages the site makes a table where the page has the directive `{recorded} KIND NAME`. `table NAME`
 is a table of :data:`TABLES`, `run NAME` has the facts of a recorded run, and `targets fresh` the
 rows of the first targets. `speed growth` and `beside others` are a few rows that readers ask for
-first: with a core for each rank, and beside other packages. `cobre NAME` and `nodes NAME` are
-tables of the modules `bench.cobre.page` and `bench.nodes`.
+first: with a core for each rank, and beside other packages. `gain sddp` is what more ranks gain.
+`cobre NAME` and `nodes NAME` are tables of the modules `bench.cobre.page` and `bench.nodes`.
 """
 
 from __future__ import annotations
@@ -247,7 +247,7 @@ def speed_text(results: Results, name: str) -> str:
     on each number of ranks, and ours alone for an iteration of SDDP.
     """
     alone = [Column("", n, None, "growth, sddp", None) for n in SPEED_RANKS]
-    rows = [["an SDDP iteration, ms", *(c.cell(results, SPEED_SDDP, "ms", None) for c in alone)]]
+    rows = [[f"{SPEED_SDDP}, ms", *(c.cell(results, SPEED_SDDP, "ms", None) for c in alone)]]
     rows += [
         [f"{label}, {unit}", *(_beside_fastest(results, label, unit, part, n) for n in SPEED_RANKS)]
         for label, unit, part in SPEED
@@ -265,6 +265,22 @@ def speed_text(results: Results, name: str) -> str:
         caption += f"; collectives of {ranks} ranks ran beside {PEERS[SPEED_MPIS[0]]} alone"
     titles = [f"{n} rank{'s' * (n > 1)}" for n in SPEED_RANKS]
     return f"{caption}.\n\n{table(['ours / theirs = ratio', *titles], rows)}"
+
+
+def gain_text(results: Results, name: str) -> str:
+    """Return how many times as fast more ranks are than one, and their gain over the ideal."""
+    counts = (1, *CORES)
+    found = results.find(label=SPEED_SDDP, setting=f"growth, {name}", side=OURS)
+    times = {record.ranks: record.p50_s for record in found}
+    gains = {n: times[1] / times[n] for n in counts}
+    rows = [
+        [f"{SPEED_SDDP}, ms", *(duration(times[n], "ms") for n in counts)],
+        ["times as fast", *(number(gains[n]) for n in counts)],
+        ["of the ideal", *(number(gains[n] / n) for n in counts)],
+    ]
+    run = results.of_record("growth.json")[-1]
+    title = f"version {run.machine['versions']['cobre-comm']}, {run.when[:10]}"
+    return table([title, *(f"{n} rank{'s' * (n > 1)}" for n in counts)], rows)
 
 
 def _beside_mpis(results: Results, label: str, part: str, ranks: int) -> list[Column]:
@@ -317,6 +333,7 @@ MAKERS = {
     "run": lambda results, name: table(["", ""], facts(results.of_record(f"{name}.json"))),
     "targets": targets_text,
     "speed": speed_text,
+    "gain": gain_text,
     "cobre": lambda results, name: cobre.text_of(name),
     "nodes": lambda results, name: nodes.TABLES[name](),
 }

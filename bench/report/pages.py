@@ -153,6 +153,9 @@ def leaders(layout: str, ranks: int, cable: str):
 
 
 TABLES = {
+    "shm-njit": Table(
+        columns("", [(2, "openmpi"), (2, "mpich"), (2, "impi")], "numba-mpi"), njit=True
+    ),
     "growth-python": Table(grown("python")),
     "growth-mpich": Table(grown("python", "mpich", (2, 8, 16))),
     "growth-njit": Table(grown("njit", peer="numba-mpi"), njit=True),

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from bench import machine, nodes, recording
-from bench.plan import Options
+from bench.plan import OURS, Options
 from bench.ranks.timing import FEWEST_BLOCKS, FEWEST_CALLS, Side, measure
 from bench.recording import extra_info
 from bench.report import pages
 from bench.report.data import MOST_RUNS, RECORDED, add_run, load, runs_of, thin
 from bench.report.notes import unexplained
 from bench.report.outcomes import Growth, Outcome
+from bench.report.text import number
 from tests.command import python
 from tests.grid import why_not
 
@@ -174,6 +175,18 @@ def test_pages_have_each_table_once_and_can_make_it(recorded):
     for kind, name in named:
         assert pages.MAKERS[kind](recorded, name).count("\n") > 1, (kind, name)
     assert sorted(name for kind, name in named if kind == "table") == sorted(pages.TABLES)
+
+
+def test_a_start_stands_beside_the_fastest_mpi(recorded):
+    """In the README a cell names the peer with which our ratio is the largest."""
+    told = pages.speed_text(recorded, "growth").splitlines()
+    [row] = [line.split("|")[2:-1] for line in told if "a job of one allreduce" in line]
+    jobs = recorded.find(label="a job of one allreduce", setting="growth, starts", side=OURS)
+    ratios = {job.ranks: max((r.median, name) for name, r in job.ratio_to.items()) for job in jobs}
+    assert len(ratios) == 4
+    for ranks, cell in zip(pages.SPEED_RANKS, row, strict=True):
+        ratio, name = ratios.get(ranks, (None, None))
+        assert cell.strip().endswith(pages.NONE if name is None else f"{number(ratio)} {name}")
 
 
 def test_formulas_say_what_was_measured_between_nodes(capsys):

@@ -16,7 +16,6 @@ from bench.report import pages
 from bench.report.data import MOST_RUNS, RECORDED, add_run, load, runs_of, thin
 from bench.report.notes import unexplained
 from bench.report.outcomes import Growth, Outcome
-from bench.report.text import number
 from tests.command import python
 from tests.grid import why_not
 
@@ -186,7 +185,7 @@ def test_a_start_stands_beside_the_fastest_mpi(recorded):
     assert len(ratios) == 4
     for ranks, cell in zip(pages.SPEED_RANKS, row, strict=True):
         ratio, name = ratios.get(ranks, (None, None))
-        assert cell.strip().endswith(pages.NONE if name is None else f"{number(ratio)} {name}")
+        assert cell.strip().endswith(pages.NONE if name is None else f"{pages.number(ratio)} {name}")
 
 
 def test_formulas_say_what_was_measured_between_nodes(capsys):

@@ -184,8 +184,8 @@ def test_a_start_stands_beside_the_fastest_mpi(recorded):
     ratios = {job.ranks: max((r.median, name) for name, r in job.ratio_to.items()) for job in jobs}
     assert len(ratios) == 4
     for ranks, cell in zip(pages.SPEED_RANKS, row, strict=True):
-        ratio, name = ratios.get(ranks, (None, None))
-        assert cell.strip().endswith(pages.NONE if name is None else f"{pages.number(ratio)} {name}")
+        end = "{:.2f} {}".format(*ratios[ranks]) if ranks in ratios else pages.NONE
+        assert cell.strip().endswith(end)
 
 
 def test_formulas_say_what_was_measured_between_nodes(capsys):

@@ -5,13 +5,12 @@ In the README, and in pages to which the README leads, a table is between `<!-- 
 pages the site makes a table where the page has the directive `{recorded} KIND NAME`. `table NAME`
 is a table of :data:`TABLES`, `run NAME` has the facts of a recorded run, and `targets fresh` the
 rows of the first targets. `speed growth` and `beside others` are a few rows that readers ask for
-first: with a core for each rank, and beside other packages. `cobre NAME` and `nodes NAME` are
-tables of the modules `bench.cobre.page` and `bench.nodes`.
+first: with a core for each rank, and beside other packages. `gain sddp` is what more ranks gain.
+`cobre NAME` and `nodes NAME` are tables of the modules `bench.cobre.page` and `bench.nodes`.
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,21 +19,24 @@ from bench.cobre import page as cobre
 from bench.peers import PEERS
 from bench.plan import FLAT, FRESH, IDEAL, OURS, OVER_SHM, WAYS
 from bench.report.data import Record, Results
-from bench.report.head import facts
+from bench.report.head import cores, facts
 from bench.report.targets import COLUMNS, grid
 from bench.report.text import NONE, duration, filled, number, span, table
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*/*.md"))]
 MPI_LIMIT, NJIT_LIMIT = 1.05, 1.0
-# Rows of the table in README.md: the label, the unit, the part of the study `growth`, the library.
+# Rows of the table in README.md: the label, the unit, the part of the study `growth`.
 SPEED = (
-    ("barrier", "µs", "python", "openmpi"),
-    ("allreduce 32 B", "µs", "python", "openmpi"),
-    ("allgatherv 12.9 MB in all", "ms", "python", "openmpi"),
-    ("a job of one allreduce", "s", "starts", None),
+    ("barrier", "µs", "python"),
+    ("allreduce 32 B", "µs", "python"),
+    ("allgatherv 12.9 MB in all", "ms", "python"),
+    ("broadcast 8 MiB", "ms", "python"),
+    ("a job of one allreduce", "s", "starts"),
 )
-SPEED_HYDROS = 20
+SPEED_SDDP = "an SDDP iteration"
+SPEED_RANKS = (1, 2, 4, 8, 16)
+SPEED_MPIS = ("openmpi", "mpich")
 # Rows beside other packages: a text, the peer (None: the fastest MPI), the labels.
 BESIDE = (
     ("mpi4py, on the fastest of three MPIs", None,
@@ -151,6 +153,9 @@ def leaders(layout: str, ranks: int, cable: str):
 
 
 TABLES = {
+    "shm-njit": Table(
+        columns("", [(2, "openmpi"), (2, "mpich"), (2, "impi")], "numba-mpi"), njit=True
+    ),
     "growth-python": Table(grown("python")),
     "growth-mpich": Table(grown("python", "mpich", (2, 8, 16))),
     "growth-njit": Table(grown("njit", peer="numba-mpi"), njit=True),
@@ -241,26 +246,63 @@ def targets_text(results: Results, name: str) -> str:
 
 
 def speed_text(results: Results, name: str) -> str:
-    """Return what a reader asks first: times with a core for each rank, and beside Cobre's."""
-    counts = (1, 2, 4, 8, 16)
+    """Return what a reader asks first, where and when it was measured: a row beside the fastest MPI
+    on each number of ranks, and ours alone for an iteration of SDDP.
+    """
+    alone = [Column("", n, None, "growth, sddp", None) for n in SPEED_RANKS]
+    rows = [[f"{SPEED_SDDP}, ms", *(c.cell(results, SPEED_SDDP, "ms", None) for c in alone)]]
+    rows += [
+        [f"{label}, {unit}", *(_beside_fastest(results, label, unit, part, n) for n in SPEED_RANKS)]
+        for label, unit, part in SPEED
+    ]
+    few = [n for n in SPEED_RANKS if len(_beside_mpis(results, SPEED[0][0], "python", n)) == 1]
+    run = results.of_record("growth.json")[-1]
+    known = run.machine["versions"]
+    mpis = " and ".join(f"{PEERS[each]} {known[each]}" for each in SPEED_MPIS)
+    caption = (
+        f"Version {known['cobre-comm']}, {run.when[:10]}, {run.machine['cpu_model']}, "
+        f"{cores(run.machine)}, one for each rank. A cell names the faster of {mpis}"
+    )
+    if few:
+        ranks = ", ".join(map(str, few))
+        caption += f"; collectives of {ranks} ranks ran beside {PEERS[SPEED_MPIS[0]]} alone"
+    titles = [f"{n} rank{'s' * (n > 1)}" for n in SPEED_RANKS]
+    return f"{caption}.\n\n{table(['ours / theirs = ratio', *titles], rows)}"
+
+
+def gain_text(results: Results, name: str) -> str:
+    """Return how many times as fast more ranks are than one, and their gain over the ideal."""
+    counts = (1, *CORES)
+    found = results.find(label=SPEED_SDDP, setting=f"growth, {name}", side=OURS)
+    times = {record.ranks: record.p50_s for record in found}
+    gains = {n: times[1] / times[n] for n in counts}
     rows = [
-        [f"{label}, {unit}", *(Column("", n, library, f"growth, {part}", "Open MPI")
-                               .cell(results, label, unit, limit=None) for n in counts)]
-        for label, unit, part, library in SPEED
-    ]  # fmt: skip
-    cases = json.loads(cobre.RUN.read_text())["cases"]
-    trained = {c["ranks"]: c for c in cases if c["size"]["hydros"] == SPEED_HYDROS}
-    rows.append(["the same training as Cobre, s", *(_beside_cobre(trained.get(n)) for n in counts)])
-    return table(["ours / theirs", *(f"{n} rank{'s' * (n > 1)}" for n in counts)], rows)
+        [f"{SPEED_SDDP}, ms", *(duration(times[n], "ms") for n in counts)],
+        ["times as fast", *(number(gains[n]) for n in counts)],
+        ["of the ideal", *(number(gains[n] / n) for n in counts)],
+    ]
+    run = results.of_record("growth.json")[-1]
+    title = f"version {run.machine['versions']['cobre-comm']}, {run.when[:10]}"
+    return table([title, *(f"{n} rank{'s' * (n > 1)}" for n in counts)], rows)
 
 
-def _beside_cobre(case: dict | None) -> str:
-    """Return the seconds of a training by ours, and by Cobre in its fastest way."""
-    if case is None:
+def _beside_mpis(results: Results, label: str, part: str, ranks: int) -> list[Column]:
+    """Return a column for each MPI beside which a row of the study `growth` was measured."""
+    beside = [None] * len(SPEED_MPIS) if part == "starts" else SPEED_MPIS
+    found = [
+        Column("", ranks, library, f"growth, {part}", PEERS[mpi])
+        for library, mpi in zip(beside, SPEED_MPIS, strict=True)
+    ]
+    return [each for each in found if each.record(results, label)]
+
+
+def _beside_fastest(results: Results, label: str, unit: str, part: str, ranks: int) -> str:
+    """Return the cell beside the fastest MPI, with which our ratio is the largest."""
+    found = _beside_mpis(results, label, part, ranks)
+    if not found:
         return NONE
-    ways = cobre.OURS, cobre.best_of(case)
-    ours, theirs = (cobre.median(case, way, "training_s") for way in ways)
-    return f"{number(ours)} / {number(theirs)} = {number(ours / theirs)}"
+    worst = max(found, key=lambda each: each.record(results, label).ratio_to[each.peer].median)
+    return f"{worst.cell(results, label, unit, limit=None)} {worst.peer}"
 
 
 def beside_text(results: Results, name: str) -> str:
@@ -294,6 +336,7 @@ MAKERS = {
     "run": lambda results, name: table(["", ""], facts(results.of_record(f"{name}.json"))),
     "targets": targets_text,
     "speed": speed_text,
+    "gain": gain_text,
     "cobre": lambda results, name: cobre.text_of(name),
     "nodes": lambda results, name: nodes.TABLES[name](),
 }

@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 from PIL import Image
 
-from bench.peers import LIBRARIES
+from bench.peers import LIBRARIES, PEERS
 from bench.plan import FRESH, OURS, SAME
-from bench.report.data import Record, Results, job_order, job_title
+from bench.report.data import Ratio, Record, Results, job_order, job_title
 from bench.report.outcomes import Outcome
 from bench.report.style import (
     INK,
@@ -113,13 +113,14 @@ def targets_plot(grid: dict[str, list[Outcome]]) -> Figure | None:
 
 
 def speed_plot(results: Results) -> Figure | None:
-    """Our times / Open MPI's: a dot for each number of ranks; each rank had a core."""
-    found = [
-        (record.label, record.ranks, record.ratio_to["Open MPI"])
-        for record in results.find(setting="growth, python", beside="openmpi", side=OURS)
-    ]
-    if not found:
+    """Our times / those of the fastest MPI: a dot for each number of ranks; each had a core."""
+    beside: dict[tuple[str, int], list[Ratio]] = {}
+    for record in results.find(setting="growth, python", side=OURS):
+        ratio = record.ratio_to[PEERS[record.beside]]
+        beside.setdefault((record.label, record.ranks), []).append(ratio)
+    if not beside:
         return None
+    found = [(*row, max(all_of, key=lambda ratio: ratio.median)) for row, all_of in beside.items()]
     labels, counts = list(dict.fromkeys(row[0] for row in found)), sorted({n for _, n, _ in found})
     figure, axes = plt.subplots(figsize=(7.2, 3.0), layout="constrained")
     for number, n in enumerate(counts):
@@ -133,7 +134,7 @@ def speed_plot(results: Results) -> Figure | None:
         )
     axes.axvline(1, color=INK, linewidth=0.8)
     ratio_axes(axes, [0.1, 0.2, 0.5, 1, 2], labels)
-    axes.set_xlabel(f"time of {OURS} / time of Open MPI: left is faster")
+    axes.set_xlabel(f"time of {OURS} / time of the fastest MPI: left is faster")
     figure.legend(loc="outside upper left", ncols=len(counts))
     return figure
 

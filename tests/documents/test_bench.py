@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench import machine, nodes, recording
-from bench.plan import Options
+from bench.plan import OURS, Options
 from bench.ranks.timing import FEWEST_BLOCKS, FEWEST_CALLS, Side, measure
 from bench.recording import extra_info
 from bench.report import pages
@@ -174,6 +174,18 @@ def test_pages_have_each_table_once_and_can_make_it(recorded):
     for kind, name in named:
         assert pages.MAKERS[kind](recorded, name).count("\n") > 1, (kind, name)
     assert sorted(name for kind, name in named if kind == "table") == sorted(pages.TABLES)
+
+
+def test_a_start_stands_beside_the_fastest_mpi(recorded):
+    """In the README a cell names the peer with which our ratio is the largest."""
+    told = pages.speed_text(recorded, "growth").splitlines()
+    [row] = [line.split("|")[2:-1] for line in told if "a job of one allreduce" in line]
+    jobs = recorded.find(label="a job of one allreduce", setting="growth, starts", side=OURS)
+    ratios = {job.ranks: max((r.median, name) for name, r in job.ratio_to.items()) for job in jobs}
+    assert len(ratios) == 4
+    for ranks, cell in zip(pages.SPEED_RANKS, row, strict=True):
+        end = "{:.2f} {}".format(*ratios[ranks]) if ranks in ratios else pages.NONE
+        assert cell.strip().endswith(end)
 
 
 def test_formulas_say_what_was_measured_between_nodes(capsys):

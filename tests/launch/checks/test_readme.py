@@ -12,6 +12,7 @@ README = Path(__file__).parents[3] / "README.md"
 TEXT = README.read_text()
 (EXAMPLE,) = re.findall(r"```python\n(.*?)```", TEXT, flags=re.DOTALL)
 (SHOWN,) = re.findall(r"```console\n(.*?)```", TEXT, flags=re.DOTALL)
+(FIRST,) = re.findall(r"```sh\n(.*?)```", TEXT, flags=re.DOTALL)
 COMMANDS = [block.splitlines() for block in SHOWN.split("$ ")[1:]]
 
 
@@ -23,6 +24,17 @@ def test_the_example_prints_what_is_shown(command, shown, tmp_path):
     start = {"cobre-comm": ["-m", "cobre_comm"], "python": []}[name]
     done = python(*start, *words, cwd=tmp_path)
     assert sorted(done.stdout.splitlines()) == sorted(shown)
+
+
+def test_the_three_lines_at_the_top_run(tmp_path):
+    """`make` and `pip install` are left out; the first line of the program follows `echo '`."""
+    (program,) = re.findall(r"^echo '(.*?)' > hello\.py$", FIRST, flags=re.DOTALL | re.MULTILINE)
+    (command,) = re.findall(r"^cobre-comm (.*)$", FIRST, flags=re.MULTILINE)
+    assert len(program.splitlines()) == 3
+    (tmp_path / "hello.py").write_text(program)
+    lines = python("-m", "cobre_comm", *shlex.split(command), cwd=tmp_path).stdout.splitlines()
+    said = [f"[{rank}] rank {rank} of 4: the sum over all ranks is 6" for rank in range(4)]
+    assert sorted(lines) == said
 
 
 def test_it_is_short():

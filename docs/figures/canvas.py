@@ -61,7 +61,9 @@ class Canvas:
     def svg(self):
         """Return the figure as an element of a page."""
         width, height = self._size
-        size = f'viewBox="0 0 {width} {height}" width="{width}"'
+        # A narrow window shrinks a figure, but to no less than three fifths: then it scrolls.
+        least = f'style="min-width: {0.6 * width:.0f}px"'
+        size = f'viewBox="0 0 {width} {height}" width="{width}" {least}'
         title = f'role="img" aria-label="{html.escape(self._title)}"'
         return f'<div class="drawing-frame"><svg {size} {title}>{"".join(self._shapes)}</svg></div>'
 

@@ -264,7 +264,7 @@ class KernelBackend(Communicator):
         except OverflowError:  # the integer does not fit into 64 bits
             raise InvalidRoot(call.root, self._size) from None
         if outcome:
-            self._raise(operation, outcome, call)
+            raise self._error(operation, outcome, call)
 
     def stop_requested(self) -> bool:
         """Tell whether some rank was asked to stop, and a collective has told all ranks so."""
@@ -284,7 +284,7 @@ class KernelBackend(Communicator):
             words = words_of(letters, journal.NAME_BYTES)
             number = phases.name_phase_kernel.call(self._address, words.ctypes.data)
             if number < 0:
-                self._raise(PHASE_NUMBER, -number)
+                raise self._error(PHASE_NUMBER, -number)
             self._phases[name] = number
         return self._phases[name]
 
@@ -296,7 +296,7 @@ class KernelBackend(Communicator):
         except OverflowError:  # the integer does not fit into 64 bits
             before = -status.BAD_PHASE
         if before < 0:
-            self._raise(ENTER, -before)
+            raise self._error(ENTER, -before)
         return before
 
     def _resume(self, number: int) -> int:
@@ -313,10 +313,7 @@ class KernelBackend(Communicator):
         """Wait for the other ranks, all of which must give these two words."""
         outcome = entry.barrier_entry.call(self._address, signature, compared)
         if outcome:
-            self._raise(signature & 0xFF, outcome)
-
-    def _raise(self, operation: int, outcome: int, call: Any = None) -> NoReturn:
-        raise self._error(operation, outcome, call)
+            raise self._error(signature & 0xFF, outcome)
 
     def _error(self, operation: int, outcome: int, call: Any = None) -> BaseException:
         """Return the exception that stands for an outcome; the caller is to raise it at once."""
@@ -472,7 +469,7 @@ class KernelBackend(Communicator):
         """Raise ``InvalidCommunicator`` if no collective may begin any more."""
         refusal = _REFUSALS.get(self._guard, 0)
         if refusal:
-            self._raise(BARRIER, refusal)
+            raise self._error(BARRIER, refusal)
 
     @property
     def _guard(self) -> int:

@@ -59,9 +59,6 @@ class WorkOwner(Protocol):
     def _together(self, name: str) -> AbstractContextManager[None]:
         """Break the communicator if this rank fails between steps that belong together."""
 
-    def _raise(self, operation: int, outcome: int) -> NoReturn:
-        """Raise the exception that stands for the outcome of an operation."""
-
     def _error(self, operation: int, outcome: int) -> BaseException:
         """Return the exception that stands for an outcome; the caller is to raise it at once."""
 
@@ -233,7 +230,8 @@ class Work(Closing):
         held = peek_now(self._state.round)
         if held & 1 or self._turn(held, held + 1) != held:
             is_closed = peek_now(self._state.round) == work.CLOSED
-            self._comm._raise(RESET, status.WORK_IS_CLOSED if is_closed else status.WORK_IS_RESET)
+            outcome = status.WORK_IS_CLOSED if is_closed else status.WORK_IS_RESET
+            raise self._comm._error(RESET, outcome)
         return int(held)
 
     def _turn(self, held: int, following: int) -> int:
@@ -288,7 +286,7 @@ class Work(Closing):
         >>> work.reset(order=np.argsort(-costs, kind="stable"), costs=costs)
         """
         if peek_now(self._state.round) == work.CLOSED:
-            self._comm._raise(COSTS, status.WORK_IS_CLOSED)
+            raise self._comm._error(COSTS, status.WORK_IS_CLOSED)
         now = work.ticks_kernel.call(self._address)
         self._comm._agree_on(COSTS, self._identity)
         with self._comm._together("costs"):

@@ -22,7 +22,7 @@ from cobre_comm.arguments.mistakes import WORK as WORK_WORD
 from cobre_comm.arguments.mistakes import explained
 from cobre_comm.contract.closing import Closing
 from cobre_comm.contract.numba_types import LateType
-from cobre_comm.contract.shared_region import SharedRegion
+from cobre_comm.contract.shared_region import RegionOwner, SharedRegion
 from cobre_comm.reports.tracebacks import methods_tell_callers
 from cobre_comm.system.log import logger
 
@@ -38,20 +38,13 @@ LARGEST_COUNT = 2**48
 CLAIMS_WORDS = CLAIMS.size_bytes // WORD_BYTES
 
 
-class WorkOwner(Protocol):
-    """The methods of the communicator of a work that the work uses."""
+class WorkOwner(RegionOwner, Protocol):
+    """What a work uses of its communicator, beside what the work's region uses of it."""
 
     _address: int
 
-    @property
-    def is_leader(self) -> bool:
-        """Whether this rank is to write a region as a whole."""
-
     def allreduce(self, send: NDArray[Any], recv: NDArray[Any]) -> None:
         """Sum element by element over all ranks."""
-
-    def _check_usable(self) -> None:
-        """Raise ``InvalidCommunicator`` if no collective may begin any more."""
 
     def _agree_on(self, signature: int, compared: int) -> None:
         """Wait for all ranks, all of which must give these two numbers."""

@@ -82,7 +82,7 @@ class MpiBackend(KernelBackend):
             assert isinstance(met.transport, MpiTransport)
             super().__init__(SPEC, met.transport.config, met.bodies, met.rank, met.size)
             self._owned = met.transport.owned
-            owned.end_before_finalize(self)
+            owned.owners.add(self)
             self._join(met)
 
     def split_local(self) -> MpiBackend:

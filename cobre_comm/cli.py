@@ -79,7 +79,3 @@ def _mistake(words: Sequence[str]) -> str:
         return f"a command is missing; did you mean `cobre-comm run {ranks}{' '.join(words)}`?"
     what = f"unknown command {first!r}" if words else "a command is missing"
     return f"{what}; try `cobre-comm --help`{did_you_mean(first, COMMANDS)}"
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -335,7 +335,7 @@ class KernelBackend(Communicator):
         self, shape: Lengths, element_type: np.dtype[Any], placement: str
     ) -> SharedRegion:
         """Return a region on which all ranks have agreed; on failure all ranks raise."""
-        met, group = self._membership, self._group
+        met, group = self._membership, CommGroup(self)
         if met.shares and met.attachment is not None:
             shared = met.attachment.map_region(group, shape, element_type, met.leader, placement)
             return ShmRegion(self, shared, next(self._regions))
@@ -350,7 +350,7 @@ class KernelBackend(Communicator):
         if not 0 <= count <= LARGEST_COUNT:
             raise ValueError(f"create_work: n must be from 0 to {LARGEST_COUNT}, got {count}")
         self._agree_on(CREATE_WORK, count)
-        met, group = self._membership, self._group
+        met, group = self._membership, CommGroup(self)
         with self._together("create_work"):
             leader = met.leader if met.shares else self._rank
             leaders = group.gather_rows(np.array([leader]))
@@ -367,10 +367,6 @@ class KernelBackend(Communicator):
         copied = Copied.at(self._comm.journal.address)
         return ticks * (copied.ns_per_tick / libc.NS_PER_S if copied is not None else 0.0)
 
-    @property
-    def _group(self) -> CommGroup:
-        return CommGroup(self)
-
     @overload
     def split(self, color: int, key: int = 0) -> KernelBackend: ...
     @overload
@@ -380,7 +376,7 @@ class KernelBackend(Communicator):
         color, key = check_color(color, key)
         self._agree_on(SPLIT_COLOR, 0)
         with self._together("split"):
-            group = self._group
+            group = CommGroup(self)
             made, error = self._make_part(find_part(group, color, key), group)
         if error is not None:
             raise error

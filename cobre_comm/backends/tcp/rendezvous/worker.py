@@ -18,7 +18,7 @@ from cobre_comm.backends.tcp.rendezvous.event_loop import Task
 from cobre_comm.backends.tcp.rendezvous.handshake import Handshake, introduce
 from cobre_comm.backends.tcp.rendezvous.participant import LINK_ADVICE, Participant
 from cobre_comm.backends.tcp.rendezvous.protocol import GRACE_S
-from cobre_comm.backends.tcp.rendezvous.sockets import close_all, listen_for_peers
+from cobre_comm.backends.tcp.rendezvous.sockets import close_all, listen_at_host
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import named
 from cobre_comm.system.running_time import running_s
@@ -111,7 +111,7 @@ class Joiner(Participant):
     def _listen(self, control: socket.socket, loopback_only: bool) -> None:
         """Listen for the other workers; only at loopback, if CHALLENGE says that all are there."""
         close_all(self._listeners)
-        self._listeners = [listen_for_peers(control, loopback_only=loopback_only)]
+        self._listeners = [listen_at_host(control.getsockname() if loopback_only else None)]
 
     def _port(self) -> int:
         port: int = self._listeners[0].getsockname()[1]

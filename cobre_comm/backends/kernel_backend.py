@@ -317,7 +317,7 @@ class KernelBackend(Communicator):
 
     def _error(self, operation: int, outcome: int, call: Any = None) -> BaseException:
         """Return the exception that stands for an outcome; the caller is to raise it at once."""
-        return failure.exception_for(self._address, operation, outcome, call)
+        return failure.put_into_words(self._address, operation, outcome, call).raised()
 
     def create_shared_region(
         self, shape: Shape, dtype: DTypeLike = np.float64, placement: str = OWNER

@@ -65,7 +65,6 @@ class Trace:
             "own_rank": comm.rank,
             "host": socket.gethostname(),
             "pid": os.getpid(),
-            "job": job_name(),
             "unix_ns": unix_offset_ns(),
         }
         self._file.write(header_bytes(about))

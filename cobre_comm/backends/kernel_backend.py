@@ -393,17 +393,13 @@ class KernelBackend(Communicator):
         """Return a communicator of the surviving ranks."""
         self._begin_to_shrink()
         try:
-            made = self._make_of_survivors()
+            made = shrink(self._convene(), self._make_part)
         except BaseException as error:
             self._shrunk = f"the shrink of this communicator has failed: {raised.line_of(error)}"
             raise
         made._take_signals(self._stop_signals)
         report_pipe.forget_lost()
         return made
-
-    def _make_of_survivors(self) -> KernelBackend:
-        """Make the communicator of the survivors; all of them get it, or all get an error."""
-        return shrink(self._convene(), self._make_part)
 
     def _begin_to_shrink(self) -> None:
         """Break this communicator for good, so that ranks that wait in it for this rank stop."""

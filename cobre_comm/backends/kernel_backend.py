@@ -301,8 +301,7 @@ class KernelBackend(Communicator):
 
     def _resume(self, number: int) -> int:
         """Return to an earlier phase; the result is below zero if the phase cannot be entered."""
-        before: int = phases.resume_kernel.call(self._address, number)
-        return before
+        return int(phases.resume_kernel.call(self._address, number))
 
     def _take_signals(self, numbers: Iterable[int]) -> None:
         """Make these signals set this process's stop flag, until the communicator is closed."""
@@ -572,8 +571,7 @@ class KernelBackend(Communicator):
 
         Return what the guard held before.
         """
-        found: int = guard.give_up_kernel.call(self._address, why)
-        return found
+        return int(guard.give_up_kernel.call(self._address, why))
 
     def _mark_forked(self) -> None:
         """In a forked child, mark this communicator as the parent's."""

@@ -111,8 +111,7 @@ class Joiner(Participant):
         self._listeners = [listen_at_host(control.getsockname() if loopback_only else None)]
 
     def _port(self) -> int:
-        port: int = self._listeners[0].getsockname()[1]
-        return port
+        return int(self._listeners[0].getsockname()[1])
 
     def _link(self, leaders: Sequence[int], others: Sequence[int]) -> dict[int, tuple[Any, ...]]:
         """Open the links to lower leaders, and meanwhile accept the links of higher leaders."""

@@ -12,6 +12,7 @@ rank does.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -109,9 +110,8 @@ def _give_to(group: int) -> None:
     """Make a process group own the terminal, even if this process is in the background."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
     try:
-        os.tcsetpgrp(STDIN, group)
-    except OSError:  # the group has ended, or the terminal does not exist any more
-        pass
+        with contextlib.suppress(OSError):  # the group has ended, or the terminal is gone
+            os.tcsetpgrp(STDIN, group)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 

@@ -102,7 +102,8 @@ class Stream:
             return
         screen, first = self._screen, b""
         if screen.unfinished is self:
-            first, text = _first_line(text)
+            first = text.splitlines(keepends=True)[0]
+            text = text.removeprefix(first)
         elif screen.unfinished is not None:
             screen.unfinished.outlet.put(b"\n")
         elif screen.overwritable not in (None, self):
@@ -119,13 +120,6 @@ class Stream:
             return _LINE.sub(lambda found: self._prefix + found[0], text)
         body = text[:-1].replace(b"\n", b"\n" + self._prefix)  # ten times as fast as line by line
         return self._prefix + body + text[-1:]
-
-
-def _first_line(text: bytes) -> tuple[bytes, bytes]:
-    """Cut a text behind its first end of line."""
-    found = re.search(rb"\r\n|\n|\r", text)
-    end = found.end() if found else len(text)
-    return text[:end], text[end:]
 
 
 def rank_prefix(rank: int, outlet: Outlet, *, colour: bool) -> bytes:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import time
 
+from cobre_comm.processes.loop import NEVER
 from cobre_comm.run.output.interrupts import Sieve
 from cobre_comm.run.output.log_file import LogFile
 from cobre_comm.run.output.outlet import Outlet
@@ -52,11 +53,11 @@ class Stream:
         self._partial_since = 0.0
 
     @property
-    def show_partial_at(self) -> float | None:
-        """The time at which the unfinished line is to be shown on a terminal; None if never."""
+    def show_partial_at(self) -> float:
+        """The time at which the unfinished line is to be shown on a terminal, or NEVER."""
         if self._partial and self.outlet.is_terminal:
             return self._partial_since + PARTIAL_AFTER_S
-        return None
+        return NEVER
 
     def feed(self, data: bytes) -> None:
         """Take bytes of the rank, and queue the lines that are whole."""

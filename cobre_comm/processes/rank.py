@@ -191,8 +191,6 @@ def _exists(pid: int) -> bool:
     """Whether there is a process of that number."""
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
+    except OSError as error:  # a process of another user exists, too
+        return not isinstance(error, ProcessLookupError)
     return True

@@ -59,8 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _main(words: list[str]) -> int:
     if words and words[0] in COMMANDS:
         module, _ = COMMANDS[words[0]]
-        status: int = importlib.import_module(module).main(words[1:])
-        return status
+        return int(importlib.import_module(module).main(words[1:]))
     if words in (["--version"], ["-V"]):
         print(f"cobre-comm {cobre_comm.__version__}")
         return 0
@@ -79,7 +78,3 @@ def _mistake(words: Sequence[str]) -> str:
         return f"a command is missing; did you mean `cobre-comm run {ranks}{' '.join(words)}`?"
     what = f"unknown command {first!r}" if words else "a command is missing"
     return f"{what}; try `cobre-comm --help`{did_you_mean(first, COMMANDS)}"
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

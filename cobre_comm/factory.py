@@ -203,19 +203,14 @@ def _detect(environ: Mapping[str, str]) -> tuple[str, str]:
 
 
 def _create(name: str, reason: str, config: Config | None = None) -> Communicator:
-    comm = _construct(name, config)
-    logger.info("rank %d of %d on backend %s: %s", comm.rank, comm.size, name, reason)
-    return comm
-
-
-def _construct(name: str, config: Config | None) -> Communicator:
     spec = BY_NAME.get(name)
     if spec is not None and spec.is_available():
-        return spec.create(config)
-    plugin = _plugins().get(name)
-    if plugin is not None:
-        comm: Communicator = plugin.load()()
-        return comm
-    if spec is not None:
+        comm = spec.create(config)
+    elif plugin := _plugins().get(name):
+        comm = plugin.load()()
+    elif spec is not None:
         raise BackendNotAvailable(name, available_backends(), spec.why_not())
-    raise InvalidBackend(name, available_backends())
+    else:
+        raise InvalidBackend(name, available_backends())
+    logger.info("rank %d of %d on backend %s: %s", comm.rank, comm.size, name, reason)
+    return comm

@@ -68,7 +68,7 @@ _REASONS = {
 }
 
 
-class _Worded(NamedTuple):
+class Worded(NamedTuple):
     """An exception to raise, the ranks that this rank has lost, and whether these still run."""
 
     error: BaseException
@@ -98,7 +98,7 @@ class Failure(Exception):  # numba raises no other
         if _explained.is_made:  # the second call; keeping the exception would keep frames
             del _explained.worded
         _explained.is_made = True
-        return cast(_Worded, worded).raised()
+        return cast(Worded, worded).raised()
 
 
 _explained = threading.local()
@@ -115,12 +115,12 @@ def explain(address: int = 0, interrupt: BaseException | None = None) -> None:
     """
     _explained.is_made = False
     try:
-        _explained.worded = _worded_at(address) if interrupt is None else _Worded(interrupt)
+        _explained.worded = _worded_at(address) if interrupt is None else Worded(interrupt)
     except BaseException as error:  # even a KeyboardInterrupt has to pass through compiled code
-        _explained.worded = _Worded(error)
+        _explained.worded = Worded(error)
 
 
-def _worded_at(address: int) -> _Worded:
+def _worded_at(address: int) -> Worded:
     """Return the exception of a failed call of compiled code.
 
     At the address are five words: the address of the record, the operation, the outcome, the
@@ -132,10 +132,10 @@ def _worded_at(address: int) -> _Worded:
         raise MemoryError("no memory for the number of an address")
     record, operation, outcome, at, pending = _words_at(address, 5)
     if outcome == status.IS_BROKEN and operation != REGION_BLOCK and pending:
-        return _Worded(ctypes.cast(pending, ctypes.py_object).value)
+        return Worded(ctypes.cast(pending, ctypes.py_object).value)
     kind = _CALLS.get(operation)
     call = kind(*_words_at(at, len(kind._fields))) if kind and at else None
-    return _word(record, operation, outcome, call)
+    return put_into_words(record, operation, outcome, call)
 
 
 class _Lengths(NamedTuple):
@@ -160,21 +160,17 @@ def _words_at(address: int, count: int) -> list[int]:
     return [peek_now(address + WORD_BYTES * number) for number in range(count)]
 
 
-def exception_for(address: int, operation: int, outcome: int, call: Any) -> BaseException:
-    """Make the exception that stands for a status other than OK; the caller raises it at once.
+def put_into_words(address: int, operation: int, outcome: int, call: Any) -> Worded:
+    """Return the exception that stands for a status other than OK.
 
     ``address`` is the address of the communicator's record, and ``operation`` a number in
     ``cobre_kernels.collective.calls``. ``outcome`` is the status of the kernel; for ``block`` it is
     the length of the region. ``call`` has the refused arguments, if the operation has arguments.
     """
-    return _word(address, operation, outcome, call).raised()
-
-
-def _word(address: int, operation: int, outcome: int, call: Any) -> _Worded:
     if operation == REGION_BLOCK:  # first, because its outcome is a length, not a status
-        return _Worded(outside_region(call.start, call.stop, outcome))
+        return Worded(outside_region(call.start, call.stop, outcome))
     if outcome in _UNUSABLE:
-        return _Worded(InvalidCommunicator(_UNUSABLE[outcome]))
+        return Worded(InvalidCommunicator(_UNUSABLE[outcome]))
     comm = COMM.at(address)
     if outcome >= status.FIRST_BREAKING:
         failure = _collective_failure(comm, outcome)
@@ -184,18 +180,18 @@ def _word(address: int, operation: int, outcome: int, call: Any) -> _Worded:
         )
         for rank in lost:
             failure.add_note(tell(comm, rank))
-        return _Worded(failure, lost, they_run)
+        return Worded(failure, lost, they_run)
     if outcome == status.IS_BROKEN and comm.failure == status.SHRUNK:
-        return _Worded(InvalidCommunicator(SHRUNK))
+        return Worded(InvalidCommunicator(SHRUNK))
     if outcome == status.IS_BROKEN:
         first = _collective_failure(comm, comm.failure)
         cause = str(first) or type(first).__name__
         message = f"this communicator broke in an earlier collective: {cause}"
-        return _Worded(InvalidCommunicator(message, getattr(first, "ranks", ())))
+        return Worded(InvalidCommunicator(message, getattr(first, "ranks", ())))
     if outcome == status.BUSY_ELSEWHERE:
         hint = IN_HANDLER if is_interrupted(comm) else _HINTS[outcome]
-        return _Worded(InvalidCommunicator(f"{OPERATIONS[operation]}: {hint}"))
-    return _Worded(_argument_error(comm, operation, outcome, call))
+        return Worded(InvalidCommunicator(f"{OPERATIONS[operation]}: {hint}"))
+    return Worded(_argument_error(comm, operation, outcome, call))
 
 
 # By status: why a communicator, or an object that it has made, cannot be used.

@@ -44,8 +44,7 @@ def _is_the_same(folder: pathlib.Path) -> bool:
         from cobre_kernels.machine.version import hash_of, source_hash, sources_of
     except ImportError:  # another version, without these names
         return False
-    same: bool = folder.is_dir() and hash_of(sources_of(folder)) == source_hash()
-    return same
+    return folder.is_dir() and bool(hash_of(sources_of(folder)) == source_hash())
 
 
 class Sources(NamedTuple):

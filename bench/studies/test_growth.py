@@ -92,7 +92,7 @@ def test_loop(record_figure):
 
 @pytest.fixture(scope="module", params=RANKS, ids="{}_ranks".format)
 def started(request, pytestconfig, tmp_path_factory):
-    """Return a number of ranks, and the seconds of jobs of so many, by side; sides take turns."""
+    """Return a number of ranks, and how long jobs of that size take, by side; sides take turns."""
     folder, ranks = tmp_path_factory.mktemp("starts"), request.param
     starts = {OURS: (*our_start(ranks, str(folder)), OUR_BEGIN)}
     for name, start in mpi_starts(ranks, str(folder)).items():

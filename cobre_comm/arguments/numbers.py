@@ -1,4 +1,4 @@
-"""Checks of arguments that are the same in the methods of several classes."""
+"""Checks of arguments, which the methods of several classes have in common."""
 
 from __future__ import annotations
 

@@ -81,8 +81,7 @@ def dtype_word(dtype: np.dtype[Any]) -> int:
     code: int = dtypes.CODES.get(dtype, dtypes.OTHER)
     if code != dtypes.OTHER:
         return code
-    word: int = dtypes.OTHER | (zlib.crc32(describe_dtype(dtype).encode()) & HASH_MASK) << 8
-    return word
+    return int(dtypes.OTHER | (zlib.crc32(describe_dtype(dtype).encode()) & HASH_MASK) << 8)
 
 
 def _same_dtype(operation: str, send: Array, recv: Array) -> None:

@@ -67,10 +67,9 @@ class Journals:
         comm.node.names = self._names.ctypes.data
         comm.journals = self._addresses.ctypes.data
         comm.waits = self._waits.ctypes.data
-        self._memory: list[object] = []  # keeps the journals mapped
         self._note_raised = note_raised_kernel.call  # loaded now: close may run at Python's exit
         self._file, own = show(MEMORY_NAME, JOURNAL.size_bytes)
-        self._memory.append(own)
+        self._memory: list[object] = [own]  # keeps the journals mapped
         self._open(own.ctypes.data)
 
     def move_to(self, segment: object, first: int, names: Sequence[int]) -> None:

@@ -264,7 +264,7 @@ class KernelBackend(Communicator):
         except OverflowError:  # the integer does not fit into 64 bits
             raise InvalidRoot(call.root, self._size) from None
         if outcome:
-            self._raise(operation, outcome, call)
+            raise self._error(operation, outcome, call)
 
     def stop_requested(self) -> bool:
         """Tell whether some rank was asked to stop, and a collective has told all ranks so."""
@@ -284,7 +284,7 @@ class KernelBackend(Communicator):
             words = words_of(letters, journal.NAME_BYTES)
             number = phases.name_phase_kernel.call(self._address, words.ctypes.data)
             if number < 0:
-                self._raise(PHASE_NUMBER, -number)
+                raise self._error(PHASE_NUMBER, -number)
             self._phases[name] = number
         return self._phases[name]
 
@@ -296,13 +296,12 @@ class KernelBackend(Communicator):
         except OverflowError:  # the integer does not fit into 64 bits
             before = -status.BAD_PHASE
         if before < 0:
-            self._raise(ENTER, -before)
+            raise self._error(ENTER, -before)
         return before
 
     def _resume(self, number: int) -> int:
         """Return to an earlier phase; the result is below zero if the phase cannot be entered."""
-        before: int = phases.resume_kernel.call(self._address, number)
-        return before
+        return int(phases.resume_kernel.call(self._address, number))
 
     def _take_signals(self, numbers: Iterable[int]) -> None:
         """Make these signals set this process's stop flag, until the communicator is closed."""
@@ -313,14 +312,11 @@ class KernelBackend(Communicator):
         """Wait for the other ranks, all of which must give these two words."""
         outcome = entry.barrier_entry.call(self._address, signature, compared)
         if outcome:
-            self._raise(signature & 0xFF, outcome)
-
-    def _raise(self, operation: int, outcome: int, call: Any = None) -> NoReturn:
-        raise self._error(operation, outcome, call)
+            raise self._error(signature & 0xFF, outcome)
 
     def _error(self, operation: int, outcome: int, call: Any = None) -> BaseException:
         """Return the exception that stands for an outcome; the caller is to raise it at once."""
-        return failure.exception_for(self._address, operation, outcome, call)
+        return failure.put_into_words(self._address, operation, outcome, call).raised()
 
     def create_shared_region(
         self, shape: Shape, dtype: DTypeLike = np.float64, placement: str = OWNER
@@ -338,7 +334,7 @@ class KernelBackend(Communicator):
         self, shape: Lengths, element_type: np.dtype[Any], placement: str
     ) -> SharedRegion:
         """Return a region on which all ranks have agreed; on failure all ranks raise."""
-        met, group = self._membership, self._group
+        met, group = self._membership, CommGroup(self)
         if met.shares and met.attachment is not None:
             shared = met.attachment.map_region(group, shape, element_type, met.leader, placement)
             return ShmRegion(self, shared, next(self._regions))
@@ -353,7 +349,7 @@ class KernelBackend(Communicator):
         if not 0 <= count <= LARGEST_COUNT:
             raise ValueError(f"create_work: n must be from 0 to {LARGEST_COUNT}, got {count}")
         self._agree_on(CREATE_WORK, count)
-        met, group = self._membership, self._group
+        met, group = self._membership, CommGroup(self)
         with self._together("create_work"):
             leader = met.leader if met.shares else self._rank
             leaders = group.gather_rows(np.array([leader]))
@@ -370,10 +366,6 @@ class KernelBackend(Communicator):
         copied = Copied.at(self._comm.journal.address)
         return ticks * (copied.ns_per_tick / libc.NS_PER_S if copied is not None else 0.0)
 
-    @property
-    def _group(self) -> CommGroup:
-        return CommGroup(self)
-
     @overload
     def split(self, color: int, key: int = 0) -> KernelBackend: ...
     @overload
@@ -383,7 +375,7 @@ class KernelBackend(Communicator):
         color, key = check_color(color, key)
         self._agree_on(SPLIT_COLOR, 0)
         with self._together("split"):
-            group = self._group
+            group = CommGroup(self)
             made, error = self._make_part(find_part(group, color, key), group)
         if error is not None:
             raise error
@@ -400,17 +392,13 @@ class KernelBackend(Communicator):
         """Return a communicator of the surviving ranks."""
         self._begin_to_shrink()
         try:
-            made = self._make_of_survivors()
+            made = shrink(self._convene(), self._make_part)
         except BaseException as error:
             self._shrunk = f"the shrink of this communicator has failed: {raised.line_of(error)}"
             raise
         made._take_signals(self._stop_signals)
         report_pipe.forget_lost()
         return made
-
-    def _make_of_survivors(self) -> KernelBackend:
-        """Make the communicator of the survivors; all of them get it, or all get an error."""
-        return shrink(self._convene(), self._make_part)
 
     def _begin_to_shrink(self) -> None:
         """Break this communicator for good, so that ranks that wait in it for this rank stop."""
@@ -472,7 +460,7 @@ class KernelBackend(Communicator):
         """Raise ``InvalidCommunicator`` if no collective may begin any more."""
         refusal = _REFUSALS.get(self._guard, 0)
         if refusal:
-            self._raise(BARRIER, refusal)
+            raise self._error(BARRIER, refusal)
 
     @property
     def _guard(self) -> int:
@@ -583,8 +571,7 @@ class KernelBackend(Communicator):
 
         Return what the guard held before.
         """
-        found: int = guard.give_up_kernel.call(self._address, why)
-        return found
+        return int(guard.give_up_kernel.call(self._address, why))
 
     def _mark_forked(self) -> None:
         """In a forked child, mark this communicator as the parent's."""

@@ -11,10 +11,10 @@ then on.
 step      all members                                         a roll that lacks a member
 ========= =================================================== =====================================
 ASSEMBLE  call the roll: who has answered is a member         is the result
-MAKE      make their communicator as ``split`` makes a part,  back to ASSEMBLE: what has been made
-          which talks by roll calls whenever it has to agree  is dropped
-DONE      return it; the last call of MAKE was answered by    (there is no further call)
-          all of its ranks
+MAKE      make the communicator of the members as ``split``   back to ASSEMBLE: what has been made
+          makes one; members agree by further roll calls      is dropped
+DONE      return the communicator; all of its ranks have      (there is no further call)
+          answered the last call of MAKE
 ========= =================================================== =====================================
 
 After the last call of MAKE, all survivors return, or none does. If a rank dies later, the next

@@ -60,8 +60,8 @@ class StopSignals:
         takers = self._takers[number]
         self._takers[number] = max(0, takers - 1)
         if takers == 1:
-            before = self._before.pop(number)
-            if _handler_in(_action_of(number)) == self._handler:  # our handler is still in place
+            before, now = self._before.pop(number), _action_of(number)
+            if ctypes.c_void_p.from_buffer(now).value == self._handler:  # ours is still in place
                 _libc.sigaction(number, before, None)
 
     def in_child(self) -> None:
@@ -88,10 +88,6 @@ def _action_of(number: int) -> Any:
     action = ctypes.create_string_buffer(ACTION_BYTES)
     _libc.sigaction(number, None, action)
     return action
-
-
-def _handler_in(action: Any) -> int:
-    return ctypes.c_void_p.from_buffer(action).value or 0
 
 
 STOP_SIGNALS = StopSignals()

@@ -65,7 +65,6 @@ class Trace:
             "own_rank": comm.rank,
             "host": socket.gethostname(),
             "pid": os.getpid(),
-            "job": job_name(),
             "unix_ns": unix_offset_ns(),
         }
         self._file.write(header_bytes(about))
@@ -94,8 +93,7 @@ class Trace:
         lost = f"{self._record.lost} calls are missing, for which there was no room"
         remark = lost if self._record.lost else ""
         calls = found.journal().calls if found is not None else ()
-        last = calls[-1] if calls else None
-        failed = last if last is not None and last.left_ns is None else None
+        failed = calls[-1] if calls and calls[-1].left_ns is None else None
         why = move_to_trace(self._calls, self._json, remark, failed)
         remark = f"the trace stays in {self._calls}: {why}" if why else remark
         if remark:

@@ -83,8 +83,7 @@ def layout(comm: _Core, n: int, width: int) -> tuple[NDArray[np.int64], NDArray[
 
 def fits(n: int, width: int) -> bool:
     """Tell whether ``n`` items of ``width`` elements can be shared out."""
-    largest = LARGEST_SHARED
-    return 0 <= n <= largest and 0 <= width <= largest and width <= largest // max(n, 1)
+    return 0 <= n <= LARGEST_SHARED and 0 <= width <= LARGEST_SHARED // max(n, 1)
 
 
 def share(n: int, rank: int, size: int) -> tuple[int, int]:

@@ -322,8 +322,7 @@ def region_layout(shape: Any, dtype: Any, placement: Any) -> tuple[Lengths, np.d
     except TypeError as error:
         said = f"create_shared_region: dtype must be a type of elements, got {describe(dtype)}"
         if isinstance(dtype, numbers.Number):
-            also = shape if isinstance(shape, tuple) else (shape,)
-            said += f"; several lengths are one tuple: create_shared_region({(*also, dtype)})"
+            said += f"; several lengths are one tuple: create_shared_region({(*axes, dtype)})"
         raise explained(TypeError(said), DTYPE) from error
     while element_type.subdtype is not None:  # an element is an array, so its axes come last
         element_type, inner = element_type.subdtype

@@ -22,7 +22,7 @@ from cobre_comm.arguments.mistakes import WORK as WORK_WORD
 from cobre_comm.arguments.mistakes import explained
 from cobre_comm.contract.closing import Closing
 from cobre_comm.contract.numba_types import LateType
-from cobre_comm.contract.shared_region import SharedRegion
+from cobre_comm.contract.shared_region import RegionOwner, SharedRegion
 from cobre_comm.reports.tracebacks import methods_tell_callers
 from cobre_comm.system.log import logger
 
@@ -38,29 +38,19 @@ LARGEST_COUNT = 2**48
 CLAIMS_WORDS = CLAIMS.size_bytes // WORD_BYTES
 
 
-class WorkOwner(Protocol):
-    """The methods of the communicator of a work that the work uses."""
+class WorkOwner(RegionOwner, Protocol):
+    """What a work uses of its communicator, beside what the work's region uses of it."""
 
     _address: int
 
-    @property
-    def is_leader(self) -> bool:
-        """Whether this rank is to write a region as a whole."""
-
     def allreduce(self, send: NDArray[Any], recv: NDArray[Any]) -> None:
         """Sum element by element over all ranks."""
-
-    def _check_usable(self) -> None:
-        """Raise ``InvalidCommunicator`` if no collective may begin any more."""
 
     def _agree_on(self, signature: int, compared: int) -> None:
         """Wait for all ranks, all of which must give these two numbers."""
 
     def _together(self, name: str) -> AbstractContextManager[None]:
         """Break the communicator if this rank fails between steps that belong together."""
-
-    def _raise(self, operation: int, outcome: int) -> NoReturn:
-        """Raise the exception that stands for the outcome of an operation."""
 
     def _error(self, operation: int, outcome: int) -> BaseException:
         """Return the exception that stands for an outcome; the caller is to raise it at once."""
@@ -233,7 +223,8 @@ class Work(Closing):
         held = peek_now(self._state.round)
         if held & 1 or self._turn(held, held + 1) != held:
             is_closed = peek_now(self._state.round) == work.CLOSED
-            self._comm._raise(RESET, status.WORK_IS_CLOSED if is_closed else status.WORK_IS_RESET)
+            outcome = status.WORK_IS_CLOSED if is_closed else status.WORK_IS_RESET
+            raise self._comm._error(RESET, outcome)
         return int(held)
 
     def _turn(self, held: int, following: int) -> int:
@@ -288,7 +279,7 @@ class Work(Closing):
         >>> work.reset(order=np.argsort(-costs, kind="stable"), costs=costs)
         """
         if peek_now(self._state.round) == work.CLOSED:
-            self._comm._raise(COSTS, status.WORK_IS_CLOSED)
+            raise self._comm._error(COSTS, status.WORK_IS_CLOSED)
         now = work.ticks_kernel.call(self._address)
         self._comm._agree_on(COSTS, self._identity)
         with self._comm._together("costs"):

@@ -47,8 +47,7 @@ def version_tag() -> str:
     """Return a hash of all sources that become a part of users' compiled functions."""
     package = pathlib.Path(__file__).parents[1]
     parts = "arguments", "contract", "jit", "journal", "reports", "system"
-    tag: str = hash_of([*kernel_sources(), *sources_of(package, parts)])
-    return tag
+    return str(hash_of([*kernel_sources(), *sources_of(package, parts)]))
 
 
 class CurrentVersion:

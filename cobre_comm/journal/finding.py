@@ -7,7 +7,6 @@ ranks of the node hold open. ``/proc/PID/fd`` leads to both kinds of memory.
 from __future__ import annotations
 
 import contextlib
-import mmap
 import os
 from collections.abc import Iterator
 
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from cobre_comm.journal.copied import JOURNAL_BYTES, Journal, read, value
 from cobre_comm.journal.shown import is_shown_as, load, open_shared, shown
 from cobre_comm.sources import own_sources
+from cobre_comm.system.mapping import map_file
 
 MEMORY_NAME = "cobre_comm.journal"  # in /proc/PID/fd, the name of the memory of a single journal
 HEADER_BYTES: int = CONTROL.offsets["blocks"]
@@ -39,11 +39,8 @@ def journals_in(path: str, pid: int | None = None) -> list[Journal]:
             offsets = _offsets(path, os.pread(file.number, HEADER_BYTES, 0))
             if not offsets:
                 return []
-            with contextlib.closing(mmap.mmap(file.number, 0, access=mmap.ACCESS_READ)) as memory:
-                words = np.frombuffer(memory, np.uint8)
-                found = _journals_at(words.ctypes.data, words.size, offsets, pid)
-                del words  # as long as it exists, the memory stays mapped
-                return found
+            words = map_file(file.number, os.fstat(file.number).st_size, writable=False)
+            return _journals_at(words.ctypes.data, words.size, offsets, pid)
     except (OSError, ValueError):  # the file is empty, or has been closed meanwhile
         return []
 

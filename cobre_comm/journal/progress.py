@@ -5,6 +5,7 @@ The numbers are in memory that the process shows (``shown.py``).
 
 from __future__ import annotations
 
+import contextlib
 import math
 import numbers
 import os
@@ -63,19 +64,11 @@ def _numbers_in(payload: object) -> dict[bytes, float]:
     """Return the numbers of a report, by the letters of their names."""
     found: dict[bytes, float] = {}
     for name, value in payload.items() if isinstance(payload, Mapping) else ():
-        if isinstance(name, str) and name.strip() and name.isprintable() and _is_number(value):
-            found[cut(name, NAME_BYTES)] = float(value)
+        is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        if is_number and isinstance(name, str) and name.strip() and name.isprintable():
+            with contextlib.suppress(OverflowError):  # an integer beyond the largest float64
+                found[cut(name, NAME_BYTES)] = float(value)
     return found
-
-
-def _is_number(value: object) -> bool:
-    if not isinstance(value, numbers.Real) or isinstance(value, bool):
-        return False
-    try:
-        float(value)
-    except OverflowError:  # an integer beyond the largest float64
-        return False
-    return True
 
 
 class Notes:

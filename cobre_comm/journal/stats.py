@@ -206,44 +206,22 @@ class Stats:
         return "\n".join(lines)
 
     def _table_of_operations(self) -> list[str]:
-        titles = ("operation", "calls", "bytes", "waiting", "transferring")
-        rows = [
-            (
-                name,
-                str(s.calls),
-                bytes_text(s.nbytes),
-                seconds_text(s.waiting_s),
-                seconds_text(s.transferring_s),
-            )
-            for name, s in self.operations.items()
-        ]
-        sentences = [
-            sentence(s, rank, name)
-            for name, s in self.operations.items()
-            for rank in s.waited_for_s
-            if s.waited_for_s[rank] > NOTEWORTHY * s.total_s
-        ]
-        return [*aligned([titles, *rows]), *sentences]
+        rows = [("operation", "calls", "bytes", "waiting", "transferring")]
+        sentences: list[str] = []
+        for name, s in self.operations.items():
+            rows.append((name, str(s.calls), bytes_text(s.nbytes), *_times(s)))
+            for rank in s.waited_for_s:
+                sentences += noteworthy(s, rank, s.total_s, operation=name)
+        return [*aligned(rows), *sentences]
 
     def _table_of_phases(self) -> list[str]:
-        titles = ("phase", "entered", "computing", "waiting", "transferring")
-        rows = [
-            (
-                name,
-                str(s.entered),
-                seconds_text(s.computing_s),
-                seconds_text(s.waiting_s),
-                seconds_text(s.transferring_s),
-            )
-            for name, s in self.phases.items()
-        ]
-        sentences = [
-            sentence(s.collectives, rank, phase=name)
-            for name, s in self.phases.items()
-            for rank in s.collectives.waited_for_s
-            if s.collectives.waited_for_s[rank] > NOTEWORTHY * s.total_s
-        ]
-        return [*aligned([titles, *rows]), *sentences]
+        rows = [("phase", "entered", "computing", "waiting", "transferring")]
+        sentences: list[str] = []
+        for name, s in self.phases.items():
+            rows.append((name, str(s.entered), seconds_text(s.computing_s), *_times(s)))
+            for rank in s.collectives.waited_for_s:
+                sentences += noteworthy(s.collectives, rank, s.total_s, phase=name)
+        return [*aligned(rows), *sentences]
 
     def _table_of_ways(self) -> list[str]:
         names = list(dict.fromkeys(name for w in self.ways for name in w.seconds))
@@ -360,14 +338,26 @@ class Stats:
 WAITED_FOR = "was waited for in"
 
 
-def sentence(stats: OperationStats, rank: int, operation: str = "", phase: str = "") -> str:
-    """Say in how many calls of an operation, or in a phase, a rank was waited for, and how long."""
+def _times(stats: OperationStats | PhaseStats) -> tuple[str, str]:
+    """Return the times in collectives as text."""
+    return seconds_text(stats.waiting_s), seconds_text(stats.transferring_s)
+
+
+def noteworthy(
+    stats: OperationStats, rank: int, total_s: float, operation: str = "", phase: str = ""
+) -> list[str]:
+    """Say in how many calls of an operation, or in a phase, a rank was waited for, and how long.
+
+    Say nothing if that is no more than the share NOTEWORTHY of ``total_s``.
+    """
+    if stats.waited_for_s[rank] <= NOTEWORTHY * total_s:
+        return []
     calls = "call" if stats.calls == 1 else "calls"
     which = f"{calls} of phase {phase}" if phase else f"{operation} {calls}"
-    return (
+    return [
         f"rank {rank} {WAITED_FOR} {stats.came_last[rank]} of {stats.calls} {which}, "
         f"{seconds_text(stats.waited_for_s[rank])} of {seconds_text(stats.total_s)}"
-    )
+    ]
 
 
 def stats_of(copied: Copied, waits: NDArray[np.int64] | None = None) -> Stats:

@@ -8,12 +8,11 @@ from cobre_comm.errors import named
 from cobre_comm.journal.copied import OUTSIDE_ROW, OWN_ROW
 from cobre_comm.journal.stats import (
     NO_CALLS,
-    NOTEWORTHY,
     WAITED_FOR,
     OperationStats,
     PhaseStats,
     Stats,
-    sentence,
+    noteworthy,
 )
 from cobre_comm.journal.texts import (
     aligned,
@@ -133,6 +132,4 @@ def _straggler(
     worst = max(together, key=together.__getitem__)
     told = [pair for pair in zip(each, totals_s, strict=True) if worst in pair[0].waited_for_s]
     stats, total_s = max(told, key=lambda pair: pair[0].waited_for_s[worst])
-    if stats.waited_for_s[worst] <= NOTEWORTHY * total_s:
-        return []
-    return [sentence(stats, worst, operation, phase)]
+    return noteworthy(stats, worst, total_s, operation, phase)

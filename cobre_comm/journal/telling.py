@@ -19,7 +19,7 @@ TOLD_CALLS = 3
 CLOCKS_AGREE_NS = 10**9
 _BEGAN_NS = time.monotonic_ns()  # older than any call of a rank that this process has met
 
-_telling: list[object] = []  # the explanations that are under way, in any thread
+_telling: list[int] = []  # the ranks of which a thread reads a journal now
 
 
 def is_telling() -> bool:
@@ -50,24 +50,22 @@ def raised_by(comm: View, rank: int) -> str:
     The exception is in the rank's own journal, if that can be read. Otherwise it may be in the
     journal of this rank, or of a third rank.
     """
-    token = object()
-    _telling.append(token)
+    _telling.append(rank)
     try:
         ranks = [rank, comm.rank, *range(comm.size)]
         seen = filter(None, dict.fromkeys(comm.journals[each] for each in ranks))
         return next(filter(None, (raised_in(address, rank) for address in seen)), "")
     finally:
-        _telling.remove(token)
+        _telling.remove(rank)
 
 
 def _read(comm: View, rank: int) -> Journal | None:
-    token = object()
-    _telling.append(token)  # before the address is read, because of Journals.leave_segment
+    _telling.append(rank)  # before the address is read, because of Journals.leave_segment
     try:
         address = comm.journals[rank]
         return read(address) if address else None
     finally:
-        _telling.remove(token)
+        _telling.remove(rank)
 
 
 def last_calls(journal: Journal) -> str:

@@ -8,7 +8,6 @@ import pickle
 import signal
 import sys
 import time
-from collections.abc import Callable
 from typing import Any
 
 from cobre_comm.errors import InvalidCommunicator
@@ -43,6 +42,7 @@ def main() -> None:
 
 
 def _run(pipe: ReportPipe, message: bytes) -> None:
+    """Call the function of the order with a communicator; send the message with its value."""
     fn, args, wants_progress = order.unpack(message)
 
     def reporter(payload: Any) -> None:
@@ -50,18 +50,13 @@ def _run(pipe: ReportPipe, message: bytes) -> None:
             pipe.send(dumps(ProgressReport(payload)))
 
     with as_rank(reporter):
-        pipe.send(_call(pipe, fn, args))
-
-
-def _call(pipe: ReportPipe, fn: Callable[..., Any], args: tuple[Any, ...]) -> bytes:
-    """Call the function; return the message with its value."""
-    comm = create_communicator()
-    pipe.send(pickle.dumps(Met()))
-    start = time.perf_counter()
-    try:
-        value = fn(comm, *args)
-        wall_time_s = time.perf_counter() - start
-    finally:
-        with contextlib.suppress(InvalidCommunicator):  # a user's thread may still be in it
-            comm.close()
-    return value_message(comm, value, wall_time_s)
+        comm = create_communicator()
+        pipe.send(pickle.dumps(Met()))
+        start = time.perf_counter()
+        try:
+            value = fn(comm, *args)
+            wall_time_s = time.perf_counter() - start
+        finally:
+            with contextlib.suppress(InvalidCommunicator):  # a user's thread may still be in it
+                comm.close()
+        pipe.send(value_message(comm, value, wall_time_s))

@@ -6,7 +6,7 @@ import operator
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, TypeVarTuple
 
@@ -246,9 +246,7 @@ def launch(
     refused = [name for value, name in given if executor is not None and value]
     if refused:
         raise ValueError(f"{refused[0]} is for ranks of this machine, not for those of an executor")
-    job = replace(
-        _check(size, "tcp" if executor is not None else backend, timeout), survive=survive
-    )
+    job = _check(size, "tcp" if executor is not None else backend, timeout, survive)
     restarts = check_restarts(max_restarts, min_ranks, job.size)
     if not isinstance(args, tuple):
         raise TypeError(f"args must be a tuple, got {type(args).__name__}; write args=(x,)")
@@ -266,7 +264,7 @@ def launch(
     return _call_in_workers(job, order, on_progress, restarts)
 
 
-def _check(size: int, backend: str | BackendKind, timeout: float | None) -> Job:
+def _check(size: int, backend: str | BackendKind, timeout: float | None, survive: bool) -> Job:
     try:
         size = operator.index(None if isinstance(size, bool) else size)  # type: ignore[arg-type]
     except TypeError:
@@ -284,7 +282,7 @@ def _check(size: int, backend: str | BackendKind, timeout: float | None) -> Job:
             f"`cobre-comm run -n {size} --backend mpi script.py` and let every rank call "
             "create_communicator()"
         )
-    job = Job(size, chosen, timeout)
+    job = Job(size, chosen, timeout, survive=survive)
     check_nodes(job, os.environ)
     return job
 

@@ -15,13 +15,14 @@ from functools import partial
 
 from cobre_comm.errors import WorkerError
 from cobre_comm.launching.interrupt import forwarded, postponed
-from cobre_comm.launching.order import Order, worker_command
+from cobre_comm.launching.order import Order
 from cobre_comm.launching.replies import Done, Failed, ProgressReport, exit_code_in, message_in
 from cobre_comm.launching.reporting import OnProgress
 from cobre_comm.processes.attempt import Attempt
 from cobre_comm.processes.endings import Ending, describe_loss, exit_status, ranks_alike
 from cobre_comm.processes.environment import rank_environment
 from cobre_comm.processes.escalation import TERMINATE_S
+from cobre_comm.processes.interpreter import calling, interpreter_command
 from cobre_comm.processes.job import Job
 from cobre_comm.processes.loop import NEVER, LauncherLoop, Outbox
 from cobre_comm.processes.rank import RankProcess, Standard
@@ -63,11 +64,12 @@ class LaunchedRank(RankProcess):
     last_message: Done | Failed | None = None  # the outcome of the call
 
     def __init__(self, job: Job, rank: int, order: Order, loop: LauncherLoop) -> None:
+        command = [*interpreter_command(), *calling("cobre_comm.launching.callee")]
         self._outbox = Outbox(loop)
         environment = rank_environment(job, rank, os.environ)
         standard = Standard(stdin=self._outbox.reader, others=order.descriptors)
         try:
-            super().__init__(rank, worker_command(), environment, standard)
+            super().__init__(rank, command, environment, standard)
         except BaseException:
             self._outbox.close()
             raise

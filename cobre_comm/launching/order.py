@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 from cobre_comm.arguments.mistakes import LAUNCH, explained
 from cobre_comm.launching.pickling import dumps, main_is_file
-from cobre_comm.processes.interpreter import calling, interpreter_command
 
 
 class Order(NamedTuple):
@@ -26,11 +25,6 @@ class Order(NamedTuple):
     # Each worker inherits these descriptors: those of multiprocessing's objects among the
     # arguments, and that of multiprocessing's resource tracker.
     descriptors: tuple[int, ...]
-
-
-def worker_command() -> list[str]:
-    """Return the command that starts a worker of this program."""
-    return [*interpreter_command(), *calling("cobre_comm.launching.callee")]
 
 
 def pack(fn: Callable[..., Any], args: tuple[Any, ...], *, wants_progress: bool) -> Order:

@@ -181,9 +181,5 @@ class RemoteError(RuntimeError):
 class RemoteTraceback(Exception):
     """The traceback of another process, as text."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
-        super().__init__(text)
-
     def __str__(self) -> str:
-        return f'\n"""\n{self.text}"""'
+        return f'\n"""\n{self.args[0]}"""'

@@ -187,7 +187,7 @@ class Comm(Partial):
             self.Allreduce(IN_PLACE, [total, kind_of(spec)], op)
             counts = self.allgather(recv.size) if recvcounts is None else recvcounts
         if sum(counts) != total.size:
-            raise ValueError(f"blocks of {counts} do not fill a buffer of {total.size}")
+            raise ValueError(f"blocks of {counts} elements do not fill a buffer of {total.size}")
         count, begin = counts[self.rank], sum(counts[: self.rank])
         fill(recv[:count], total[begin : begin + count])
 

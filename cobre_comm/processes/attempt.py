@@ -31,6 +31,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from cobre_comm.contract.closing import Closing
+from cobre_comm.processes import restarts
 from cobre_comm.processes.endings import (
     Ending,
     describe_loss,
@@ -49,7 +50,7 @@ from cobre_comm.processes.job import Job
 from cobre_comm.processes.job_control import JobControl
 from cobre_comm.processes.loop import NEVER, LauncherLoop
 from cobre_comm.processes.rank import RankProcess
-from cobre_comm.processes.restarts import AttemptEnding, is_at_once
+from cobre_comm.processes.restarts import AttemptEnding
 from cobre_comm.processes.traces import finish_traces
 from cobre_comm.reports import stack_signal
 from cobre_comm.reports.graceful import FORWARDED
@@ -133,11 +134,11 @@ class Attempt(Closing):
         self, status: int, *, has_failed: bool, why_final: str, cause: str = ""
     ) -> AttemptEnding:
         """Return how the attempt has ended, with the exit code that the launcher chooses."""
-        ours = self.escalation.ended_by_us
+        ours, lasted_s = self.escalation.ended_by_us, time.monotonic() - self._began
         return AttemptEnding(
             status,
             has_failed=has_failed,
-            at_once=is_at_once(time.monotonic() - self._began, self.have_met),
+            at_once=lasted_s < restarts.AT_ONCE_S and not self.have_met,
             killed=sum(end.code == -signal.SIGKILL and end.at <= ours for end in self.endings),
             why_final=why_final,
             cause=cause,

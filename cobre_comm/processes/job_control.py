@@ -12,6 +12,7 @@ rank does.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -20,7 +21,7 @@ from collections.abc import Sequence
 from cobre_comm.contract.closing import Closing
 from cobre_comm.processes.guardian import kill_group
 from cobre_comm.processes.rank import RankProcess
-from cobre_comm.system.streams import STDIN
+from cobre_comm.system.streams import STDIN, terminal_owner
 
 STOPPING = (signal.SIGTSTP, signal.SIGTTOU)
 READING = (signal.SIGTTIN, signal.SIGTTOU)
@@ -49,7 +50,7 @@ class JobControl(Closing):
             signal.signal(number, signal.SIG_DFL)
         self._handled.clear()
         reader = self._reader
-        if self._has_lent and reader is not None and _owner() == reader.pid:
+        if self._has_lent and reader is not None and terminal_owner(STDIN) == reader.pid:
             _give_to(os.getpgrp())
 
     @property
@@ -80,7 +81,7 @@ class JobControl(Closing):
 
     def _lend(self, reader: RankProcess) -> bool:
         """Give a rank the terminal; return False if the launcher does not own the terminal."""
-        if _owner() not in (os.getpgrp(), reader.pid):
+        if terminal_owner(STDIN) not in (os.getpgrp(), reader.pid):
             return False
         _give_to(reader.pid)
         self._has_lent = True
@@ -105,21 +106,12 @@ class JobControl(Closing):
             rank.signal(signal.SIGCONT, group=True)
 
 
-def _owner() -> int:
-    """Return the process group that owns the terminal; 0 if there is no terminal any more."""
-    try:
-        return os.tcgetpgrp(STDIN)
-    except OSError:
-        return 0
-
-
 def _give_to(group: int) -> None:
     """Make a process group own the terminal, even if this process is in the background."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
     try:
-        os.tcsetpgrp(STDIN, group)
-    except OSError:  # the group has ended, or the terminal does not exist any more
-        pass
+        with contextlib.suppress(OSError):  # the group has ended, or the terminal is gone
+            os.tcsetpgrp(STDIN, group)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 

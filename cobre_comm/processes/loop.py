@@ -121,7 +121,5 @@ class Outbox:
 
     def close(self) -> None:
         """Close the pipe, so that a rank that waits for a message sees the end of file."""
-        if self._writer >= 0:
-            self._loop.unserve(self._writer)
-            os.close(self._writer)
-            self._writer = -1
+        self._loop.unserve(self._writer)
+        os.close(self._writer)

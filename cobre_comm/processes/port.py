@@ -38,9 +38,6 @@ class ReservedPort(Closing):
             self.close()
             why = f"{error.strerror} (a port of {host}, where the ranks of this machine meet; "
             raise OSError(error.errno, f"{why}is its loopback interface up?)") from None
-        except BaseException:
-            self.close()
-            raise
         if sys.platform != "linux":
             self.close()
 

@@ -17,6 +17,7 @@ from cobre_comm.processes.guardian import kill_group
 from cobre_comm.processes.interpreter import start
 from cobre_comm.processes.loop import Inbox, LauncherLoop
 from cobre_comm.reports.report_pipe import Aborts, Met, Report
+from cobre_comm.system.streams import terminal_owner
 
 LOST_CODE = 1
 
@@ -72,7 +73,7 @@ class RankProcess:
         pipe = () if self.inbox is None else (self.inbox.writer,)
         variables = {} if self.inbox is None else self.inbox.variables
         # A rank that has the launcher's terminal as its stdin stays in the session of the launcher.
-        self.is_in_session = _controls_us(standard.stdin)
+        self.is_in_session = terminal_owner(standard.stdin) is not None
         try:
             self._process = self.begin(
                 command,
@@ -190,17 +191,6 @@ def _exists(pid: int) -> bool:
     """Whether there is a process of that number."""
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
-
-
-def _controls_us(descriptor: int) -> bool:
-    """Whether a descriptor is the terminal that controls this process."""
-    try:
-        os.tcgetpgrp(descriptor)
-    except OSError:
-        return False
+    except OSError as error:  # a process of another user exists, too
+        return not isinstance(error, ProcessLookupError)
     return True

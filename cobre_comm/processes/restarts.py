@@ -77,11 +77,6 @@ class Restarts:
         return f"the job is started again in {self.pause_s:g} s, {ranks} ({which})"
 
 
-def given_up(why: str) -> str:
-    """Return a sentence that says why a job is not started again."""
-    return f"the job is not started again: {why}"
-
-
 def times(count: int) -> str:
     """Return a number of times in words."""
     return "once" if count == 1 else f"{count} times"
@@ -99,11 +94,6 @@ def check_restarts(most: int, least: int | None, size: int) -> Restarts:
     if not most:
         raise ValueError("min-ranks is for a restart: say how many there may be, by max-restarts")
     return Restarts(most, least)
-
-
-def is_at_once(lasted_s: float, have_met: bool) -> bool:
-    """Tell whether an attempt ended soon, and before any rank had a communicator."""
-    return lasted_s < AT_ONCE_S and not have_met
 
 
 def in_attempts(
@@ -126,7 +116,7 @@ def in_attempts(
             return ended
         why = restarts.why_not(ended)
         if why:
-            say(given_up(why))
+            say(f"the job is not started again: {why}")
             return ended
         job = job.again(restarts.size(job.size, ended.killed))
         say("; ".join(filter(None, [ended.cause, restarts.plan(job.size)])))

@@ -52,16 +52,11 @@ def say(sentence: str) -> None:
     write_error(f"cobre-comm: {sentence}")
 
 
-def tell_all(abort: Aborted) -> None:
-    """Close all communicators of this process, so that the other ranks learn of the abort."""
-    raised.end_all(abort)
-
-
 def end_job(abort: Aborted) -> NoReturn:
     """Tell the other ranks, then end this process."""
     try:
         report_pipe.say_aborts()
-        tell_all(abort)
+        raised.end_all(abort)  # closes all communicators, so that the other ranks learn of it
     finally:
         os._exit(abort.code)
 
@@ -69,7 +64,7 @@ def end_job(abort: Aborted) -> NoReturn:
 def follow(abort: Aborted) -> NoReturn:
     """End this process, because another rank has aborted the job."""
     try:
-        tell_all(abort)  # so the ranks of all other communicators learn of it too
+        raised.end_all(abort)  # so the ranks of all other communicators learn of it too
         if launcher_name(os.environ) in ENDING:
             time.sleep(LAUNCHER_S)
         else:

@@ -48,12 +48,10 @@ _launcher = ""  # the launcher of ours that has given this process its pipe, or 
 _pipe: ReportPipe | None = None  # the pipe that this process has claimed
 
 
-@dataclass(frozen=True)
 class Met:
     """The rank has made its first communicator, so all ranks have met."""
 
 
-@dataclass(frozen=True)
 class Aborts:
     """The rank ends the whole job, by ``abort``."""
 

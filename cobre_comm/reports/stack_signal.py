@@ -13,15 +13,16 @@ import os
 import signal
 import sys
 
+from cobre_comm.system.streams import STDERR
+
 NUMBER = signal.SIGRTMIN + 9 if sys.platform == "linux" else 0
-_STDERR = 2
 
 
 def listen() -> None:
     """Make this process answer the signal from now on, unless it already has a handler for it."""
     if NUMBER and signal.getsignal(NUMBER) == signal.SIG_DFL:
         with contextlib.suppress(OSError, ValueError):  # stderr of this process is closed
-            faulthandler.register(NUMBER, file=_STDERR, all_threads=True)
+            faulthandler.register(NUMBER, file=STDERR, all_threads=True)
 
 
 def ask(pid: int) -> None:

@@ -46,6 +46,14 @@ def open_standard() -> None:
             os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
 
 
+def terminal_owner(descriptor: int) -> int | None:
+    """Return the process group that owns a terminal; None unless it controls this process."""
+    try:
+        return os.tcgetpgrp(descriptor)
+    except OSError:
+        return None
+
+
 def take_stdin() -> int:
     """Return a duplicate of stdin, and put an empty stdin in its place."""
     taken, null = os.dup(STDIN), os.open(os.devnull, os.O_RDONLY)

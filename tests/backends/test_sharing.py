@@ -34,7 +34,7 @@ def leaders_of(*changes):
     rows, barrier = [None] * size, threading.Barrier(size, timeout=PATIENCE_S)
 
     def find(rank):
-        return find_nodes(Rank(rank, rows, barrier), **changes[rank]).leader
+        return find_nodes(Rank(rank, rows, barrier), **changes[rank]).here[0]
 
     with ThreadPoolExecutor(size) as threads:
         return list(threads.map(find, range(size)))

@@ -84,7 +84,7 @@ def test_samples_come_at_growing_intervals_and_share_one_doubt():
 
 
 def judged(bound, mean, half_width, gap, paths=128):
-    """Return why training stops after an iteration that has drawn such a sample."""
+    """Return why training stops after an iteration with this bound and this sample of costs."""
     case = large()
     problem = problem_of(case)
     options = Options(gap=gap)

@@ -130,4 +130,4 @@ def test_start_up_names_the_partner_of_what_it_publishes():
             else:
                 assert named.group(1) in {other.name for _, other in functions}
     # These are words of the header, which the later store of ``published`` publishes.
-    assert silent == ["sources", "size", "buffer_bytes", "cast_bytes", "owner_pid"]
+    assert silent == ["sources", "size", "buffer_bytes", "cast_bytes"]

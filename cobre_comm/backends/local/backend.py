@@ -9,11 +9,12 @@ from cobre_kernels import local
 from cobre_kernels.machine.record import peek_now
 from numpy.typing import DTypeLike
 
+from cobre_comm.backends.agreement import Group
 from cobre_comm.backends.bodies import Bodies
 from cobre_comm.backends.kernel_backend import KernelBackend
 from cobre_comm.backends.local.spec import LOCAL
 from cobre_comm.backends.membership import alone
-from cobre_comm.backends.split import check_color
+from cobre_comm.backends.split import Part, check_color
 from cobre_comm.contract.numba_types import LateType
 from cobre_comm.contract.shared_region import OWNER, HeapRegion, Shape, heap_zeros, region_layout
 from cobre_comm.reports.tracebacks import methods_tell_callers
@@ -67,9 +68,8 @@ class LocalBackend(KernelBackend):
         self._check_usable()
         return None if color is None else LocalBackend()
 
-    def _make_of_survivors(self) -> LocalBackend:
-        """Make another communicator of this rank alone."""
-        return LocalBackend()
+    def _make_part(self, part: Part, group: Group) -> tuple[LocalBackend, None]:
+        return LocalBackend(), None
 
     def split_local(self) -> LocalBackend:
         """Return another communicator of this rank alone."""

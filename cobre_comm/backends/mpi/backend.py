@@ -22,7 +22,7 @@ from cobre_comm.backends.split import Part, make_in_step
 from cobre_comm.config import MpiConfig
 from cobre_comm.contract.numba_types import LateType
 from cobre_comm.errors import CollectiveFailed, InvalidCommunicator
-from cobre_comm.reports import aborting
+from cobre_comm.reports import aborting, raised
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -82,7 +82,7 @@ class MpiBackend(KernelBackend):
             assert isinstance(met.transport, MpiTransport)
             super().__init__(SPEC, met.transport.config, met.bodies, met.rank, met.size)
             self._owned = met.transport.owned
-            owned.end_before_finalize(self)
+            owned.owners.add(self)
             self._join(met)
 
     def split_local(self) -> MpiBackend:
@@ -124,7 +124,7 @@ class MpiBackend(KernelBackend):
     def _end_job(self, aborted: aborting.Aborted) -> NoReturn:
         """Tell the other ranks, which then wait for MPI to end them."""
         try:
-            aborting.tell_all(aborted)
+            raised.end_all(aborted)
             abort.abort_world(aborted.code)
         finally:
             super()._end_job(aborted)

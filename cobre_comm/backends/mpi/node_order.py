@@ -24,7 +24,9 @@ def split_by_node(world: MPI.Intracomm, config: MpiConfig) -> tuple[MPI.Intracom
     from mpi4py import MPI
 
     node = cast(MPI.Intracomm, world.Split_type(MPI.COMM_TYPE_SHARED, key=world.rank))
-    cores = min(_cores_of(node), quota_cores())
+    # An mpiexec may bind each rank to a core of its own, or all ranks of the node to one core.
+    together = set[int]().union(*node.allgather(core_numbers()))
+    cores = min(len(together), quota_cores())
     spin = spin_us(node.size, config.spin_us, cores=cores)
     config = dataclasses.replace(config, spin_us=spin)
     pretend = config.pretend_nodes
@@ -51,11 +53,3 @@ def order_over(world: MPI.Intracomm, node: MPI.Intracomm) -> NodeOrder:
             "mpi", f"the first ranks of the nodes are told as {leaders.tolist()}, which cannot be"
         )
     return node_order_of(leaders, world.rank)
-
-
-def _cores_of(node: MPI.Intracomm) -> int:
-    """Count the cores that the ranks of a node may use together; collective over ``node``.
-
-    An mpiexec may bind each rank to a core of its own, or all ranks of the node to one core.
-    """
-    return len(set().union(*node.allgather(core_numbers())))

@@ -34,7 +34,7 @@ import functools
 import os
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -47,15 +47,8 @@ if TYPE_CHECKING:
 GOODBYE_S = 5.0  # other ranks may reach their end later than this rank, or never
 
 
-class OwnedComm(Protocol):
-    """A communicator of ours that must become unusable before MPI is finalized."""
-
-    def _become_finalized(self) -> None:
-        """Become unusable, because MPI is about to be finalized."""
-
-
 _owned: list[OwnedObjects] = []  # in the order of making, the same on all ranks that share them
-_owners: weakref.WeakSet[OwnedComm] = weakref.WeakSet()
+owners: weakref.WeakSet[Any] = weakref.WeakSet()  # our communicators, unusable after MPI_Finalize
 
 
 class OwnedObjects:
@@ -180,11 +173,6 @@ def register(owned: OwnedObjects, parent: MPI.Intracomm) -> None:
     _watch_finalize()
 
 
-def end_before_finalize(owner: OwnedComm) -> None:
-    """Make a communicator unusable before MPI is finalized."""
-    _owners.add(owner)
-
-
 @functools.cache
 def _children_key() -> int:
     from mpi4py import MPI
@@ -218,7 +206,7 @@ def _at_exit(pid: int) -> None:
 
 def _before_finalize() -> None:
     """Close the open communicators and free the closed ones; once."""
-    for owner in list(_owners):
+    for owner in list(owners):
         owner._become_finalized()
     last, _owned[:] = list(_owned), []
     deadline = running_s() + GOODBYE_S

@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from cobre_comm.backends.mpi.group import await_all
@@ -33,14 +34,13 @@ def beside(make: Callable[[], T], look: Callable[[], None]) -> T:
 
     if MPI.Query_thread() < MPI.THREAD_MULTIPLE:
         return make()
-    made: list[T] = []
-    failures: list[Exception] = []
+    made = Future[T]()
 
     def run() -> None:
         try:
-            made.append(make())
-        except Exception as error:
-            failures.append(error)
+            made.set_result(make())
+        except BaseException as error:
+            made.set_exception(error)
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
@@ -48,9 +48,7 @@ def beside(make: Callable[[], T], look: Callable[[], None]) -> T:
         thread.join(LOOK_S)
         if thread.is_alive():
             look()
-    for error in failures:
-        raise error
-    return made.pop()
+    return made.result()
 
 
 def config_of_part(config: MpiConfig, part: Part, buffer_bytes: int) -> MpiConfig:

@@ -42,11 +42,6 @@ class NodeOrder:
         return self.order[self.starts[self.node] : self.starts[self.node + 1]]
 
     @property
-    def leader(self) -> int:
-        """The first rank of this node."""
-        return int(self.here[0])
-
-    @property
     def is_flat(self) -> bool:
         """Whether every rank has a node of its own."""
         return self.nodes == len(self.order)

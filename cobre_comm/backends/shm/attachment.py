@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 import numpy as np
+from cobre_kernels.machine import access
 from cobre_kernels.machine.record import View
 from cobre_kernels.shm import control, step, ways
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from cobre_comm.backends.shm.buffers import (
     PAGE_BYTES,
     choose_buffer_bytes,
 )
-from cobre_comm.backends.shm.council import ShmCouncil, load_for_council
+from cobre_comm.backends.shm.council import ShmCouncil
 from cobre_comm.backends.shm.nameless import share_segment
 from cobre_comm.backends.shm.ownership import process_of
 from cobre_comm.backends.shm.region import map_region, own_rows
@@ -37,7 +38,7 @@ class Attachment:
         self._config, self._segment = config, segment
         self.buffer_bytes: int = load(header.words(segment).buffer_bytes)
         self._announce_closed = step.announce_closed_kernel.call  # Python may shut down by then
-        load_for_council()
+        _ = access.exchange_word_kernel.call  # for a council: later no descriptor may be left
 
     def describe(self, comm: View) -> None:
         """Write into a communicator's record what kernels read of the node and its segment."""

@@ -10,6 +10,7 @@ from cobre_kernels.shm.failing import abandon_body
 
 from cobre_comm.backends.agreement import Group
 from cobre_comm.backends.bodies import Bodies
+from cobre_comm.backends.comm_group import CommGroup
 from cobre_comm.backends.kernel_backend import KernelBackend
 from cobre_comm.backends.membership import Membership
 from cobre_comm.backends.shm.attachment import attach, attach_group, attach_nowhere
@@ -72,7 +73,7 @@ class ShmBackend(KernelBackend):
         """Return an independent communicator of the same ranks."""
         self._agree_on(SPLIT, 0)
         with self._together("split_local"):
-            return ShmBackend(self._config, group=self._group)
+            return ShmBackend(self._config, group=CommGroup(self))
 
     def _make_part(self, part: Part, group: Group) -> tuple[ShmBackend | None, None]:
         if not part.has_color:

@@ -46,11 +46,6 @@ POLL_S = 0.0002
 LONGEST_POLL_S = 0.005
 
 
-def load_for_council() -> None:
-    """Load what a council needs now, because later no descriptor may be left to load it with."""
-    _ = access.exchange_word_kernel.call
-
-
 class ShmCouncil(Council):
     """The survivors of the ranks of one segment.
 

@@ -43,7 +43,6 @@ def publish(config: ShmConfig, segment: Segment, buffer_bytes: int) -> None:
     store(header.size, config.size)
     store(header.buffer_bytes, buffer_bytes)
     store(header.cast_bytes, choose_cast_bytes(config, buffer_bytes))
-    store(header.owner_pid, os.getpid())
     # Release: pairs with the load of published in is_published; publishes the words above.
     store(header.published, control.MAGIC)
 

@@ -82,22 +82,20 @@ def share_segment(
     file = _share_file(group, leader, nbytes, is_alone)
     leads = group.rank == leader
 
-    def lead() -> Segment:
-        segment = segments.extend(file, nbytes, own, interleave=interleave)
-        prepare(segment)
-        return segment
-
-    def follow() -> Segment:
-        segment = Segment(file, nbytes)
-        segment.reserve(own)
+    def make() -> Segment:
+        if leads:
+            segment = segments.extend(file, nbytes, own, interleave=interleave)
+        else:
+            segment = Segment(file, nbytes)
+            segment.reserve(own)
         prepare(segment)
         return segment
 
     try:
-        segment, problem = attempt(lead) if leads else (None, "")
+        segment, problem = attempt(make) if leads else (None, "")
         agree_on_memory(group, nbytes, problem)
         if not leads:
-            segment, problem = attempt(follow)
+            segment, problem = attempt(make)
         agree_on_memory(group, nbytes, problem)
     except BaseException:
         file.close()

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-import logging
 import platform
 
 from cobre_comm.system import cpus
+from cobre_comm.system.log import logger
 
 _MBIND_NUMBERS = {"x86_64": 237, "aarch64": 235}
 _MPOL_INTERLEAVE = 3
-
-logger = logging.getLogger(__name__)
 
 
 def online_nodes() -> list[int]:

@@ -56,7 +56,7 @@ class Offer(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of the file, if it has one; as long as macOS allows."""
+        """The name of the file, if it has one; short enough for macOS."""
         return f"/cobre.{self.word.hex()}"
 
     def opened(self) -> Descriptor:

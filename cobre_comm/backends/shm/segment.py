@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import _posixshmem
 import contextlib
-import errno
 import fcntl
 import os
 import pathlib
@@ -73,10 +72,8 @@ def lock(fd: int, byte: int) -> bool:
     """Take the record lock on one byte for this process; False if another process holds it."""
     try:
         fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
-    except OSError as error:
-        if error.errno in (errno.EACCES, errno.EAGAIN):
-            return False
-        raise
+    except (BlockingIOError, PermissionError):
+        return False
     return True
 
 

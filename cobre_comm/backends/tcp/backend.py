@@ -9,6 +9,7 @@ from cobre_kernels.collective.calls import SPLIT
 from cobre_kernels.collective.comm import LEADERS, RANKS
 
 from cobre_comm.backends.agreement import Group
+from cobre_comm.backends.comm_group import CommGroup
 from cobre_comm.backends.kernel_backend import KernelBackend
 from cobre_comm.backends.local import backend as local
 from cobre_comm.backends.shm.attachment import attach_nowhere
@@ -94,7 +95,7 @@ class TcpBackend(KernelBackend):
             config = dataclasses.replace(
                 self._config, rank=self._comm.node.rank, size=self._comm.node.size
             )
-            return self._as_proven(TcpBackend(config, self._group, self._membership.leader))
+            return self._as_proven(TcpBackend(config, CommGroup(self), self._membership.leader))
 
     def _as_proven(self, made: TcpBackend) -> TcpBackend:
         """Return a new communicator, with peers as proven as those of this communicator."""

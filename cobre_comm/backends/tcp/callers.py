@@ -61,7 +61,7 @@ def call(endpoint: Endpoint) -> Task[socket.socket]:
     while True:
         sock = socket.socket(endpoint.family, socket.SOCK_STREAM)
         try:
-            yield from connect(notices_soon(sock), endpoint.sockaddr, until)
+            yield from connect(prepare(sock, KEEPALIVE), endpoint.sockaddr, until)
             return sock
         except BaseException as error:
             sock.close()
@@ -95,8 +95,3 @@ def watch(endpoint: Endpoint, until: float = NEVER) -> Task[None]:
 def _is_open(sock: socket.socket, until: float) -> Task[bool]:
     yield Wait(sock, READ, until)
     return bool(sock.recv(4096))  # a CHALLENGE arrives if that rank is a chair too
-
-
-def notices_soon(sock: socket.socket) -> socket.socket:
-    """Set the options of a socket between survivors, who notice a loss soon; return it."""
-    return prepare(sock, KEEPALIVE)

@@ -16,6 +16,7 @@ from cobre_comm.backends.tcp.rendezvous.acceptor import Acceptor
 from cobre_comm.backends.tcp.rendezvous.addresses import Address
 from cobre_comm.backends.tcp.rendezvous.event_loop import Task, send
 from cobre_comm.backends.tcp.rendezvous.handshake import Handshake
+from cobre_comm.backends.tcp.rendezvous.sockets import prepare
 from cobre_comm.backends.tcp.survivors import (
     GOES_ON,
     GRACE_S,
@@ -113,7 +114,7 @@ class Chair:
     # Tasks of the chair that talk to one member.
 
     def _admit(self, peer: Handshake, link: socket.socket, _: Address) -> None:
-        self._known.links[peer.rank] = ports.notices_soon(link)
+        self._known.links[peer.rank] = prepare(link, ports.KEEPALIVE)
         self._start(peer.rank, self._hear(peer.rank))
 
     def _start(self, member: int, talk: Task[None]) -> None:

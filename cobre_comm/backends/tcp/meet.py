@@ -75,7 +75,7 @@ def _as_several_nodes(config: TcpConfig, participant: Participant, order: NodeOr
     order = with_lanes(participant, order, config.leaders)
     rank, here = config.rank, order.here.tolist()
     within = within_node(with_staging_buffer(config, order), here.index(rank), len(here))
-    attachment = attach_group(within, participant, order.leader)
+    attachment = attach_group(within, participant, here[0])
     with contextlib.ExitStack() as until_linked:
         listener = participant.listen_again()
         until_linked.callback(listener.close)

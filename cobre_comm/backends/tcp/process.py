@@ -32,8 +32,7 @@ def this_machine() -> bytes:
         identity = socket.gethostname()
     from cobre_kernels.machine.version import blake2b
 
-    digest: bytes = blake2b(identity.encode(), digest_size=MACHINE_BYTES).digest()
-    return digest
+    return bytes(blake2b(identity.encode(), digest_size=MACHINE_BYTES).digest())
 
 
 def this_process() -> bytes:
@@ -49,8 +48,7 @@ def machine_of(identity: bytes) -> bytes:
 
 def pid_of(identity: bytes) -> int:
     """Return the process id of a process, in its own PID namespace."""
-    pid: int = IDENTITY.unpack(identity)[2]
-    return pid
+    return int(IDENTITY.unpack(identity)[2])
 
 
 def watch(identity: bytes) -> int | None:

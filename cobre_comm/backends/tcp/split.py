@@ -20,12 +20,10 @@ import numpy as np
 from cobre_comm.backends.agreement import Group
 from cobre_comm.backends.nodes.configs import nodes_of_part
 from cobre_comm.backends.split import Part
-from cobre_comm.backends.tcp.rendezvous.addresses import same_host
-from cobre_comm.backends.tcp.rendezvous.sockets import listen, listen_anywhere
+from cobre_comm.backends.tcp.rendezvous.sockets import listen_at_host
 from cobre_comm.config import TcpConfig
 
 TOKEN_WORDS = 4
-NO_PORT = 0
 NOWHERE = "-"  # stands for a coordinator that is not known yet
 
 Where = Mapping[int, tuple[Any, ...]]  # by rank: a socket address with any port
@@ -48,8 +46,7 @@ def opened_listener(part: Part, where: Where) -> Iterator[tuple[socket.socket | 
     listener, problem = None, ""
     try:
         if part.has_color and part.rank == 0 and part.size > 1:
-            here = where.get(part.leader)
-            listener = listen(same_host(here, NO_PORT)) if here else listen_anywhere()
+            listener = listen_at_host(where.get(part.leader))
     except OSError as error:
         problem = f"cannot listen for the ranks of its color: {error}"
     with contextlib.closing(listener) if listener else contextlib.nullcontext():

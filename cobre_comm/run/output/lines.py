@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import time
 
+from cobre_comm.processes.loop import NEVER
 from cobre_comm.run.output.interrupts import Sieve
 from cobre_comm.run.output.log_file import LogFile
 from cobre_comm.run.output.outlet import Outlet
@@ -52,11 +53,11 @@ class Stream:
         self._partial_since = 0.0
 
     @property
-    def show_partial_at(self) -> float | None:
-        """The time at which the unfinished line is to be shown on a terminal; None if never."""
+    def show_partial_at(self) -> float:
+        """The time at which the unfinished line is to be shown on a terminal, or NEVER."""
         if self._partial and self.outlet.is_terminal:
             return self._partial_since + PARTIAL_AFTER_S
-        return None
+        return NEVER
 
     def feed(self, data: bytes) -> None:
         """Take bytes of the rank, and queue the lines that are whole."""
@@ -102,7 +103,8 @@ class Stream:
             return
         screen, first = self._screen, b""
         if screen.unfinished is self:
-            first, text = _first_line(text)
+            first = text.splitlines(keepends=True)[0]
+            text = text.removeprefix(first)
         elif screen.unfinished is not None:
             screen.unfinished.outlet.put(b"\n")
         elif screen.overwritable not in (None, self):
@@ -119,13 +121,6 @@ class Stream:
             return _LINE.sub(lambda found: self._prefix + found[0], text)
         body = text[:-1].replace(b"\n", b"\n" + self._prefix)  # ten times as fast as line by line
         return self._prefix + body + text[-1:]
-
-
-def _first_line(text: bytes) -> tuple[bytes, bytes]:
-    """Cut a text behind its first end of line."""
-    found = re.search(rb"\r\n|\n|\r", text)
-    end = found.end() if found else len(text)
-    return text[:end], text[end:]
 
 
 def rank_prefix(rank: int, outlet: Outlet, *, colour: bool) -> bytes:

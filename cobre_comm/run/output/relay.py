@@ -50,10 +50,8 @@ class Relay:
 
     def step(self, until: float) -> None:
         """Serve the pipes and outlets that are ready; wait until some are, or until a time."""
-        partial_at = [at for s in self._streams.values() if (at := s.show_partial_at) is not None]
-        self._loop.step(min([until, *partial_at]))
-        if partial_at:
-            self._show_partials()
+        self._loop.step(min([until, *(s.show_partial_at for s in self._streams.values())]))
+        self._show_partials()
         self._arm()
 
     def close(self) -> None:
@@ -94,8 +92,7 @@ class Relay:
     def _show_partials(self) -> None:
         now = time.monotonic()
         for stream in self._streams.values():
-            at = stream.show_partial_at
-            if at is not None and at <= now:
+            if stream.show_partial_at <= now:
                 stream.show_partial()
 
     def _arm(self) -> None:

@@ -50,7 +50,7 @@ FEASIBLE = 1e-11
 SMALL = 1e-6
 """Before a pivot below this, times the largest entry of its row, the inverse is rebuilt."""
 TIE = 1e-12
-"""A reduced cost within this of zero has no sign: the variable stays where it rests."""
+"""A reduced cost of at most this size has no sign: the variable stays where it rests."""
 REFRESH = 200
 """After so many pivots, the inverse is rebuilt before the next solve."""
 

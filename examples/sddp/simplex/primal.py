@@ -16,7 +16,7 @@ from simplex.ratio import SMALLEST, flip
 from simplex.state import AGE, AT_LOWER, AT_UPPER, ROWS, Lp, end_of, is_nonbasic
 
 ROUNDED = 1e-13
-"""A reduced cost within this of zero, times the size of its terms, has no sign."""
+"""A reduced cost has no sign if it is at most this number times the size of its terms."""
 
 
 @plain

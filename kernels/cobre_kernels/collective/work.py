@@ -13,10 +13,9 @@ word, and a claim loads ``round`` first, and once more at the end. If ``round`` 
 claim is refused, because its number may belong to one round and its item to another.
 """
 
-from typing import NamedTuple
-
 from cobre_kernels.collective.guard import standing
 from cobre_kernels.collective.status import OK, WORK_IS_CLOSED, WORK_IS_RESET
+from cobre_kernels.machine.access import Swap
 from cobre_kernels.machine.atomics import (
     compare_exchange,
     fence_seq_cst,
@@ -65,13 +64,6 @@ WORK = Record(
 )
 
 
-class Turn(NamedTuple):
-    """The value that the word of the round must hold, and the value to store if it does."""
-
-    held: int
-    following: int
-
-
 @routine
 def claim(work):
     """Return an item of this node, NOTHING_LEFT, or minus the status of a claim that is refused.
@@ -114,14 +106,14 @@ def claim_kernel(work):
     return claim(work)
 
 
-@kernel(WORK, Turn)
+@kernel(WORK, Swap)
 def turn_kernel(work, call):
-    """Set the word of the round to ``following`` if it holds ``held``; return what it held.
+    """Set the word of the round if it holds the expected value; return what it held.
 
     The exchange pairs with the loads in claim. A fence follows the exchange. So a claim that reads
     a word which was stored after the fence also sees that ``round`` has changed.
     """
-    found = compare_exchange(work.round, call.held, call.following)
+    found = compare_exchange(work.round, call.expected, call.value)
     fence_seq_cst()
     return found
 

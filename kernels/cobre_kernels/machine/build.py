@@ -28,6 +28,7 @@ import sys
 import tempfile
 import time
 
+from cobre_kernels.machine.code import PACKAGE, native_target
 from cobre_kernels.machine.compiling import shared_library
 from cobre_kernels.machine.target import (
     LEVELS,
@@ -42,7 +43,6 @@ from cobre_kernels.machine.version import digest_of, hash_of, source_hash, sourc
 
 PARTS = ("node", "nodes")
 BETWEEN_NODES = ("mpi", "nodes", "tcp")  # the packages of the second part
-PACKAGE = "cobre_kernels"
 LOOK_S = 0.02
 FROM_C = {
     "__errno_location", "__error", "calloc", "clock_gettime", "fcntl", "free", "memmove",
@@ -79,8 +79,6 @@ def llvm_of(kernels):
 
     from cobre_kernels.machine.compiling import compiler
 
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
     symbols = {f"{kind}{kernel.symbol}" for kernel in kernels for kind in ("", "python:")}
     whole, *others = map(binding.parse_assembly, compiler.texts_of(kernels))
     for module in others:
@@ -99,11 +97,9 @@ def machine_code(text, level):
     """Return an object file: the LLVM text, optimised for a level."""
     from llvmlite import binding
 
+    target = native_target(cpu=level, opt=3, reloc="pic", codemodel="small")
     module = binding.parse_assembly(DECLARED.sub(r"\g<0> nonlazybind", text))
     module.link_in(binding.parse_assembly(BY_TABLE))
-    target = binding.Target.from_triple(binding.get_process_triple()).create_target_machine(
-        cpu=level, opt=3, reloc="pic", codemodel="small"
-    )
     # LLVM optimises twice. In the first run it learns which functions never return an error; in the
     # second it removes the checks after calls of those functions. The first run has speed level 2,
     # because an older LLVM learns nothing of this at speed level 1.
@@ -141,13 +137,11 @@ def _own_code(level):
     """Return the object file with what a library has in addition to the kernels."""
     from llvmlite import binding
 
+    target = native_target(reloc="pic", codemodel="small")
     binding.initialize_native_asmparser()  # for the assembly code that asks the processor
     first, *others = map(binding.parse_assembly, shared_library.texts_of(level, source_hash()))
     for module in others:
         first.link_in(module)
-    target = binding.Target.from_triple(binding.get_process_triple()).create_target_machine(
-        reloc="pic", codemodel="small"
-    )
     return target.emit_object(first)
 
 
@@ -176,10 +170,6 @@ def write_text(part, folder):
 
 def write_object(part, level, folder):
     """Write the object file of a part for one level, from the LLVM text of the part."""
-    from llvmlite import binding
-
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
     code, text = machine_code((folder / f"{part}.ll").read_text(), level)
     (folder / f"{level}.{part}.o").write_bytes(code)
     (folder / f"{level}.{part}.ll").write_text(text)

@@ -46,6 +46,15 @@ def name_functions():
     binding.add_symbol(CURRENT_STATE, ctypes.cast(function, ctypes.c_void_p).value)
 
 
+def native_target(**options):
+    """Return this machine as a target of LLVM, with options for the code that LLVM makes."""
+    from llvmlite import binding
+
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    return binding.Target.from_triple(binding.get_process_triple()).create_target_machine(**options)
+
+
 class MappedCode:
     """A shared library. It stays mapped, because records and functions keep its addresses.
 
@@ -84,9 +93,7 @@ class LoadedCode:
         self.path = path
         _refuse_memory_that_cannot_run()
         name_functions()
-        binding.initialize_native_target()
-        binding.initialize_native_asmprinter()
-        target = binding.Target.from_triple(binding.get_process_triple()).create_target_machine()
+        target = native_target()
         # llvmlite's memory manager puts an object into one piece of memory. LLVM's own manager may
         # put the parts of an object too far apart for code to reach, if the process has mapped much
         # memory.

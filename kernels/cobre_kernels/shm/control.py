@@ -74,7 +74,6 @@ CONTROL = Record(
     size=shared("number of ranks"),
     buffer_bytes=shared("bytes of collective buffer per rank"),
     cast_bytes=shared("bytes that a step of a broadcast moves"),
-    owner_pid=shared("process id of rank 0 in its own PID namespace"),
     place=memory(PLACE_BYTES, "folder of these sources, as text"),
     ready=shared("1 once all ranks have attached and the name is unlinked", begins_line=True),
     late_told=shared("the last line on late ranks: its step, and which one", begins_line=True),

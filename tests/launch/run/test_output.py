@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from cobre_comm.processes.loop import LauncherLoop
+from cobre_comm.processes.loop import NEVER, LauncherLoop
 from cobre_comm.run.output.lines import Screen, Stream, rank_prefix
 from cobre_comm.run.output.outlet import FULL_BYTES, Outlet
 from cobre_comm.run.output.relay import Relay
@@ -250,7 +250,7 @@ def test_carriage_returns_make_lines_of_their_own():
 def test_a_terminal_shows_a_prompt_and_keeps_lines_apart():
     outlet, (first, second) = streams(is_terminal=True)
     first.feed(b"name? ")
-    assert first.show_partial_at is not None
+    assert first.show_partial_at < NEVER
     first.show_partial()
     assert outlet.text == b"[0] name? "
     second.feed(b"hello\n")

@@ -5,7 +5,6 @@ import sys
 
 import pytest
 
-from cobre_comm.processes import restarts
 from cobre_comm.processes.restarts import AttemptEnding, Restarts, check_restarts
 from tests.launch.command import PROGRAMS, SOON_S, Running, cobre
 
@@ -121,7 +120,6 @@ def test_why_a_job_is_given_up():
     assert [mixed.why_not(one) for one in (early, lost, early)] == ["", "", ""]
     assert check_restarts(1, None, 4).why_not(early) == "it has died at once, once in a row"
     assert once.why_not(lost._replace(why_final="it was asked to end")) == "it was asked to end"
-    assert restarts.given_up("so") == "the job is not started again: so"
 
 
 @pytest.mark.quick

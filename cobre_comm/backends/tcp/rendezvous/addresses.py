@@ -29,13 +29,8 @@ def resolve(host: str, port: int) -> list[Endpoint]:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except UnicodeError:
         raise OSError(f"{host!r} is not a host name") from None
-    return list(
-        dict.fromkeys(
-            Endpoint(family, sockaddr)
-            for family, _, _, _, sockaddr in found
-            if family in (socket.AF_INET, socket.AF_INET6)
-        )
-    )
+    of_ip = (row for row in found if row[0] in (socket.AF_INET, socket.AF_INET6))
+    return list(dict.fromkeys(Endpoint(family, sockaddr) for family, *_, sockaddr in of_ip))
 
 
 def address_of(sockaddr: tuple[Any, ...]) -> Address:

@@ -186,8 +186,7 @@ def _receive_answer(sock: socket.socket, key: bytes, transcript: bytes) -> Task[
         answer = yield from receive(sock, _ADMITTED.size, NEVER)
         proof = yield from receive(sock, PROOF_BYTES, NEVER)
         _check_proof(proof, key, _ACCEPTING, transcript + answer, trouble)
-        process: bytes = _ADMITTED.unpack(answer)[1]
-        return process
+        return bytes(_ADMITTED.unpack(answer)[1])
     if tag == tags.REFUSED and PROOF_BYTES <= length <= PROOF_BYTES + LONGEST_REASON:
         answer = yield from receive(sock, length, NEVER)
         proof, reason = answer[:PROOF_BYTES], answer[PROOF_BYTES:]

@@ -15,15 +15,10 @@ from cobre_comm.backends.agreement import Group
 from cobre_comm.backends.tcp.links import Links
 from cobre_comm.backends.tcp.rendezvous import messages
 from cobre_comm.backends.tcp.rendezvous.acceptor import Acceptor, Admit
-from cobre_comm.backends.tcp.rendezvous.addresses import Address, same_host
+from cobre_comm.backends.tcp.rendezvous.addresses import Address
 from cobre_comm.backends.tcp.rendezvous.event_loop import Task, TaskLoop, send
 from cobre_comm.backends.tcp.rendezvous.handshake import Handshake
-from cobre_comm.backends.tcp.rendezvous.sockets import (
-    close_all,
-    has_room,
-    listen,
-    listen_anywhere,
-)
+from cobre_comm.backends.tcp.rendezvous.sockets import close_all, has_room, listen_at_host
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
 from cobre_comm.system.log import logger
@@ -106,9 +101,8 @@ class Participant(Group):
 
     def listen_again(self) -> socket.socket:
         """Return a socket at a free port of the address at which this rank has listened before."""
-        if len(self._listeners) == 1:
-            return listen(same_host(self._listeners[0].getsockname(), 0))
-        return listen_anywhere()
+        is_one = len(self._listeners) == 1
+        return listen_at_host(self._listeners[0].getsockname() if is_one else None)
 
     def close(self) -> None:
         """Cancel all tasks and close all listeners; the links stay."""

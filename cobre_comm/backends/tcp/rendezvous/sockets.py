@@ -9,8 +9,9 @@ import pathlib
 import socket
 import sys
 from collections.abc import Mapping
+from typing import Any
 
-from cobre_comm.backends.tcp.rendezvous.addresses import Endpoint, address_of, resolve
+from cobre_comm.backends.tcp.rendezvous.addresses import Endpoint, address_of, resolve, same_host
 from cobre_comm.errors import InitializationFailed
 from cobre_comm.system.open_files import SPARE_DESCRIPTORS, raise_limit
 
@@ -75,20 +76,13 @@ def listen_for_workers(host: str, port: int) -> list[socket.socket]:
     return listeners
 
 
-def listen_for_peers(control: socket.socket, *, loopback_only: bool) -> socket.socket:
-    """Return a socket that listens at a free port, for the other workers.
+def listen_at_host(sockaddr: tuple[Any, ...] | None) -> socket.socket:
+    """Return a socket that listens at a free port of the host of a socket address.
 
-    ``control`` is this worker's link to rank 0. With ``loopback_only`` the socket listens at the
-    address of that link alone.
+    If the address is None, the socket listens at every address of this machine.
     """
-    if loopback_only:
-        host, _, *scope = control.getsockname()
-        return listen(Endpoint(control.family, (host, 0, *scope)))
-    return listen_anywhere()
-
-
-def listen_anywhere() -> socket.socket:
-    """Return a socket that listens at a free port of every address of this machine."""
+    if sockaddr is not None:
+        return listen(same_host(sockaddr, 0))
     with contextlib.suppress(OSError):  # this machine has no IPv6
         return listen(Endpoint(socket.AF_INET6, ("::", 0)))
     return listen(Endpoint(socket.AF_INET, ("0.0.0.0", 0)))

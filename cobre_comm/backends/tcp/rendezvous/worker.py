@@ -18,7 +18,7 @@ from cobre_comm.backends.tcp.rendezvous.event_loop import Task
 from cobre_comm.backends.tcp.rendezvous.handshake import Handshake, introduce
 from cobre_comm.backends.tcp.rendezvous.participant import LINK_ADVICE, Participant
 from cobre_comm.backends.tcp.rendezvous.protocol import GRACE_S
-from cobre_comm.backends.tcp.rendezvous.sockets import close_all, listen_for_peers
+from cobre_comm.backends.tcp.rendezvous.sockets import close_all, listen_at_host
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import named
 from cobre_comm.system.running_time import running_s
@@ -52,7 +52,7 @@ class Joiner(Participant):
 
     def _answer_to(self, part: bytes, due: messages.Expected, *, last: bool = False) -> bytes:
         """Send the part of this rank to rank 0, and return the frame by which rank 0 answers."""
-        control = self._control()
+        control = self.links.control[0]
 
         def talk() -> Task[None]:
             yield from self._tell(0, control, messages.pack_checked(tags.PART, part))
@@ -69,9 +69,6 @@ class Joiner(Participant):
         self._until(lambda: 0 in self._frames, self._limit, self._why_not_started)
         return self._frames.pop(0)
 
-    def _control(self) -> socket.socket:
-        return self.links.control[0]  # exists, because this rank has attached
-
     def _open_control(self) -> socket.socket:
         """Return the control link to rank 0."""
         config, attempts = self._config, Attempts(0, listens=self._rank_0_listens)
@@ -87,7 +84,7 @@ class Joiner(Participant):
 
         self._open(attempts, tags.CONTROL, self._token, lambda: resolve(host, config.port))
         self._until(lambda: not self._opening, self._deadline(), why_not)
-        return self._control()
+        return self.links.control[0]
 
     def _open(
         self, attempts: Attempts, purpose: int, key: bytes, endpoints: Callable[[], list[Endpoint]]
@@ -111,15 +108,14 @@ class Joiner(Participant):
     def _listen(self, control: socket.socket, loopback_only: bool) -> None:
         """Listen for the other workers; only at loopback, if CHALLENGE says that all are there."""
         close_all(self._listeners)
-        self._listeners = [listen_for_peers(control, loopback_only=loopback_only)]
+        self._listeners = [listen_at_host(control.getsockname() if loopback_only else None)]
 
     def _port(self) -> int:
-        port: int = self._listeners[0].getsockname()[1]
-        return port
+        return int(self._listeners[0].getsockname()[1])
 
     def _link(self, leaders: Sequence[int], others: Sequence[int]) -> dict[int, tuple[Any, ...]]:
         """Open the links to lower leaders, and meanwhile accept the links of higher leaders."""
-        rank_0 = messages.peer_of(self._control(), 0)
+        rank_0 = messages.peer_of(self.links.control[0], 0)
         frame = self._answer_to(b"", messages.peers(len(leaders) - 1))
         limit_ms, told = messages.unpack_peers(frame, rank_0)
         endpoints = dict(zip(leaders, [same_host(rank_0, rank_0[1]), *told], strict=True))

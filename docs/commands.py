@@ -1,9 +1,9 @@
 """Runs the commands of pages, and compares what they print with what the pages show.
 
-The block of a part ``<!-- output -->`` has commands, which begin with ``$ ``, and below each what it
-has printed. The mark may have more words: ``exit 1``, the status of the last command; ``last 9``,
-how many lines of an output stand on the page; ``changes`` for an output that no two runs share,
-as times are: it is never compared.
+The block of a part ``<!-- output -->`` has commands, each after ``$ ``, and below each what it has
+printed. The mark may have more words: ``exit 1``, the status of the last command; ``last 9``, how
+many lines of an output stand on the page; ``changes``, if no two runs print the same: then only the
+exit status is compared. Remove what a command has printed, and it is written anew.
 
 The files of the folder that is named as the page lie in the working folder of its commands. A
 command that fails ends them. Images of that folder on the page are what the commands have drawn.
@@ -58,8 +58,10 @@ def rerun(page, text):
             raise SystemExit(f"{page}: exit status {status}:\n{shown}")
         if len(re.findall("^job ", output, re.MULTILINE)) > 1:
             raise SystemExit(f"{page}: jobs of other programs would stand on this page:\n{shown}")
-        made, present = f"```console\n{shown}\n```", present.strip()
-        return present if "changes" in words or _compared(made) == _compared(present) else made
+        made, present = _block(shown), present.strip()
+        is_same = "changes" in words or _compared(made) == _compared(present)
+        is_bare = present == _block("\n".join(f"$ {command}" for command in commands))
+        return present if is_same and not is_bare else made
 
     return filled(text, make), folder
 
@@ -79,12 +81,12 @@ def _alone():
 
 
 def _compared(block):
-    """Return what is compared of a block: lines in any order, without times, and names of jobs."""
+    """Return the lines of a block in an order of ours, without what differs from run to run."""
     return sorted(OF_ONE_RUN.sub("...", block).split("\n"))
 
 
 def commands_of(block):
-    """Return the commands of a block; one may go on over several lines."""
+    """Return the commands of a block; one may have several lines."""
     return re.findall(r"^\$ ((?:.*\\\n)*.*)$", block, re.MULTILINE)
 
 
@@ -118,7 +120,12 @@ def _tidied(output, folder):
     return output.replace(f"{ROOT}/cobre_comm/", "cobre_comm/")
 
 
+def _block(text):
+    return f"```console\n{text}\n```"
+
+
 def _shown(commands, output, last):
+    """Return the commands, each with what it has printed, or with the last lines of that."""
     blocks = output.split(f"{MARK}\n")[1:]
     lines = []
     for command, block in zip(commands, blocks, strict=False):

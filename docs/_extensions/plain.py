@@ -1,8 +1,8 @@
 """Pages are plain Markdown, which code hosts show too; comments say what the site has instead.
 
-``<!-- site`` begins lines for the site alone, up to ``-->``. The parts ``<!-- host -->``, and those
-of the kinds ``names`` and ``about``, up to ``<!-- end -->``, are for code hosts alone. On the site a
-program has the name of its file as a caption, and methods in a table lead to their docstrings.
+``<!-- site`` begins lines for the site alone, up to ``-->``. Parts of the kinds ``host``, ``names``
+and ``about`` are for code hosts alone. On the site a program has the name of its file as a caption,
+and the methods of a table lead to their docstrings.
 """
 
 import re

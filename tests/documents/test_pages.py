@@ -1,4 +1,4 @@
-"""Pages show what other files have, as plain Markdown. `python -m docs.refresh` writes them anew."""
+"""Pages show what other files have, as plain Markdown: `make pages` writes them anew."""
 
 import re
 
@@ -25,7 +25,7 @@ def programs_shown():
 @pytest.mark.parametrize("page", refresh.PAGES, ids=lambda page: page.name)
 def test_a_page_shows_what_the_files_have(page):
     text = page.read_text()
-    assert refresh.refreshed(page) == text, "python -m docs.refresh writes it anew"
+    assert refresh.refreshed(page) == text, "make pages writes it anew"
     plain = FENCE.sub("", COMMENT.sub("", text))
     assert not FOR_THE_SITE.findall(plain), "a code host does not show this"
 
@@ -40,7 +40,7 @@ def test_every_program_and_every_drawing_is_on_a_page():
     assert programs_shown() == programs
     text = "".join(page.read_text() for page in refresh.PAGES)
     for path, drawn in refresh.drawings().items():
-        assert path.read_text() == drawn, "python -m docs.refresh writes it anew"
+        assert path.read_text() == drawn, "make pages writes it anew"
         assert f"figures/{path.name})" in text
 
 

@@ -5,7 +5,7 @@ A part is between ``<!-- KIND WORDS -->`` and ``<!-- end -->``. Files are named 
 - ``program FILE``: a whole program; ``from WORDS`` begins it at the first line that has these
   words, ``to WORDS`` ends it before the next line that has those.
 - ``diff OLD NEW``: how two programs differ.
-- ``readme from WORDS to WORDS``: lines of the README.
+- ``readme from WORDS to WORDS``: lines of the README; ``readme python``: its program.
 - ``names MODULE NAME...``: a table of public names, each with the first paragraph of its
   docstring; ``NAME.*`` adds the members of a class. ``about MODULE NAME``: this paragraph alone.
   The site leaves both out, because it has the whole docstrings.
@@ -69,6 +69,10 @@ def _program(page, words):
 
 
 def _readme(_, words):
+    if words in ("python", "console"):
+        return re.search(f"^```{words}\n.*?^```$", PAGES[0].read_text(), re.DOTALL | re.MULTILINE)[
+            0
+        ]
     return "\n".join(_part_of(PAGES[0], words)).replace("](docs/", "](")
 
 

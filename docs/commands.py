@@ -21,7 +21,7 @@ from pathlib import Path
 from bench.report.text import filled
 
 ROOT = Path(__file__).parents[1]
-OF_ONE_RUN = re.compile(r"\b[\d.]+ (?:s|ms|us)\b|\bcobre-0-\w+|\b0x\w+")
+OF_ONE_RUN = re.compile(r"\b[\d.]+ (?:s|ms|us)\b|\bcobre-0-\w+|\b0x\w+|cobre_comm/.*, line \d+")
 MARK = "\x01command\x01"
 LIMIT_S = 600
 # What the ranks of an earlier job, or the machine that builds, would tell.

@@ -7,8 +7,8 @@ A part is between ``<!-- KIND WORDS -->`` and ``<!-- end -->``. Files are named 
 - ``diff OLD NEW``: how two programs differ.
 - ``readme from WORDS to WORDS``: lines of the README; ``readme python``: its program.
 - ``names MODULE NAME...``: a table of public names, each with the first paragraph of its
-  docstring; ``NAME.*`` adds the members of a class. ``about MODULE NAME``: this paragraph alone.
-  The site leaves both out, because it has the whole docstrings.
+  docstring, and a link to its source; ``NAME.*`` adds the members of a class. ``about MODULE
+  NAME``: this paragraph alone. The site leaves both out, because it has the whole docstrings.
 - ``records``: the tables of the words that kernels read and write.
 - ``output``: commands, and what they have printed: :mod:`docs.commands`.
 - Tables of figures have the kinds of :mod:`bench.report.pages`.
@@ -23,6 +23,7 @@ import difflib
 import functools
 import importlib
 import inspect
+import os
 import pkgutil
 import re
 import shutil
@@ -98,13 +99,18 @@ def _diff(page, words):
     return _fence("diff", difflib.unified_diff(*sides, old.name, new.name, lineterm=""))
 
 
-def _names(_, words):
+def _names(page, words):
     module, *names = words.split()
     rows = []
     for name in names:
         owner, _, all_of_it = name.partition(".")
         value = getattr(importlib.import_module(module), owner)
-        rows.append([f"`{owner}{_arguments(value)}`", _sentence(value)])
+        cell = f"`{owner}{_arguments(value)}`"
+        if inspect.isclass(value) or inspect.isroutine(value):
+            source = DOCS.parent.joinpath(*value.__module__.split("."))
+            source = source / "__init__.py" if source.is_dir() else source.with_suffix(".py")
+            cell = f"[{cell}]({os.path.relpath(source, page.parent)})"
+        rows.append([cell, _sentence(value)])
         for member in sorted(dir(value)) if all_of_it else ():
             attribute = inspect.getattr_static(value, member)
             if member[0] != "_" and (

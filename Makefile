@@ -22,7 +22,7 @@ FAULTS ?= 5000
 SEED ?= 1
 CASES ?= 500
 
-.PHONY: demo demo-large quick test test-all test-costs campaign wild wild-cobre check docs docs-external release-check places model bench bench-short bench-tcp bench-mpi bench-growth bench-hosts bench-lanes bench-cobre bench-stage clean
+.PHONY: demo demo-large quick test test-all test-costs campaign wild wild-cobre check pages pages-run docs docs-external release-check places model bench bench-short bench-tcp bench-mpi bench-growth bench-hosts bench-lanes bench-cobre bench-stage clean
 
 # An editable install builds no wheel: it needs nothing of what makes the machine code of one.
 EDITABLE = $(BIN)/python -m pip install --quiet --no-build-isolation --editable
@@ -119,7 +119,14 @@ $(DOCS_VENV)/.docs: pyproject.toml
 	$(DOCS)/python -m pip install --quiet --no-build-isolation --editable '.[docs]' numba-mpi
 	touch $@
 
-docs: $(DOCS_VENV)/.docs  ## the site in build/docs/html: tutorials are run, warnings are errors, links are checked
+pages: $(VENV)/.dev  ## write anew what pages show of programs, docstrings and records: docs/refresh.py
+	$(BIN)/python -m docs.refresh
+
+pages-run: $(DOCS_VENV)/.docs  ## the same, and run the commands of the pages: what they print now
+	$(DOCS)/python -m docs.refresh --run
+
+docs: $(DOCS_VENV)/.docs  ## the site in build/docs/html: commands of pages are run, warnings are errors, links are checked
+	$(DOCS)/python -m docs.refresh --run --check
 	$(DOCS)/sphinx-build --quiet --fail-on-warning -d build/docs/doctrees docs build/docs/html
 	$(DOCS)/python docs/check_links.py build/docs/html
 

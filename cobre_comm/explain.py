@@ -28,14 +28,13 @@ def sections(page: str = PAGE) -> dict[str, str]:
 def _plain(text: str) -> str:
     """Turn the text of a page into text for a terminal.
 
-    Directives, addresses and bold marks are removed, programs are indented, and each row of a table
+    Comments, addresses and bold marks are removed, programs are indented, and each row of a table
     becomes lines.
     """
-    text = re.sub(r"^```\{.*?^```\n", "", text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"^<!--.*?-->\n", "", text, flags=re.DOTALL | re.MULTILINE)
     program = r"^```\w+\n(.*?)^```$"
     text = re.sub(program, _indented, text, flags=re.DOTALL | re.MULTILINE)
     text = re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", text)
-    text = re.sub(r"\{\w+\}`(.+?)(?: <.+?>)?`", r"`\1`", text)
     text = re.sub(r"\*\*(.+?)\*\*", r"\1", text)
     text = re.sub(r"^\| it says .*\n\|-.*\n", "", text, flags=re.MULTILINE)
     row = r"^\| (.+) \| (.+) \| (.+) \|$"

@@ -14,7 +14,8 @@ HERE = Path(__file__).parent
 LIST = HERE / "phrases.toml"
 # What is generated, or quotes others; a changelog says what was.
 LEFT_OUT = {"__pycache__", "build", "node_modules", "CHANGELOG.md"}
-FENCES = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+MADE = r"^<!-- \w[^\n]* -->$.*?^<!-- end -->$"  # from other files, where the words are checked
+NO_PROSE = re.compile(rf"{MADE}|^```.*?^```", re.DOTALL | re.MULTILINE)
 WORDS_OF_CODE = re.compile(r'"""(.*?)"""|(?:^|(?<=\s))#\s([^\n]*)', re.DOTALL)
 
 
@@ -26,7 +27,7 @@ def texts(root):
             continue
         words = path.read_text()
         if path.suffix == ".md":
-            yield "docs", path, " ".join(FENCES.sub("", words).split())
+            yield "docs", path, " ".join(NO_PROSE.sub("", words).split())
         else:
             found = (" ".join(each) for each in WORDS_OF_CODE.findall(words))
             yield "code", path, " ".join(" ".join(found).split())

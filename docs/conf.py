@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE / "_extensions"), str(HERE), str(HERE.parent)]
+sys.path.insert(0, str(HERE / "_extensions"))
 
 import cobre_comm  # noqa: E402
 
@@ -20,13 +20,8 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.mathjax",
     "sphinx_copybutton",
-    "sphinx_design",
-    "diffs",  # the last six are ours, in _extensions/
-    "drawing",
+    "plain",  # the last two are ours, in _extensions/
     "public_names",
-    "recorded",
-    "records",
-    "run",
 ]
 exclude_patterns = ["_extensions", "_static", "_templates", "figures"]
 templates_path = ["_templates"]
@@ -37,7 +32,7 @@ nitpick_ignore_regex = [
 ]
 highlight_language = "none"
 
-myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "substitution"]
+myst_enable_extensions = ["deflist", "dollarmath", "substitution"]
 myst_heading_anchors = 4
 myst_substitutions = {"version": version}
 

@@ -20,7 +20,6 @@ from bench.report.data import RECORDED, Results, keep, load
 from bench.report.head import head
 from bench.report.notes import footnotes, number_misses, read_notes, unexplained
 from bench.report.outcomes import Outcome
-from bench.report.pages import fill_pages
 from bench.report.plots import draw, save, speed_plot
 from bench.report.tables import (
     counts,
@@ -31,6 +30,7 @@ from bench.report.tables import (
 )
 from bench.report.targets import grid, others
 from bench.report.text import with_contents
+from docs import refresh
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "REPORT.md"
@@ -106,8 +106,7 @@ def main() -> None:
     recorded = load(sorted(RECORDED.glob("*.json")))
     if speed := speed_plot(recorded):
         save(speed, PAGE.parent / "figures" / "speed.png")
-    for page in [PAGE, *fill_pages(recorded)]:
-        print(page)
+    print(PAGE, *refresh.write(), sep="\n")
 
 
 if __name__ == "__main__":

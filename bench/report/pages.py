@@ -1,18 +1,15 @@
-"""Tables in pages that are written by hand.
+"""Tables in pages that are written by hand, between `<!-- KIND NAME -->` and `<!-- end -->`.
 
-In the README, and in pages to which the README leads, a table is between `<!-- KIND NAME -->` and
-`<!-- end -->`, and is made anew there, because these pages are also read outside the site. In other
-pages the site makes a table where the page has the directive `{recorded} KIND NAME`. `table NAME`
-is a table of :data:`TABLES`, `run NAME` has the facts of a recorded run, and `targets fresh` the
-rows of the first targets. `speed growth` and `beside others` are a few rows that readers ask for
-first: with a core for each rank, and beside other packages. `gain sddp` is what more ranks gain.
-`cobre NAME` and `nodes NAME` are tables of the modules `bench.cobre.page` and `bench.nodes`.
+`table NAME` is a table of :data:`TABLES`, `run NAME` has the facts of a recorded run, and `targets
+fresh` the rows of the first targets. `speed growth` and `beside others` are a few rows that readers
+ask for first: with a core for each rank, and beside other packages. `gain sddp` is what more ranks
+gain. `cobre NAME` and `nodes NAME` are tables of the modules `bench.cobre.page` and `bench.nodes`.
+`docs/refresh.py` writes them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from bench import nodes
 from bench.cobre import page as cobre
@@ -21,10 +18,8 @@ from bench.plan import FLAT, FRESH, IDEAL, OURS, OVER_SHM, WAYS
 from bench.report.data import Record, Results
 from bench.report.head import cores, facts
 from bench.report.targets import COLUMNS, grid
-from bench.report.text import NONE, duration, filled, number, span, table
+from bench.report.text import NONE, duration, number, span, table
 
-ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*/*.md"))]
 MPI_LIMIT, NJIT_LIMIT = 1.05, 1.0
 # Rows of the table in README.md: the label, the unit, the part of the study `growth`.
 SPEED = (
@@ -212,19 +207,6 @@ TABLES = {
     "nodes": Table(ON_NODES),
     "nodes-njit": Table(columns(f"{NODES}0,1", FOUR[:2], "numba-mpi"), njit=True),
 }
-
-
-def fill_pages(results: Results) -> list[Path]:
-    """Write all tables anew; return the pages that have a table."""
-    pages = [page for page in PAGES if "<!-- end -->" in page.read_text()]
-    for page in pages:
-        page.write_text(filled_page(results, page.read_text()))
-    return pages
-
-
-def filled_page(results: Results, text: str) -> str:
-    """Return a page in which the parts that this module makes are made anew."""
-    return filled(text, lambda kind, name: MAKERS[kind](results, name) if kind in MAKERS else None)
 
 
 def targets_text(results: Results, name: str) -> str:

@@ -59,18 +59,18 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in [lines[0], rule, *lines[1:]])
 
 
-def filled(text: str, make: Callable[[str, str], str | None]) -> str:
-    """Return a page in which each part ``<!-- KIND NAME -->`` ... ``<!-- end -->`` is made anew.
+def filled(text: str, make: Callable[[str, str, str], str | None]) -> str:
+    """Return a page in which each part ``<!-- KIND WORDS -->`` ... ``<!-- end -->`` is made anew.
 
-    ``make`` gets the kind and the name. For a part that another program makes, ``make`` returns
-    None, and the part stays.
+    ``make`` gets the kind, the words and the present text. For a part that another program makes,
+    ``make`` returns None, and the part stays.
     """
 
     def part(found: re.Match[str]) -> str:
-        made = make(found[2], found[3])
+        made = make(found[2], found[3] or "", found[4])
         return found[0] if made is None else f"{found[1]}{made}\n<!-- end -->"
 
-    marks = r"(<!-- (\w+) ([\w -]+) -->\n).*?<!-- end -->"
+    marks = r"(<!-- (\w+)(?: ([^\n]+?))? -->\n)(.*?)<!-- end -->"
     return re.sub(marks, part, text, flags=re.DOTALL)
 
 

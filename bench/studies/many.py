@@ -101,7 +101,7 @@ def main() -> None:
                 PAGE.write_text(page)
 
 
-def _mine(wanted: str, text: str, kind: str, name: str) -> str | None:
+def _mine(wanted: str, text: str, kind: str, name: str, _: str) -> str | None:
     return text if (kind, name) == ("many", wanted) else None
 
 

@@ -1,12 +1,56 @@
 """What figures are made of: boxes, arrows, lines and words.
 
-A shape has a kind, which is a class of CSS; ``_static/site.css`` has the colours of each, for light
-and dark.
+A shape has a kind, which is a class of CSS. Each figure has the colours of all kinds, for readers
+of light and of dark pages.
 """
 
 import html
 
 ARROW = 8  # length of an arrow's head
+# On light, on dark.
+COLOURS = {
+    "paper": ("#ffffff", "#14181e"),
+    "text": ("#222832", "#ced6dd"),
+    "muted": ("#48566b", "#9ca4af"),
+    "border": ("#c9ced4", "#48566b"),
+    "surface": ("#f3f4f5", "#29313d"),
+    "first": ("#0a7d91", "#3fb1c5"),
+    "first-bg": ("#e0f2f5", "#053f49"),
+    "second": ("#8045e5", "#9c5ffd"),
+    "second-bg": ("#efe8fc", "#341a61"),
+    "good": ("#00843f", "#5fb488"),
+    "good-bg": ("#d6ece1", "#002f17"),
+    "bad": ("#d72d47", "#e78894"),
+    "bad-bg": ("#f9e1e4", "#4e111b"),
+}
+STYLE = """
+text { fill: var(--text); font: 13.5px system-ui, sans-serif; }
+.small { font-size: 12px; fill: var(--muted); }
+.title { font-weight: 600; }
+.mono, .on-word { font: 12px ui-monospace, monospace; }
+rect { stroke-width: 1.4px; stroke: var(--border); fill: none; }
+.paper { stroke: none; fill: var(--paper); }
+.plain { fill: var(--surface); }
+.word { fill: var(--paper); }
+.frame { stroke-dasharray: 5 4; }
+line { stroke: var(--muted); stroke-width: 1.5px; }
+.dashed { stroke-dasharray: 4 4; }
+polygon { fill: var(--muted); }
+"""
+
+
+def _style():
+    """Return the style of a figure."""
+    light, dark = (
+        " ".join(f"--{name}: {pair[side]};" for name, pair in COLOURS.items()) for side in (0, 1)
+    )
+    kinds = "".join(
+        f"rect.{kind} {{ fill: var(--{kind}-bg); stroke: var(--{kind}); }}\n"
+        f"line.{kind} {{ stroke: var(--{kind}); }}\npolygon.{kind} {{ fill: var(--{kind}); }}\n"
+        for kind in ("first", "second", "good", "bad")
+    )
+    in_dark = f"@media (prefers-color-scheme: dark) {{ svg {{ {dark} }} }}"
+    return f"<style>\nsvg {{ {light} }}\n{in_dark}{STYLE}{kinds}</style>"
 
 
 class Canvas:
@@ -59,13 +103,13 @@ class Canvas:
             self.text((x1 + x2) / 2, (y1 + y2) / 2 - 6, words, "small")
 
     def svg(self):
-        """Return the figure as an element of a page."""
+        """Return the figure as the text of a file."""
         width, height = self._size
-        # A narrow window shrinks a figure, but to no less than three fifths: then it scrolls.
-        least = f'style="min-width: {0.6 * width:.0f}px"'
-        size = f'viewBox="0 0 {width} {height}" width="{width}" {least}'
+        size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
         title = f'role="img" aria-label="{html.escape(self._title)}"'
-        return f'<div class="drawing-frame"><svg {size} {title}>{"".join(self._shapes)}</svg></div>'
+        paper = '<rect width="100%" height="100%" class="paper"/>'
+        start = f'<svg xmlns="http://www.w3.org/2000/svg" {size} {title}>'
+        return "\n".join([start, _style(), paper, *self._shapes, "</svg>\n"])
 
     def _add(self, shape):
         self._shapes.append(shape)

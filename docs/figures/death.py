@@ -1,6 +1,6 @@
 """A rank dies: who sees it, how, and what everyone raises."""
 
-from figures.canvas import Canvas
+from docs.figures.canvas import Canvas
 
 
 def draw():

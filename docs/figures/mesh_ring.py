@@ -2,7 +2,7 @@
 
 from math import cos, pi, sin
 
-from figures.canvas import Canvas
+from docs.figures.canvas import Canvas
 
 LEADERS = 5
 

@@ -1,6 +1,6 @@
 """Two parities: why the next step but one may overwrite."""
 
-from figures.canvas import Canvas
+from docs.figures.canvas import Canvas
 
 NAMES = ("odd cells and slots", "even cells and slots")
 

@@ -1,6 +1,6 @@
 """The life of a region, from its file without a name to its last view."""
 
-from figures.canvas import Canvas
+from docs.figures.canvas import Canvas
 
 STAGES = (
     ("create", "leader opens a file\nwithout a name; each\nreserves its pages", "first"),

@@ -1,6 +1,6 @@
 """Four ranks on two machines reduce an array inside their compiled loops."""
 
-from figures.canvas import Canvas
+from docs.figures.canvas import Canvas
 
 RANKS = 4
 WIDTH, HEIGHT = 134, 50  # of a rank's box

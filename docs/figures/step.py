@@ -1,6 +1,6 @@
 """One step of shared memory: cells, slots, and who writes and reads them."""
 
-from figures.canvas import Canvas
+from docs.figures.canvas import Canvas
 
 RANKS = 3
 

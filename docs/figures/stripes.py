@@ -1,6 +1,6 @@
 """Stripes: each rank folds a part of a chunk, in rank order."""
 
-from figures.canvas import Canvas
+from docs.figures.canvas import Canvas
 
 RANKS = 3
 KINDS = ("first", "second", "good")

@@ -1,6 +1,6 @@
 """Two levels: shared memory within a node, messages between leaders."""
 
-from figures.canvas import Canvas
+from docs.figures.canvas import Canvas
 
 NODES = 3
 RANKS = 3

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from statistics import median
 
-from figures.canvas import Canvas
+from docs.figures.canvas import Canvas
 
 RECORDED = Path(__file__).parents[2] / "bench" / "recorded" / "essentials.json"
 WAYS = {

@@ -44,7 +44,8 @@ UNIT = (
 FIGURE = re.compile(rf"(?<![\w.*-])\d[\d.,]*(?: (?:to|and|or) \d[\d.,]*)? {UNIT}(?![\w*-])(?:/s)?")
 # What is no prose: parts that a program fills, fenced blocks, rows of tables, spans of code.
 NO_PROSE = re.compile(
-    r"<!-- .*?<!-- (?:[\w-]+ )?ends? -->|^```.*?^```|^\|.*?$|`[^`\n]+`", re.DOTALL | re.MULTILINE
+    r"<!-- site$.*?-->|<!-- .*?<!-- (?:[\w-]+ )?ends? -->|^```.*?^```|^\|.*?$|`[^`\n]+`",
+    re.DOTALL | re.MULTILINE,
 )
 A_RUN = re.compile(r"`(?:python -m )?bench[./]|`make [a-z]|`python -m tests\.|of the tag `v")
 TCP = TcpConfig(rank=0, size=1)

@@ -18,7 +18,7 @@ SHELL = [
     block
     for page in sorted(HOWTO.glob("*.md"))
     for block in re.findall(r"```sh\n(.*?)```", page.read_text(), flags=re.DOTALL)
-] + [script.read_text() for script in sorted(HOWTO.glob("*/*.sh"))]
+]
 SCONTROL = "#!/bin/bash\necho 127.0.0.1\necho second\n"
 # Starts one process for each node.
 SRUN = """#!/bin/bash

@@ -33,7 +33,7 @@ them can find the key.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 from cobre_kernels.machine.kernel import Kernel
@@ -255,11 +255,13 @@ def _draw(
     return drawn.reshape(i.shape) if isinstance(i, np.ndarray) else drawn.item()
 
 
-def __getattr__(name: str) -> Any:
-    new = old_names.new_name("random", name)
-    if new == name:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return globals()[new]
+if not TYPE_CHECKING:  # checkers would believe that the module has every name
+
+    def __getattr__(name: str) -> Any:
+        new = old_names.new_name("random", name)
+        if new == name:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return globals()[new]
 
 
 numba_types.register()

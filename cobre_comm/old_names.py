@@ -29,6 +29,8 @@ OLD_VARIABLES = {
     "COBRE_TCP_PRETEND_NODES": "COBRE_TEST_PRETEND_NODES",
 }
 BEGINNING = "cobre_comm 1.0"  # of every warning, so that a filter finds them
+# No frame of these packages is a user's. ``abc`` makes the classes that have abstract methods.
+_NOT_USERS = (__name__.partition(".")[0], "abc")
 
 
 def warn(rest: str) -> None:
@@ -37,7 +39,7 @@ def warn(rest: str) -> None:
     While numba compiles, that is a line of the function under compilation. numba knows the line,
     and writes it into warnings of its own class, which is a ``DeprecationWarning`` too.
     """
-    level = 1 + _count(sys._getframe(1), __package__, "abc")
+    level = 1 + _count(sys._getframe(1), *_NOT_USERS)
     told: Warning = DeprecationWarning(f"{BEGINNING} {rest}")
     user = sys._getframe(level)
     if _module(user).startswith("numba."):

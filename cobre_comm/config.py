@@ -116,8 +116,8 @@ def _read(
 ) -> _Config:
     """Make a configuration of the variables of its fields; one that is not set leaves its default.
 
-    Of several variables of a field, with spaces between their names, the first that is set holds. A
-    variable that is empty is not set.
+    A field may have several variables, with spaces between their names: the first that is set
+    holds. A variable that is empty is not set.
     """
     environ = os.environ if environ is None else environ
     required = [variables[each.name][0] for each in fields(cls) if each.default is MISSING]

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
     CommBackend = LocalBackend | ShmBackend | TcpBackend | MpiBackend
 
-__version__ = "0.4.0"
+__version__ = "0.5.0"
 
 _HOME_OF = {
     name: home

@@ -118,11 +118,12 @@ class CampaignJudge(Judge):
     def ended(self):
         """The launcher was ended by the signal, or it had come to its end already.
 
-        While an interpreter still imports the module of ``-m``, Python itself answers Ctrl-C, and
-        exits with 1.
+        While an interpreter still imports ``site`` or the module of ``-m``, Python itself answers
+        Ctrl-C, and exits with 1.
         """
         text = self.seen.launcher_text
-        if not any(self.accounts) and "runpy" in text and text.endswith("KeyboardInterrupt\n"):
+        begins = "runpy" in text or "init_import_site" in text
+        if not any(self.accounts) and begins and text.endswith("KeyboardInterrupt\n"):
             return
         number = SIGNALS[self.fault.kind]
         code = -number if self.fault.kind == "launcher_killed" else 128 + number

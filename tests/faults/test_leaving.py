@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from cobre_kernels.machine.record import peek_now, poke_now
-from cobre_kernels.shm.control import CELL, HAS_FAILED, RANK_BITS
+from cobre_kernels.shm.control import CELL, HAS_FAILED, IN_REGION, RANK_BITS
 from cobre_kernels.shm.ways import BOTH, READ, SLOTS, STREAMED
 
 from cobre_comm import CollectiveFailed, CommError
@@ -52,12 +52,19 @@ CALLS = {
     "allgatherv-read": Call("allgatherv", READ, 3),
     "allreduce-halves": Call("allreduce", SLOTS, 2),
 }
+SHARED = Call("allreduce in a region", SLOTS, 2)
+READING = {name: CALLS[name] for name in ("broadcast-read", "broadcast-both", "allgatherv-read")}
 
 
 def prepared(comm, call, size_bytes, root=0):
     """Return a rank's output, and a function that makes the call; the payload has that size."""
     comm._comm.node.forced_way = call.way
     own = np.full(size_bytes // 8, comm.rank + 1, np.int64)
+    if call.operation == SHARED.operation:
+        region = comm.create_shared_region((1 + comm.size) * own.size, np.int64)
+        recv, *sends = (region.block(at * own.size, (at + 1) * own.size) for at in range(3))
+        sends[comm.rank][:] = own
+        return recv, partial(comm.allreduce, sends[comm.rank], recv)
     if call.operation == "broadcast":
         return own, partial(comm.broadcast, own, root)
     if call.operation == "allreduce":
@@ -171,15 +178,16 @@ def fail_while_read(comm, call, words):
     fill(make.args[0])
     last, first = cells[generation + 1 & 1], cells[generation & 1]
     ctypes.memmove(last.address, first.address, CELL.size_bytes)
+    poke_now(last.signature, peek_now(first.signature) & ~IN_REGION)
     poke_now(last.arrived, generation + 1)
     words[0, 0] = 1
     assert wait_until(lambda: words[0, 1])
     return type(caught)
 
 
-@pytest.mark.parametrize("name", ["broadcast-read", "broadcast-both", "allgatherv-read"])
-def test_a_rank_that_reads_what_a_program_has_changed_gets_an_error(name):
-    call = CALLS[name]._replace(size=2)
+@pytest.mark.parametrize("call", [*READING.values(), SHARED], ids=[*READING, "in-region"])
+def test_a_rank_that_reads_what_a_program_has_changed_gets_an_error(call):
+    call = call._replace(size=2)
     outcomes = forked.ranks("shm", 2, fail_while_read, call, shared_words(1, 2), env=LIMIT)
     assert values_of(outcomes) == [CollectiveFailed, CollectiveFailed]
 

@@ -17,9 +17,10 @@ HEAD = """\
 
 `python -m tests.planted` has looked for each fault with the tests that find it, on two or three
 ranks over shared memory, with the trials that each run has. Each fault stands by the shortest run
-that finds it. Eight mistakes in other files of the repository are not tried here, because
+that finds it. Nine mistakes in other files of the repository are not tried here, because
 `test_repository.py` proves that their runs find them: floored-stripe, order-of-two, relaxed-store,
-unawaited-writer, unheeding-reader, unheeding-writer, wrong-exit-code and wrong-sentence.
+unawaited-writer, unheeding-fold, unheeding-reader, unheeding-writer, wrong-exit-code and
+wrong-sentence.
 """
 
 

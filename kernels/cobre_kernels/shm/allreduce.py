@@ -30,7 +30,7 @@ from cobre_kernels.shm.region import (
 )
 from cobre_kernels.shm.slot import PROBE_EVERY, even_chunk, fill, fill_slot, slot_of, stripe_of
 from cobre_kernels.shm.step import next_generation, synchronise
-from cobre_kernels.shm.wait import cell_of
+from cobre_kernels.shm.wait import cell_of, find_failed
 
 FOLD_ALL_BYTES = 16384  # for more bytes and more than FOLD_ALL_RANKS ranks, stripes cost less
 FOLD_ALL_RANKS = 3
@@ -263,7 +263,8 @@ def _into_region(comm, call):
     region = region_of_sends(comm)
     if region > NO_REGION:
         _fold_sends(comm, call)
-        return synchronise(comm, called(comm))
+        outcome = find_failed(comm)
+        return outcome if outcome != OK else synchronise(comm, called(comm))
     begin = 0
     while begin < size_bytes:
         length = min(chunk, size_bytes - begin)

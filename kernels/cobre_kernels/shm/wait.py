@@ -25,6 +25,7 @@ from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import (
     compare_exchange,
     cpu_pause,
+    fence_seq_cst,
     fetch_add,
     load_acquire,
     load_relaxed,
@@ -178,6 +179,24 @@ def _why_missing(comm, rank, generation):
     if reason != PRESENT and has_arrived(comm, rank, generation):
         return PRESENT
     return reason
+
+
+@routine
+def find_failed(comm):
+    """Return LOST_PEER if another rank has failed, even one that is in the present step; else OK.
+
+    A rank that has read memory of the other ranks calls this: the program of a rank that has failed
+    may have changed the memory before it was read.
+    """
+    node, outcome = comm.node, OK
+    fence_seq_cst()  # the memory was read before the next load
+    for rank in range(node.size):
+        # Acquire: pairs with the store in step.announce, after which that rank's call returns.
+        condition = load_acquire(node.control.blocks[rank].condition)
+        if condition != MEMBER:
+            comm.failures[node.names[rank]].reason = _reason_of(condition)
+            outcome = LOST_PEER
+    return outcome
 
 
 @routine

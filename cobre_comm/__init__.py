@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from cobre_comm.contract.clock import monotonic_ns as monotonic_ns
     from cobre_comm.contract.communicator import Communicator as Communicator
     from cobre_comm.contract.communicator import SharedMemoryProvider as SharedMemoryProvider
+    from cobre_comm.contract.phases import Phase as Phase
     from cobre_comm.contract.shared_region import HeapRegion as HeapRegion
     from cobre_comm.contract.shared_region import SharedRegion as SharedRegion
     from cobre_comm.contract.signals import check_signals as check_signals
+    from cobre_comm.contract.topology import Topology as Topology
     from cobre_comm.contract.work import Work as Work
     from cobre_comm.errors import AllocationFailed as AllocationFailed
     from cobre_comm.errors import BackendError as BackendError
@@ -41,6 +43,10 @@ if TYPE_CHECKING:
     from cobre_comm.errors import WorkerError as WorkerError
     from cobre_comm.factory import available_backends as available_backends
     from cobre_comm.factory import create_communicator as create_communicator
+    from cobre_comm.journal.stats import OperationStats as OperationStats
+    from cobre_comm.journal.stats import PhaseStats as PhaseStats
+    from cobre_comm.journal.stats import Stats as Stats
+    from cobre_comm.journal.stats import WayStats as WayStats
     from cobre_comm.launching.launch import LaunchResult as LaunchResult
     from cobre_comm.launching.launch import WorkerInfo as WorkerInfo
     from cobre_comm.launching.launch import launch as launch
@@ -62,13 +68,16 @@ _HOME_OF = {
         "config": "BackendKind MpiConfig ShmConfig TcpConfig",
         "contract.clock": "monotonic_ns",
         "contract.communicator": "Communicator SharedMemoryProvider",
+        "contract.phases": "Phase",
         "contract.shared_region": "HeapRegion SharedRegion",
         "contract.signals": "check_signals",
+        "contract.topology": "Topology",
         "contract.work": "Work",
         "errors": "AllocationFailed BackendError BackendNotAvailable CollectiveFailed CommError "
         "InitializationFailed InvalidBackend InvalidBufferSize InvalidCommunicator InvalidRoot "
         "MissingConfiguration WorkerError",
         "factory": "available_backends create_communicator",
+        "journal.stats": "OperationStats PhaseStats Stats WayStats",
         "launching.launch": "LaunchResult WorkerInfo launch report_progress",
         "reduce_op": "ReduceOp",
     }.items()

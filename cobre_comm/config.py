@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, TypeVar
 
+from cobre_comm import old_names
 from cobre_comm.errors import InitializationFailed, InvalidBackend, MissingConfiguration
 
 # While ranks meet over sockets, rank 0 sends the parts of all ranks to every rank. This takes two
@@ -17,8 +18,14 @@ MAX_RANKS = 4096
 SHM_NAME_LIMIT = 250
 LONGEST_DURATION = 1e9
 LARGEST_EAGER_BYTES = 2**31
-LATE_VARIABLE = "COBRE_COMM_LATE_SECS"  # lets tests wait for less than LATE_S
+LATE_VARIABLE = "COBRE_TEST_LATE_SECS"  # lets tests wait for less than LATE_S
 LATE_S = 10.0
+TIMEOUT_S = 60.0
+LEADERS_VARIABLES = "COBRE_COMM_LEADERS COBRE_LEADERS"
+PRETEND_NODES = {  # by backend: the variables that name the node of each rank, for tests
+    "mpi": "COBRE_TEST_PRETEND_NODES COBRE_MPI_PRETEND_NODES",
+    "tcp": "COBRE_TEST_PRETEND_NODES COBRE_TCP_PRETEND_NODES",
+}
 
 
 def prints_stats() -> bool:
@@ -109,22 +116,34 @@ def _read(
 ) -> _Config:
     """Make a configuration of the variables of its fields; one that is not set leaves its default.
 
-    A variable that is empty is not set.
+    A field may have several variables, with spaces between their names: the first that is set
+    holds. A variable that is empty is not set.
     """
     environ = os.environ if environ is None else environ
     required = [variables[each.name][0] for each in fields(cls) if each.default is MISSING]
     missing = [name for name in required if not environ.get(name)]
     if missing:
         raise MissingConfiguration(backend, missing)
-    given = {field: told for field, told in variables.items() if environ.get(told[0])}
+    given = {
+        field: (name, convert)
+        for field, (names, convert) in variables.items()
+        if (name := chosen(environ, names))
+    }
     return cls(**{field: _value(backend, environ, *told) for field, told in given.items()})
+
+
+def chosen(environ: Mapping[str, str], names: str) -> str:
+    """Return the first of several variables that is set; "" if none is."""
+    name = next((name for name in names.split() if environ.get(name)), "")
+    old_names.warn_of_variable(name)
+    return name
 
 
 def late_s(backend: str) -> float:
     """Return the seconds until the log reports a late rank; 0 if the log shall not report any."""
-    told = os.environ.get(LATE_VARIABLE)
-    seconds = _value(backend, os.environ, LATE_VARIABLE, float) if told else LATE_S
-    _check_duration(backend, LATE_VARIABLE, seconds)
+    name = chosen(os.environ, f"{LATE_VARIABLE} COBRE_COMM_LATE_SECS")
+    seconds = _value(backend, os.environ, name, float) if name else LATE_S
+    _check_duration(backend, name, seconds)
     return seconds
 
 
@@ -154,7 +173,7 @@ def _check_common(backend: str, config: Config) -> None:
 
 
 def _check_leaders(backend: str, value: int | None) -> None:
-    said = f"leaders is {value}; pass 1 or more (COBRE_LEADERS), or None to have it chosen"
+    said = f"leaders is {value}; pass 1 or more (COBRE_COMM_LEADERS), or None to have it chosen"
     _require(backend, value is None or value >= 1, said)
 
 
@@ -195,7 +214,7 @@ class ShmConfig:
     name: str
     rank: int
     size: int
-    timeout_s: float = 60.0
+    timeout_s: float = TIMEOUT_S
     buffer_bytes: int | None = None
     numa_interleave: bool = False
     spin_us: float | None = None
@@ -212,7 +231,7 @@ class ShmConfig:
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> ShmConfig:
-        """Read ``COBRE_SHM_*`` and ``COBRE_COMM_SPIN_US``.
+        """Read ``COBRE_SHM_*``, and the variables that ``shm`` has in common with other backends.
 
         Parameters
         ----------
@@ -244,8 +263,8 @@ class ShmConfig:
             name=("COBRE_SHM_NAME", str),
             rank=("COBRE_SHM_RANK", int),
             size=("COBRE_SHM_SIZE", int),
-            timeout_s=("COBRE_SHM_TIMEOUT_SECS", float),
-            buffer_bytes=("COBRE_SHM_BUFFER_BYTES", int),
+            timeout_s=("COBRE_SHM_TIMEOUT_SECS COBRE_COMM_TIMEOUT_SECS", float),
+            buffer_bytes=("COBRE_SHM_BUFFER_BYTES COBRE_COMM_BUFFER_BYTES", int),
             numa_interleave=("COBRE_SHM_NUMA_INTERLEAVE", _flag),
             spin_us=("COBRE_COMM_SPIN_US", float),
         )  # fmt: skip
@@ -311,7 +330,7 @@ class TcpConfig:
     coordinator: str | None = None
     port: int = 29500
     bind_addr: str = "0.0.0.0"
-    timeout_s: float = 60.0
+    timeout_s: float = TIMEOUT_S
     connect_timeout_ms: int = 30000
     token: str | None = field(default=None, repr=False)
     spin_us: float | None = None
@@ -371,16 +390,16 @@ class TcpConfig:
             coordinator=("COBRE_TCP_COORDINATOR", str),
             port=("COBRE_TCP_PORT", int),
             bind_addr=("COBRE_TCP_BIND_ADDR", str),
-            timeout_s=("COBRE_TCP_TIMEOUT_SECS", float),
+            timeout_s=("COBRE_TCP_TIMEOUT_SECS COBRE_COMM_TIMEOUT_SECS", float),
             connect_timeout_ms=("COBRE_TCP_CONNECT_TIMEOUT_MS", int),
             token=("COBRE_TCP_TOKEN", str),
             spin_us=("COBRE_COMM_SPIN_US", float),
             eager_bytes=("COBRE_TCP_EAGER_BYTES", int),
             share=("COBRE_TCP_SHARE", _flag),
-            pretend_nodes=("COBRE_TCP_PRETEND_NODES", _integers),
-            buffer_bytes=("COBRE_TCP_BUFFER_BYTES", int),
+            pretend_nodes=(PRETEND_NODES["tcp"], _integers),
+            buffer_bytes=("COBRE_TCP_BUFFER_BYTES COBRE_COMM_BUFFER_BYTES", int),
             numa_interleave=("COBRE_SHM_NUMA_INTERLEAVE", _flag),
-            leaders=("COBRE_LEADERS", int),
+            leaders=(LEADERS_VARIABLES, int),
         )  # fmt: skip
 
 
@@ -421,7 +440,7 @@ class MpiConfig:
     True
     """
 
-    timeout_s: float = 60.0
+    timeout_s: float = TIMEOUT_S
     buffer_bytes: int | None = None
     numa_interleave: bool = False
     spin_us: float | None = None
@@ -460,13 +479,13 @@ class MpiConfig:
         """
         return _read(
             cls, "mpi", environ,
-            timeout_s=("COBRE_MPI_TIMEOUT_SECS", float),
-            buffer_bytes=("COBRE_MPI_BUFFER_BYTES", int),
+            timeout_s=("COBRE_MPI_TIMEOUT_SECS COBRE_COMM_TIMEOUT_SECS", float),
+            buffer_bytes=("COBRE_MPI_BUFFER_BYTES COBRE_COMM_BUFFER_BYTES", int),
             numa_interleave=("COBRE_SHM_NUMA_INTERLEAVE", _flag),
             spin_us=("COBRE_COMM_SPIN_US", float),
-            pretend_nodes=("COBRE_MPI_PRETEND_NODES", _integers),
+            pretend_nodes=(PRETEND_NODES["mpi"], _integers),
             aborts=("COBRE_MPI_ABORT", _flag),
-            leaders=("COBRE_LEADERS", int),
+            leaders=(LEADERS_VARIABLES, int),
         )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from cobre_kernels.collective.calls import (
     DATA_CALLS,
     GATHERV,
     OPERATIONS,
-    REGION_BLOCK,
+    REGION_PART,
     RESET,
     own_call,
     unpack_signature,
@@ -131,7 +131,7 @@ def _worded_at(address: int) -> Worded:
     if not address:
         raise MemoryError("no memory for the number of an address")
     record, operation, outcome, at, pending = _words_at(address, 5)
-    if outcome == status.IS_BROKEN and operation != REGION_BLOCK and pending:
+    if outcome == status.IS_BROKEN and operation != REGION_PART and pending:
         return Worded(ctypes.cast(pending, ctypes.py_object).value)
     kind = _CALLS.get(operation)
     call = kind(*_words_at(at, len(kind._fields))) if kind and at else None
@@ -146,14 +146,14 @@ class _Lengths(NamedTuple):
 
 
 class _Bounds(NamedTuple):
-    """The part of a region that a call of ``block`` asks for."""
+    """The part of a region that a call of ``part`` asks for."""
 
     start: int
     stop: int
 
 
 # By operation: the class for the words that @njit code leaves at an address.
-_CALLS: dict[int, type[Any]] = {**DATA_CALLS, ALLGATHER: _Lengths, REGION_BLOCK: _Bounds}
+_CALLS: dict[int, type[Any]] = {**DATA_CALLS, ALLGATHER: _Lengths, REGION_PART: _Bounds}
 
 
 def _words_at(address: int, count: int) -> list[int]:
@@ -164,10 +164,10 @@ def put_into_words(address: int, operation: int, outcome: int, call: Any) -> Wor
     """Return the exception that stands for a status other than OK.
 
     ``address`` is the address of the communicator's record, and ``operation`` a number in
-    ``cobre_kernels.collective.calls``. ``outcome`` is the status of the kernel; for ``block`` it is
+    ``cobre_kernels.collective.calls``. ``outcome`` is the status of the kernel; for ``part`` it is
     the length of the region. ``call`` has the refused arguments, if the operation has arguments.
     """
-    if operation == REGION_BLOCK:  # first, because its outcome is a length, not a status
+    if operation == REGION_PART:  # first, because its outcome is a length, not a status
         return Worded(outside_region(call.start, call.stop, outcome))
     if outcome in _UNUSABLE:
         return Worded(InvalidCommunicator(_UNUSABLE[outcome]))

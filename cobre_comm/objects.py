@@ -34,6 +34,8 @@ from cobre_comm.errors import InvalidRoot
 from cobre_comm.reports.exception_text import text_of
 from cobre_comm.reports.tracebacks import tells_callers
 
+__all__ = ["allgather", "broadcast", "gather"]
+
 Bytes = NDArray[np.uint8]
 
 LARGE_BYTES = 2**23  # if the objects of all ranks have more bytes, in_turn receives them one by one

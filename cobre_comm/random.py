@@ -17,7 +17,7 @@ A function that draws an inflow for each stage:
 ... def mean_inflow(seed, iteration, scenario, stages):
 ...     total = 0.0
 ...     for stage in range(stages):
-...         key = random.stream(seed, iteration, scenario, stage)
+...         key = random.key(seed, iteration, scenario, stage)
 ...         total += 50.0 + 5.0 * random.normal(key, 0)
 ...     return total / stages
 >>> mean_inflow(1, 0, 7, 12)
@@ -33,23 +33,24 @@ them can find the key.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 from cobre_kernels.machine.kernel import Kernel
 from cobre_kernels.random import draws
 from numpy.typing import NDArray
 
+from cobre_comm import old_names
 from cobre_comm.arguments.arrays import plain_array
 from cobre_comm.arguments.numbers import as_integer
 from cobre_comm.contract import numba_types
 from cobre_comm.reports.tracebacks import tells_callers
 
-__all__ = ["Key", "integers", "normal", "stream", "uniform"]
+__all__ = ["Key", "integers", "key", "normal", "uniform"]
 
 BOUND_PROBLEM = "integers: bound must be at least 1"
 INDEX_PROBLEM = "{}: i must be an integer, or an array of integers that fit int64, got {}"
-KEY_PROBLEM = "{}: key must be what random.stream returns, got {}"
+KEY_PROBLEM = "{}: key must be what random.key returns, got {}"
 UNFIT = "random: names, i and bound must fit 64-bit signed integers"
 
 Int = int | np.integer[Any]
@@ -57,7 +58,7 @@ Indices = NDArray[np.integer[Any]]
 
 
 class Key(NamedTuple):
-    """The key that :func:`stream` makes of names; a plain value to be kept, sent and compared.
+    """The key that :func:`key` makes of names; a plain value to be kept, sent and compared.
 
     Attributes
     ----------
@@ -67,7 +68,7 @@ class Key(NamedTuple):
     Examples
     --------
     >>> from cobre_comm import random
-    >>> random.stream(1, 2) == random.stream(1, 2)
+    >>> random.key(1, 2) == random.key(1, 2)
     True
     """
 
@@ -76,14 +77,14 @@ class Key(NamedTuple):
 
 
 @tells_callers
-def stream(seed: Int, *names: Int) -> Key:
+def key(seed: Int, *names: Int) -> Key:
     """Return the key of the numbers with these names.
 
     Parameters
     ----------
     seed, *names : int
         As many names as needed, such as iteration, scenario and stage: signed, of 64 bits. Their
-        order counts, and so does their number: ``stream(1)`` and ``stream(1, 0)`` are different
+        order counts, and so does their number: ``key(1)`` and ``key(1, 0)`` are different
         keys.
 
     Returns
@@ -101,14 +102,14 @@ def stream(seed: Int, *names: Int) -> Key:
     Examples
     --------
     >>> from cobre_comm import random
-    >>> key = random.stream(2026, 3, 41, 7)  # seed, iteration, scenario, stage
+    >>> key = random.key(2026, 3, 41, 7)  # seed, iteration, scenario, stage
     >>> random.uniform(key, 0)
     0.7891125271341172
     """
-    given = np.array([_word("stream", "a name", name) for name in (seed, *names)], np.int64)
-    key = np.empty(2, np.int64)
-    draws.key_kernel.call(key.ctypes.data, given.ctypes.data, given.size)
-    return Key(*key.tolist())
+    given = np.array([_word("key", "a name", name) for name in (seed, *names)], np.int64)
+    words = np.empty(2, np.int64)
+    draws.key_kernel.call(words.ctypes.data, given.ctypes.data, given.size)
+    return Key(*words.tolist())
 
 
 @overload
@@ -122,7 +123,7 @@ def uniform(key: Key, i: Int | Indices) -> float | NDArray[np.float64]:
     Parameters
     ----------
     key : Key
-        From :func:`stream`.
+        From :func:`key`.
     i : int or int64 array
         The index of a number of the key, or an array of indices of any shape. The numbers of a key
         are independent of one another, and of the numbers that :func:`normal` and :func:`integers`
@@ -144,7 +145,7 @@ def uniform(key: Key, i: Int | Indices) -> float | NDArray[np.float64]:
     Examples
     --------
     >>> from cobre_comm import random
-    >>> key = random.stream(2026)
+    >>> key = random.key(2026)
     >>> random.uniform(key, np.arange(3))
     array([0.65922986, 0.74392166, 0.42248051])
     """
@@ -181,7 +182,7 @@ def normal(key: Key, i: Int | Indices) -> float | NDArray[np.float64]:
     Examples
     --------
     >>> from cobre_comm import random
-    >>> random.normal(random.stream(2026, 5), 0)
+    >>> random.normal(random.key(2026, 5), 0)
     0.3304021731555479
     """
     drawn: float | NDArray[np.float64] = _draw("normal", draws.normal_kernel, np.float64, key, i)
@@ -216,7 +217,7 @@ def integers(key: Key, i: Int | Indices, bound: Int) -> int | NDArray[np.int64]:
     Examples
     --------
     >>> from cobre_comm import random
-    >>> random.integers(random.stream(2026), np.arange(6), 10)
+    >>> random.integers(random.key(2026), np.arange(6), 10)
     array([1, 3, 9, 6, 3, 4])
     """
     limit = _word("integers", "bound", bound)
@@ -252,6 +253,15 @@ def _draw(
     drawn: NDArray[Any] = np.empty(indices.size, dtype)
     kernel.call(drawn.ctypes.data, *key, indices.ctypes.data, indices.size, bound)
     return drawn.reshape(i.shape) if isinstance(i, np.ndarray) else drawn.item()
+
+
+if not TYPE_CHECKING:  # checkers would believe that the module has every name
+
+    def __getattr__(name: str) -> Any:
+        new = old_names.new_name("random", name)
+        if new == name:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return globals()[new]
 
 
 numba_types.register()

@@ -34,6 +34,7 @@ from pathlib import Path
 from bench.report import pages as tables
 from bench.report.data import RECORDED, load
 from bench.report.text import filled, table
+from cobre_comm.old_names import OldName
 from docs import commands
 
 DOCS = Path(__file__).parent
@@ -113,9 +114,8 @@ def _names(page, words):
         rows.append([cell, _sentence(value)])
         for member in sorted(dir(value)) if all_of_it else ():
             attribute = inspect.getattr_static(value, member)
-            if member[0] != "_" and (
-                inspect.isroutine(attribute) or isinstance(attribute, property)
-            ):
+            is_shown = inspect.isroutine(attribute) or isinstance(attribute, property)
+            if member[0] != "_" and is_shown and not isinstance(attribute, OldName):
                 attribute = getattr(value, member)
                 rows.append([f"`{owner}.{member}{_arguments(attribute)}`", _sentence(attribute)])
     return table(["name", "what it is"], rows)

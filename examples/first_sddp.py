@@ -22,8 +22,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from cobre_comm import Communicator, create_communicator
-from cobre_comm.random import stream, uniform
+from cobre_comm import Communicator, create_communicator, random
 
 CASES = pathlib.Path(__file__).parent / "sddp" / "cases"
 Floats = NDArray[np.float64]
@@ -271,17 +270,17 @@ def iterate(
 ) -> tuple[float, float]:
     """Do one iteration, which adds `passes` cuts to the pool of each stage; return both bounds."""
     stages, h = len(system.demand), system.start.size
-    first, last = comm.block(passes)  # the trajectories of this rank
-    counts, displs = comm.layout(passes, width=h + 1)
+    first, last = comm.share(passes)  # the trajectories of this rank
+    counts, displs = comm.shares(passes, width=h + 1)
     # cuts of each stage so far; the last stage needs none, because no stage follows it
     count = iteration * passes
     volumes = np.empty((last - first, stages + 1, h))
     costs, cuts, worth = np.zeros(last - first), np.empty((last - first, h + 1)), np.empty(h)
     for mine in range(last - first):  # forward
-        key = stream(seed, iteration, first + mine)  # the same numbers on any rank
+        key = random.key(seed, iteration, first + mine)  # the same numbers on any rank
         volumes[mine, 0] = system.start
         for t in range(stages):
-            outcome, ahead = draw(system, t, uniform(key, t)), pool[t + 1, :count]
+            outcome, ahead = draw(system, t, random.uniform(key, t)), pool[t + 1, :count]
             now, _ = solve(system, t, volumes[mine, t], outcome, ahead, volumes[mine, t + 1], worth)
             costs[mine] += now
     lower = 0.0

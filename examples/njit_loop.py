@@ -17,7 +17,7 @@ ORDER = 60
 @njit(cache=True, nogil=True)
 def largest_eigenvalue(comm: Communicator, rows: NDArray[np.float64], iterations: int) -> float:
     """Return the eigenvalue of largest magnitude of a matrix; each rank has some of its rows."""
-    counts, displs = comm.layout(rows.shape[1])
+    counts, displs = comm.shares(rows.shape[1])
     vector = np.ones(rows.shape[1])
     mine = np.empty(rows.shape[0])
     length = 0.0
@@ -33,7 +33,7 @@ def largest_eigenvalue(comm: Communicator, rows: NDArray[np.float64], iterations
 def main() -> None:
     """Give each rank some rows, iterate, print the eigenvalue on rank 0."""
     with create_communicator() as comm:
-        start, stop = comm.block(ORDER)
+        start, stop = comm.share(ORDER)
         i, j = np.arange(start, stop, dtype=np.float64), np.arange(ORDER)
         rows = 1.0 / (1.0 + i[:, None] + j[None, :])  # a Hilbert matrix
         value = largest_eigenvalue(comm, rows, 50)

@@ -8,6 +8,7 @@ import signal
 import pytest
 from cobre_kernels.machine.made import prepare
 
+from cobre_comm.old_names import BEGINNING
 from cobre_comm.testing.ranks.compile_once import once_in_all_ranks
 from tests import rungs
 from tests.grid import OUR_GRID, skip_unless_here, usual_and_slow
@@ -15,6 +16,8 @@ from tests.grid import OUR_GRID, skip_unless_here, usual_and_slow
 # Where colorama is installed, numba colours its errors; this variable stops that. Ranks get the
 # variable, too.
 os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
+# A use of an old name is an error in ranks too. In this process every warning is an error.
+os.environ.setdefault("PYTHONWARNINGS", f"error:{BEGINNING}:DeprecationWarning")
 TABLE = "tests/conformance/test_table.py"
 POINT = re.compile(r"(?:local|shm|tcp|mpi)[-a-z]*(?::[\d,x]+)?-\d+")  # a backend and its ranks
 FIRST = {"planted": 0, "network": 1}  # the tests of these folders come first, in this order

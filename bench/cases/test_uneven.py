@@ -6,7 +6,7 @@ items in three ways, of which the last way is ours:
 
 - *equal shares*: each rank has a block of equally many items;
 - *one by one*: ranks claim items by `create_work`, in the order of their numbers;
-- *by last cost*: ranks claim items, the longest first, by the `costs` of the second way.
+- *by last cost*: ranks claim items, the longest first, by the `measured_costs` of the second way.
 
 Two ranks keep two cores busy, in `@njit` code. Four ranks sleep, in Python, because four items
 would not fit on two cores.

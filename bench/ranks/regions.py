@@ -87,7 +87,7 @@ def take(world, asked: Region, options: Options) -> dict:
         windows = [new_window(asked.nbytes, world) for _ in range(BUFFERS)]
         gather = partial(partial, comm.allgatherv)
         ways = {
-            "shm": [(r.block(parts.start, parts.stop), r.fence, r.as_slice()) for r in regions],
+            "shm": [(r.part(parts.start, parts.stop), r.fence, r.as_slice()) for r in regions],
             "allgatherv": [(a, gather(a, b, parts.counts, parts.displs), b) for a, b in pairs],
             PEER: [(view[mine], window.Fence, view) for window, view in windows],
         }

@@ -56,7 +56,7 @@ class InRegion(Ours):
         if count * np.dtype(dtype).itemsize < LEAST_REGION_BYTES:
             return super().new_recv(count, dtype)
         self._regions.append(self.comm.create_shared_region(count, dtype))
-        return self._regions[-1].block(0, count)
+        return self._regions[-1].part(0, count)
 
     def release(self) -> None:
         for region in self._regions:

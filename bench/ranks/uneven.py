@@ -94,7 +94,7 @@ def sleep_claimed(work, ns, done):
 
 def lengths_ns(asked: Uneven, number: int) -> np.ndarray:
     """Return how long each item of a round takes; the sum is the same in every round."""
-    key = random.stream(SEED, number)
+    key = random.key(SEED, number)
     lengths = np.exp(asked.sigma * random.normal(key, np.arange(ITEMS)))
     return (lengths * (1e9 * asked.total_s / lengths.sum())).astype(np.int64)
 
@@ -110,7 +110,7 @@ def ways(asked: Uneven, comm, work, done: np.ndarray) -> dict[str, Callable]:
         claimed(work, ns, done)
 
     def by_last_cost(ns):
-        costs = work.costs()
+        costs = work.measured_costs()
         work.reset(order=np.argsort(-costs, kind="stable"), costs=costs)
         claimed(work, ns, done)
 

@@ -85,7 +85,7 @@ def measure(comm, library: Path) -> tuple[float, ...]:
     add_all = ctypes.CDLL(str(library)).add_all
     add_all.argtypes, add_all.restype = [ctypes.c_void_p, ctypes.c_long], ctypes.c_long
     with comm.create_shared_region(8, np.int64) as region:
-        made = region.block(0, region.count)
+        made = region.part(0, region.count)
 
         def begin() -> None:
             if comm.rank == 0:

@@ -71,10 +71,10 @@ def integers_of_state(key):
 
 
 @njit(cache=True)
-def streams(key):
+def keys(key):
     total = 0
     for i in range(COUNT):
-        total ^= random.stream(1, 2, 3, i).low
+        total ^= random.key(1, 2, 3, i).low
     return total
 
 
@@ -84,7 +84,7 @@ ROWS = {
     "uniform": (uniform_by_name, uniform_of_state),
     "normal": (normal_by_name, normal_of_state),
     "integers, bound 1000": (integers_by_name, integers_of_state),
-    "stream of 4 names": (streams, None),
+    "key of 4 names": (keys, None),
     "uniform, array from Python": (
         lambda key: random.uniform(key, INDICES),
         lambda key: GENERATOR.random(COUNT),
@@ -113,7 +113,7 @@ def _drawn(side, key) -> None:
 
 def main() -> None:
     """Measure, and print a table."""
-    key = random.stream(2026, 3, 41, 7)
+    key = random.key(2026, 3, 41, 7)
     print(f"{'ns a number':30}{'by name':>10}{'of a state':>12}")
     for row, sides in ROWS.items():
         found = ["" if ns is None else f"{ns:.1f}" for ns in best_of(sides, key)]

@@ -5,7 +5,8 @@
 The entries without notes are in this file: they run the same bodies, but note nothing at the
 beginning and the end of a call. Compiled loops run blocks of both kinds in turn, on two ranks over
 shared memory, and blocks on a communicator that is in a phase. Prints the median nanoseconds of a
-call over blocks, and what notes and phases add; then those of ``enter`` and of a ``with`` block.
+call over blocks, and what notes and phases add; then those of ``enter_phase`` and of a ``with``
+block.
 """
 
 from __future__ import annotations
@@ -93,12 +94,12 @@ def allreduces(comm, entry, count, send, recv):
 def enters(comm, number, count):
     """Enter a phase again and again."""
     for _ in range(count):
-        comm.enter(number)
+        comm.enter_phase(number)
 
 
 def enters_from_python(comm, number, count):
     for _ in range(count):
-        comm.enter(number)
+        comm.enter_phase(number)
 
 
 def with_blocks(comm, number, count):
@@ -112,7 +113,7 @@ def measure(comm):
     """Return the median nanoseconds of a call, by what is called and in which way."""
     phased = comm.split(0)
     number = phased.phase_number(NAME)
-    phased.enter(number)
+    phased.enter_phase(number)
     barrier, allreduce = (comm._comm.collectives[each].entry for each in (BARRIER, ALLREDUCE))
     arrays = np.ones(VALUES), np.zeros(VALUES)
     ways = {
@@ -122,8 +123,8 @@ def measure(comm):
         ("allreduce", "with"): (allreduces, comm, allreduce, CALLS, *arrays),
         ("allreduce", "without"): (allreduces, comm, allreduce_without.address, CALLS, *arrays),
         ("allreduce", "phase"): (allreduces, phased, allreduce, CALLS, *arrays),
-        ("enter", "compiled"): (enters, phased, number, CALLS),
-        ("enter", "Python"): (enters_from_python, phased, number, CALLS),
+        ("enter_phase", "compiled"): (enters, phased, number, CALLS),
+        ("enter_phase", "Python"): (enters_from_python, phased, number, CALLS),
         ("with block", "Python"): (with_blocks, phased, number, CALLS),
     }
 
@@ -144,5 +145,9 @@ def main() -> None:
         noted, plain, phased = (found[operation, how] for how in ("with", "without", "phase"))
         more = f"{noted:12.1f}{plain:14.1f}{noted - plain:12.1f}"
         print(f"{operation:12}{more}{phased:18.1f}{phased - noted:12.1f}")
-    for what, where in (("enter", "compiled"), ("enter", "Python"), ("with block", "Python")):
+    for what, where in (
+        ("enter_phase", "compiled"),
+        ("enter_phase", "Python"),
+        ("with block", "Python"),
+    ):
         print(f"{what}, {where}: {found[what, where]:.0f} ns")

@@ -18,7 +18,7 @@ from cobre_comm.arguments.numbers import describe
 # may have a mask, a unit or labels, which a collective would lose.
 PLAIN = (np.ndarray, np.memmap, np.recarray, np.matrix)
 
-OF_REGION = "region.as_slice() reads it, and region.block(start, stop) writes to a part of it"
+OF_REGION = "region.as_slice() reads it, and region.part(start, stop) writes to a part of it"
 REGION_IS_NO_ARRAY = f"a shared region is no array: {OF_REGION}"
 OF_MEMORY = "numpy.asarray makes one of its memory"
 

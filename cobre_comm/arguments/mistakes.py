@@ -41,7 +41,7 @@ def explained(error: Mistake, word: str) -> Mistake:
 
 def outside_region(start: int, stop: int, length: int) -> ValueError:
     """Return the error of a part that is not inside a region."""
-    said = f"block [{start}, {stop}) is not inside a region of length {length}"
+    said = f"part [{start}, {stop}) is not inside a region of length {length}"
     if stop < start:
-        said += "; the second number is where the block ends, and no number of rows"
+        said += "; the second number is where the part ends, and no number of rows"
     return ValueError(said)

@@ -40,7 +40,7 @@ SAID = {
     "Free": "is comm.close() here",
     "Abort": "is comm.abort(code) here",
     "objects": _MODULE.format("objects", "broadcast(comm, obj)"),
-    "random": _MODULE.format("random", "normal(stream, i)"),
+    "random": _MODULE.format("random", "normal(key, i)"),
     **{each: _FUNCTION.format(each) for each in ("create_communicator", "launch", "ReduceOp")},
     "mean": "is comm.sum(x) / comm.size here",
 }

@@ -17,7 +17,7 @@ import socket
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NoReturn, overload
+from typing import TYPE_CHECKING, Any, NoReturn, Self, overload
 
 import numpy as np
 from cobre_kernels.collective import comm as states
@@ -50,7 +50,7 @@ from cobre_kernels.machine import code, libc
 from cobre_kernels.machine.record import WORD_BYTES, peek_now, poke_now
 from numpy.typing import DTypeLike, NDArray
 
-from cobre_comm import failure
+from cobre_comm import failure, old_names
 from cobre_comm.arguments import slow_path
 from cobre_comm.arguments.numbers import as_integer
 from cobre_comm.backends import fast_methods
@@ -156,6 +156,13 @@ class KernelBackend(Communicator):
         self._take_kernels(bodies)
         self._handled = id(sys.exception())
         raised.living.add(self)
+
+    @classmethod
+    def _of(cls, *given: Any) -> Self:
+        """Make a communicator by what its ``_begin`` takes beside a configuration."""
+        made = cls.__new__(cls)
+        made._begin(*given)  # type: ignore[attr-defined]  # of the backends that call this
+        return made
 
     def _take_kernels(self, bodies: Bodies) -> None:
         """Note the addresses of the kernels."""
@@ -288,9 +295,9 @@ class KernelBackend(Communicator):
             self._phases[name] = number
         return self._phases[name]
 
-    def enter(self, number: int) -> int:
+    def enter_phase(self, number: int) -> int:
         """Enter a phase; return the number of the phase before, to which the caller can return."""
-        number = as_integer("enter", "number", number)
+        number = as_integer("enter_phase", "number", number)
         try:
             before: int = phases.enter_kernel.call(self._address, number)
         except OverflowError:  # the integer does not fit into 64 bits
@@ -318,8 +325,9 @@ class KernelBackend(Communicator):
         """Return the exception that stands for an outcome; the caller is to raise it at once."""
         return failure.put_into_words(self._address, operation, outcome, call).raised()
 
+    @old_names.also_by_position("placement")
     def create_shared_region(
-        self, shape: Shape, dtype: DTypeLike = np.float64, placement: str = OWNER
+        self, shape: Shape, dtype: DTypeLike = np.float64, *, placement: str = OWNER
     ) -> SharedRegion:
         """Create an array of zeros that the ranks of a node share; collective."""
         lengths, element_type = region_layout(shape, dtype, placement)
@@ -367,10 +375,10 @@ class KernelBackend(Communicator):
         return ticks * (copied.ns_per_tick / libc.NS_PER_S if copied is not None else 0.0)
 
     @overload
-    def split(self, color: int, key: int = 0) -> KernelBackend: ...
+    def split(self, color: int, key: int = 0) -> Communicator: ...
     @overload
-    def split(self, color: int | None, key: int = 0) -> KernelBackend | None: ...
-    def split(self, color: int | None, key: int = 0) -> KernelBackend | None:
+    def split(self, color: int | None, key: int = 0) -> Communicator | None: ...
+    def split(self, color: int | None, key: int = 0) -> Communicator | None:
         """Return a communicator of the ranks that give the same color, ordered by (key, rank)."""
         color, key = check_color(color, key)
         self._agree_on(SPLIT_COLOR, 0)
@@ -388,7 +396,7 @@ class KernelBackend(Communicator):
         """
         raise NotImplementedError
 
-    def shrink(self) -> KernelBackend:
+    def shrink(self) -> Communicator:
         """Return a communicator of the surviving ranks."""
         self._begin_to_shrink()
         try:

@@ -15,12 +15,13 @@ from cobre_kernels.machine.record import View
 from cobre_kernels.shm import wait
 
 from cobre_comm.backends.comm_memory import describe_pace
+from cobre_comm.config import chosen
 from cobre_comm.system.cores import spin_us
 
 YIELD_US = 200.0  # after the spin, until the first futex
 SPIN_BETWEEN_NODES_US = 50.0  # longer than in a node, because a byte takes longer between nodes
 YIELD_BETWEEN_NODES_US = 50.0  # after the spin, until the first poll
-PORTABLE_VARIABLE = "COBRE_COMM_PORTABLE_WAIT"
+PORTABLE_VARIABLES = "COBRE_TEST_PORTABLE_WAIT COBRE_COMM_PORTABLE_WAIT"
 
 
 def wait_for_ranks(comm: View, ranks: int, timeout_s: float, chosen_us: float | None) -> None:
@@ -34,7 +35,7 @@ def wait_for_ranks(comm: View, ranks: int, timeout_s: float, chosen_us: float | 
     pace = describe_pace(comm, RANKS, wait.block_kernel, wait.look_around_kernel)
     pace.spin_ns = int(spin_us(ranks, chosen_us) * 1000)
     pace.yield_ns = int(YIELD_US * 1000)
-    portable = os.environ.get(PORTABLE_VARIABLE, "0") not in ("", "0")
+    portable = os.environ.get(chosen(os.environ, PORTABLE_VARIABLES), "0") != "0"
     comm.portable = portable or not libc.HAS_FUTEX
 
 

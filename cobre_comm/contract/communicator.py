@@ -65,12 +65,12 @@ class SharedMemoryProvider(abc.ABC):
 
     @abc.abstractmethod
     def create_shared_region(
-        self, shape: Shape, dtype: DTypeLike = np.float64, placement: str = "owner"
+        self, shape: Shape, dtype: DTypeLike = np.float64, *, placement: str = "owner"
     ) -> SharedRegion:
         """Create an array of zeros that the ranks of this node share; collective.
 
         A region is also the best place to receive into. If all ranks of a node pass the same part
-        of a region (:meth:`SharedRegion.block`) as the output of a collective, each byte is written
+        of a region (:meth:`SharedRegion.part`) as the output of a collective, each byte is written
         once for the node instead of once for each rank. On one node, a rank that sends from its own
         block of that output copies nothing.
 
@@ -84,7 +84,7 @@ class SharedMemoryProvider(abc.ABC):
         placement : str
             On which NUMA nodes the pages are, if a machine has several; the same on all ranks.
             With ``"owner"``, each rank has the pages of its share of the first axis on its own NUMA
-            node; the shares are those of :meth:`Communicator.block` among the ranks of a node. With
+            node; the shares are those of :meth:`Communicator.share` among the ranks of a node. With
             ``"leader"``, all pages are on the NUMA node of the leader, for data that the leader
             alone uses. With ``"interleave"``, pages are on all NUMA nodes in turn, for data that
             all ranks read everywhere; ``COBRE_SHM_NUMA_INTERLEAVE=1`` does so for every region.
@@ -156,14 +156,14 @@ class Communicator(Closing, SharedMemoryProvider):
     :class:`~cobre_comm.InvalidCommunicator`, which names the first cause.
 
     On a closed communicator every collective raises :class:`~cobre_comm.InvalidCommunicator`, and
-    so do ``create_shared_region``, ``split``, ``split_local``, ``block``, ``layout``, ``stats``,
+    so do ``create_shared_region``, ``split``, ``split_local``, ``share``, ``shares``, ``stats``,
     ``topology``, ``abort`` and the ``fence`` of its regions. ``rank`` and ``size`` stay readable.
 
-    ``rank``, ``size``, ``is_leader``, ``block``, ``layout``, ``enter`` and the collectives work
-    inside ``@njit`` code too, on the same object, with the same checks and the same exceptions.
-    Pass the communicator as an argument, because numba does not cache a function that takes it from
-    a global or a closure. A tuple, ``jitclass``, ``structref`` or ``typed.List`` that holds the
-    communicator keeps it alive.
+    ``rank``, ``size``, ``is_leader``, ``share``, ``shares``, ``enter_phase`` and the collectives
+    work inside ``@njit`` code too, on the same object, with the same checks and the same
+    exceptions. Pass the communicator as an argument, because numba does not cache a function that
+    takes it from a global or a closure. A tuple, ``jitclass``, ``structref`` or ``typed.List`` that
+    holds the communicator keeps it alive.
 
     Notes
     -----
@@ -196,6 +196,7 @@ class Communicator(Closing, SharedMemoryProvider):
 
     __slots__ = ()
     _made_by = "create_communicator(), which finds the backend"
+    _holder = "comm"
 
     @property
     @abc.abstractmethod
@@ -565,11 +566,11 @@ class Communicator(Closing, SharedMemoryProvider):
         """
         derived.allgather(self, send, recv)
 
-    def block(self, n: int) -> tuple[int, int]:
+    def share(self, n: int) -> tuple[int, int]:
         """Return this rank's share of items 0 to n - 1: its first item, and the one after its last.
 
         Shares are contiguous, in the order of ranks, and as equal as can be: the first ``n % size``
-        ranks have one item more. ``block`` is no collective, so one rank may call it alone.
+        ranks have one item more. ``share`` is no collective, so one rank may call it alone.
 
         Parameters
         ----------
@@ -591,7 +592,7 @@ class Communicator(Closing, SharedMemoryProvider):
 
         See Also
         --------
-        layout : The shares of all ranks, for an ``allgatherv``.
+        shares : The shares of all ranks, for an ``allgatherv``.
         create_work : For items that take different times.
 
         Examples
@@ -599,17 +600,17 @@ class Communicator(Closing, SharedMemoryProvider):
         >>> from cobre_comm import LocalBackend
         >>> comm = LocalBackend()
         >>> scenarios = np.arange(10)
-        >>> start, stop = comm.block(scenarios.size)
+        >>> start, stop = comm.share(scenarios.size)
         >>> comm.sum(scenarios[start:stop].sum())
         45
         """
         self._check_usable()
-        return derived.block(self, n)
+        return derived.share(self, n)
 
-    def layout(self, n: int, width: int = 1) -> tuple[Table, Table]:
+    def shares(self, n: int, width: int = 1) -> tuple[Table, Table]:
         """Return counts and displacements of the shares of all ranks, as ``allgatherv`` takes them.
 
-        The shares are those of :meth:`block`. Not a collective.
+        The shares are those of :meth:`share`. Not a collective.
 
         Parameters
         ----------
@@ -637,15 +638,15 @@ class Communicator(Closing, SharedMemoryProvider):
 
         >>> from cobre_comm import LocalBackend
         >>> comm = LocalBackend()
-        >>> start, stop = comm.block(10)
+        >>> start, stop = comm.share(10)
         >>> mine = np.ones((stop - start, 3))
         >>> table = np.empty((10, 3))
-        >>> comm.allgatherv(mine, table, *comm.layout(10, width=3))
-        >>> comm.layout(10, width=3)
+        >>> comm.allgatherv(mine, table, *comm.shares(10, width=3))
+        >>> comm.shares(10, width=3)
         (array([30]), array([0]))
         """
         self._check_usable()
-        return derived.layout(self, n, width)
+        return derived.shares(self, n, width)
 
     def _check_usable(self) -> None:
         """Raise ``InvalidCommunicator`` if no collective may begin any more, as far as is known."""
@@ -907,7 +908,7 @@ class Communicator(Closing, SharedMemoryProvider):
         A phase is no collective: each rank has its own phases, and statistics over ranks match
         phases by their names. Phases nest: in a block within a block the inner phase gets the time,
         and at the end of the inner block the outer phase continues, even after an exception. In
-        ``@njit`` code :meth:`enter` does the same.
+        ``@njit`` code :meth:`enter_phase` does the same.
 
         Statistics, traces and ``cobre-comm status`` show the seconds of computing, waiting and
         transferring in each phase. Time in collectives of another communicator counts as computing.
@@ -952,7 +953,7 @@ class Communicator(Closing, SharedMemoryProvider):
         Returns
         -------
         int
-            For :meth:`enter`.
+            For :meth:`enter_phase`.
 
         Raises
         ------
@@ -973,10 +974,10 @@ class Communicator(Closing, SharedMemoryProvider):
         letters_of(name)
         return 0  # for backends that count no phases
 
-    def enter(self, number: int) -> int:
+    def enter_phase(self, number: int) -> int:
         """Enter a phase; return the number of the phase before, which you can enter again later.
 
-        ``enter`` is no collective. In ``@njit`` code it takes some 20 ns.
+        ``enter_phase`` is no collective. In ``@njit`` code it takes some 20 ns.
 
         Parameters
         ----------
@@ -1003,9 +1004,9 @@ class Communicator(Closing, SharedMemoryProvider):
         >>> from cobre_comm import LocalBackend
         >>> @njit
         ... def iterate(comm, forward, backward):
-        ...     outer = comm.enter(forward)
-        ...     comm.enter(backward)
-        ...     comm.enter(outer)
+        ...     outer = comm.enter_phase(forward)
+        ...     comm.enter_phase(backward)
+        ...     comm.enter_phase(outer)
         >>> comm = LocalBackend()
         >>> iterate(comm, comm.phase_number("forward"), comm.phase_number("backward"))
         >>> list(comm.stats().phases)
@@ -1015,7 +1016,7 @@ class Communicator(Closing, SharedMemoryProvider):
 
     def _resume(self, number: int) -> int:
         """Enter a phase again at the end of a ``with`` block."""
-        return self.enter(number)
+        return self.enter_phase(number)
 
     def topology(self) -> Topology:
         """Return which ranks are on which node and CPUs, and what has started them. Python only.

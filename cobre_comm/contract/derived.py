@@ -21,7 +21,7 @@ _OPS = {"sum": ReduceOp.SUM, "min": ReduceOp.MIN, "max": ReduceOp.MAX}
 _FLOAT64, _INT64 = np.dtype(np.float64), np.dtype(np.int64)
 
 ARRAY_HINT = "reduce an array by comm.allreduce(send, recv, ReduceOp.{})"
-LARGEST_SHARED = 2**62  # elements of a layout; the end of a larger one might not fit 64 bits
+LARGEST_SHARED = 2**62  # elements of all shares; the end of a larger one might not fit 64 bits
 SHARED_HINT = f"n must be from 0 to {LARGEST_SHARED}, and so must width and n * width"
 
 
@@ -62,19 +62,19 @@ def allgather(comm: _Core, send: NDArray[Any], recv: NDArray[Any]) -> None:
     comm.allgatherv(send, recv, *_equal_blocks(comm.size, count))
 
 
-def block(comm: _Core, n: int) -> tuple[int, int]:
+def share(comm: _Core, n: int) -> tuple[int, int]:
     """Return the first item of this rank's share of ``n`` items, and the item after its last."""
-    n = as_integer("block", "n", n)
+    n = as_integer("share", "n", n)
     if not fits(n, 1):
-        raise ValueError(f"block: {SHARED_HINT}")
-    return share(n, comm.rank, comm.size)
+        raise ValueError(f"share: {SHARED_HINT}")
+    return share_of(n, comm.rank, comm.size)
 
 
-def layout(comm: _Core, n: int, width: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def shares(comm: _Core, n: int, width: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return counts and displacements of the shares of all ranks, in elements."""
-    n, width = as_integer("layout", "n", n), as_integer("layout", "width", width)
+    n, width = as_integer("shares", "n", n), as_integer("shares", "width", width)
     if not fits(n, width):
-        raise ValueError(f"layout: {SHARED_HINT}")
+        raise ValueError(f"shares: {SHARED_HINT}")
     return tables(n, width, comm.size)
 
 
@@ -86,7 +86,7 @@ def fits(n: int, width: int) -> bool:
     return 0 <= n <= LARGEST_SHARED and 0 <= width <= LARGEST_SHARED // max(n, 1)
 
 
-def share(n: int, rank: int, size: int) -> tuple[int, int]:
+def share_of(n: int, rank: int, size: int) -> tuple[int, int]:
     """Return the first item of a rank's share of ``n`` items, and the item after its last."""
     each, more = n // size, n % size
     start = rank * each + min(rank, more)

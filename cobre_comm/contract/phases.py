@@ -12,7 +12,7 @@ from cobre_comm.journal.copied import OUTSIDE_ROW, OWN_ROW
 class Entered(Protocol):
     """The methods of a communicator that a phase uses."""
 
-    def enter(self, number: int) -> int:
+    def enter_phase(self, number: int) -> int:
         """Enter a phase; return the number of the phase before."""
 
     def _resume(self, number: int) -> int:
@@ -39,7 +39,7 @@ class Phase:
         self._outer: list[int] = []
 
     def __enter__(self) -> None:
-        self._outer.append(self._comm.enter(self._number))
+        self._outer.append(self._comm.enter_phase(self._number))
 
     def __exit__(self, *raised: object) -> None:
         self._comm._resume(self._outer.pop())

@@ -53,8 +53,8 @@ class SharedRegion(Closing):
     """One array shared by the ranks of a node.
 
     The leader populates the whole array (:meth:`as_mut_slice`), or each rank a part of it
-    (:meth:`block`). Then all ranks call :meth:`fence`, and read it (:meth:`as_slice`). ``count``,
-    ``nbytes``, ``shape``, ``as_slice``, ``block`` and ``fence`` also work in ``@njit`` code. Views
+    (:meth:`part`). Then all ranks call :meth:`fence`, and read it (:meth:`as_slice`). ``count``,
+    ``nbytes``, ``shape``, ``as_slice``, ``part`` and ``fence`` also work in ``@njit`` code. Views
     stay valid as long as they are referenced, even after :meth:`close`.
 
     Attributes
@@ -73,7 +73,7 @@ class SharedRegion(Closing):
     >>> from cobre_comm import LocalBackend
     >>> comm = LocalBackend()
     >>> with comm.create_shared_region(4, np.int64) as region:
-    ...     region.block(2, 4)[:] = comm.rank + 1
+    ...     region.part(2, 4)[:] = comm.rank + 1
     ...     region.fence()
     ...     region.as_slice()
     array([0, 0, 1, 1])
@@ -83,7 +83,7 @@ class SharedRegion(Closing):
     A table, whose rows a rank writes:
 
     >>> with comm.create_shared_region((2, 3)) as table:
-    ...     table.block(1, 2)[:] = 5
+    ...     table.part(1, 2)[:] = 5
     ...     table.fence()
     ...     table.as_slice()
     array([[0., 0., 0.],
@@ -93,6 +93,7 @@ class SharedRegion(Closing):
     _numba_type_: Any = LateType("region")
 
     _made_by = "comm.create_shared_region(shape)"
+    _holder = "region"
     _is_shared: ClassVar[bool]  # whether a fence waits for the other ranks of the node
 
     def __init__(self, comm: RegionOwner, memory: NDArray[Any], identity: int) -> None:
@@ -142,7 +143,7 @@ class SharedRegion(Closing):
         """Return a writable view of the whole region on the leader, an empty one on followers.
 
         The empty view is read-only, so that a follower which assigns to it gets a ``ValueError``.
-        A follower writes to a :meth:`block`.
+        A follower writes to a :meth:`part`.
 
         Returns
         -------
@@ -167,10 +168,10 @@ class SharedRegion(Closing):
         assert self._readable is not None
         return memory if self._comm.is_leader else self._readable[:0]
 
-    def block(self, start: int, stop: int) -> NDArray[Any]:
+    def part(self, start: int, stop: int) -> NDArray[Any]:
         """Return a writable view of a part along the first axis, on any rank.
 
-        By blocks, ranks populate a region together: each rank writes its own block, then all ranks
+        By parts, ranks populate a region together: each rank writes its own part, then all ranks
         call :meth:`fence`.
 
         Parameters
@@ -196,7 +197,7 @@ class SharedRegion(Closing):
         >>> from cobre_comm import LocalBackend
         >>> comm = LocalBackend()
         >>> region = comm.create_shared_region(2 * comm.size)
-        >>> region.block(2 * comm.rank, 2 * comm.rank + 2)[:] = comm.rank
+        >>> region.part(2 * comm.rank, 2 * comm.rank + 2)[:] = comm.rank
         >>> region.fence()
         """
         memory = self._open_memory()

@@ -17,6 +17,7 @@ from cobre_kernels.machine.access import store_word_kernel
 from cobre_kernels.machine.record import WORD_BYTES, peek_now, poke_now
 from numpy.typing import NDArray
 
+from cobre_comm import old_names
 from cobre_comm.arguments.arrays import as_numbers
 from cobre_comm.arguments.mistakes import WORK as WORK_WORD
 from cobre_comm.arguments.mistakes import explained
@@ -70,15 +71,15 @@ class Work(Closing):
     bits as with equal shares.
 
     No item is claimed twice in a round. Several threads of a rank may claim at once, but no thread
-    may claim while another thread resets. :meth:`claim`, ``count``, ``first`` and ``last`` work in
+    may claim while another thread resets. :meth:`claim`, ``count``, ``start`` and ``stop`` work in
     ``@njit`` code too.
 
     Attributes
     ----------
     count : int
         Number of items, on all nodes.
-    first, last : int
-        The items of this node in this round are ``range(first, last)``.
+    start, stop : int
+        The items of this node in this round are ``range(start, stop)``.
 
     Examples
     --------
@@ -87,13 +88,14 @@ class Work(Closing):
     >>> squares = comm.create_shared_region(4, np.int64)
     >>> with comm.create_work(4) as work:
     ...     for i in work:
-    ...         squares.block(i, i + 1)[:] = i * i
+    ...         squares.part(i, i + 1)[:] = i * i
     ...     squares.fence()
     >>> squares.as_slice()
     array([0, 1, 4, 9])
     """
 
     _numba_type_: Any = LateType("work")
+    _holder = "work"
 
     def __init__(
         self,
@@ -157,8 +159,10 @@ class Work(Closing):
             self._passed = peek_now(self._state.round)
         yield from ()
 
+    @old_names.also_by_position("order", "costs")
     def reset(
         self,
+        *,
         order: Sequence[int] | NDArray[np.integer[Any]] | None = None,
         costs: Sequence[float] | NDArray[Any] | None = None,
     ) -> None:
@@ -240,7 +244,7 @@ class Work(Closing):
     def _begin(self, block: tuple[int, int], items: NDArray[np.int64] | None) -> None:
         """Note the items of a new round, while no thread can claim from it."""
         state = self._state
-        self.first, self.last = state.first, state.last = block
+        self.start, self.stop = state.first, state.last = block
         state.order = 0
         if items is not None and self._order is not None:
             self._order[: items.size] = items
@@ -248,11 +252,11 @@ class Work(Closing):
         poke_now(state.ended, 0)
         state.began = work.ticks_kernel.call(self._address)
 
-    def costs(self) -> NDArray[np.float64]:
+    def measured_costs(self) -> NDArray[np.float64]:
         """Return how many seconds each item has taken in this round, on all ranks; collective.
 
         The time of an item lasts from its claim to the next claim by any thread of the same rank.
-        If the rank has claimed nothing since, it lasts to this call of ``costs``.
+        If the rank has claimed nothing since, the time lasts to this call.
 
         Returns
         -------
@@ -273,7 +277,7 @@ class Work(Closing):
         >>> work = LocalBackend().create_work(3)
         >>> for i in work:
         ...     pass
-        >>> costs = work.costs()
+        >>> costs = work.measured_costs()
         >>> bool((costs > 0).all())
         True
         >>> work.reset(order=np.argsort(-costs, kind="stable"), costs=costs)
@@ -282,7 +286,7 @@ class Work(Closing):
             raise self._comm._error(COSTS, status.WORK_IS_CLOSED)
         now = work.ticks_kernel.call(self._address)
         self._comm._agree_on(COSTS, self._identity)
-        with self._comm._together("costs"):
+        with self._comm._together("measured_costs"):
             seconds = self._own_costs(now)
             if self.count:
                 self._comm.allreduce(seconds, seconds)  # all ranks but one add 0 to an item

@@ -16,6 +16,7 @@ from numba.extending import infer_getattr, overload_attribute, overload_method
 
 from cobre_comm.jit.holding import HeldMethod, QuickMethod, give_back_after
 from cobre_comm.jit.types import CommType, ObjectType
+from cobre_comm.old_names import new_name
 
 PARALLEL_LOOP = "__numba_parfor_gufunc"  # numba's name of the function that it makes of a prange
 
@@ -72,6 +73,7 @@ class _Attributes(AttributeTemplate):  # type: ignore[misc]  # numba is untyped
 
     def generic_resolve(self, value: Any, attribute: str) -> Any:
         """Return the type of an attribute; raise if it is unknown, or refused in ``prange``."""
+        attribute = new_name(value.variable, attribute)
         if attribute not in value.members:
             raise TypingError(_missing(value, attribute))
         is_collective = value.members[attribute]

@@ -24,8 +24,8 @@ from cobre_comm.random import (
     UNFIT,
     Key,
     integers,
+    key,
     normal,
-    stream,
     uniform,
 )
 
@@ -70,16 +70,16 @@ def _is_index_array(argument):
     return is_array and argument.dtype != types.uint64
 
 
-def register_stream(stream: Any, key_class: Any) -> None:
-    """Let ``@njit`` code call ``stream``, which returns a ``key_class``."""
+def register_key(function: Any, key_class: Any) -> None:
+    """Let ``@njit`` code call ``random.key``, which returns a ``key_class``."""
 
-    @overload(stream)
+    @overload(function)
     @naming
     def typed(seed, *names):
         problem = ""
         for name in (seed, *names):
             if not _is_integer(name):
-                problem = problem or f"stream: a name must be an integer, got {name}"
+                problem = problem or f"key: a name must be an integer, got {name}"
         if problem:
 
             def refuse(seed, *names):
@@ -159,7 +159,7 @@ def _normal(low, high, i, bound):
     return draws.draw_normal(low, high, i)
 
 
-register_stream(stream, Key)
+register_key(key, Key)
 register_draw(uniform, Key, _uniform, np.float64)
 register_draw(normal, Key, _normal, np.float64)
 register_draw(integers, Key, draws.draw_integer, np.int64)

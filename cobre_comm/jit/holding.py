@@ -28,6 +28,7 @@ from numba.extending import (
 )
 
 from cobre_comm.jit.types import OBJECT_TYPES, Borrowed, ObjectType, carry_version
+from cobre_comm.old_names import OLD_NAMES
 
 
 class HeldModel(models.StructModel):  # type: ignore[misc]  # numba is untyped
@@ -109,6 +110,7 @@ def _lend(context: Any, builder: Any, owned: Any, borrowed: Any, value: Any) -> 
 def _attribute(context: Any, builder: Any, owned: Any, value: Any, name: str) -> Any:
     """Read an attribute of an object that the caller holds."""
     carry_version(context)
+    name = OLD_NAMES.get(owned.variable, {}).get(name, name)
     read = context.get_getattr(owned.borrowed, name)
     return read(context, builder, owned.borrowed, value, name)
 

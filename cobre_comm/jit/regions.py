@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cobre_kernels.collective.calls import BARRIER, FENCE, REGION_BLOCK, Barrier
+from cobre_kernels.collective.calls import BARRIER, FENCE, REGION_PART, Barrier
 from cobre_kernels.collective.guard import standing
 from cobre_kernels.collective.regions import is_closed
 from cobre_kernels.collective.status import OK, REGION_IS_CLOSED
@@ -63,10 +63,10 @@ def _as_slice(region):
     return as_slice
 
 
-@method(RegionType, "block")
-def _block(region, start, stop):
+@method(RegionType, "part")
+def _part(region, start, stop):
     if not is_integer(start) or not is_integer(stop):
-        problem = f"block: start and stop must be integers, got {start} and {stop}"
+        problem = f"part: start and stop must be integers, got {start} and {stop}"
 
         def refuse(region, start, stop):
             raise TypeError(problem)
@@ -74,17 +74,17 @@ def _block(region, start, stop):
         return refuse
     to_first, to_last = integer_reader(start), integer_reader(stop)
 
-    def block(region, start, stop):
+    def part(region, start, stop):
         _check_open(region)
         memory = _writable(region)
         first, last = to_first(start), to_last(stop)
         if not 0 <= first <= last <= len(memory):
             bounds = in_frame((first, last))
-            explain(field_of(region, "comm"), REGION_BLOCK, len(memory), bounds)
+            explain(field_of(region, "comm"), REGION_PART, len(memory), bounds)
             raise Failure
         return memory[first:last]
 
-    return block
+    return part
 
 
 @collective_method("fence", RegionType)

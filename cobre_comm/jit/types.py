@@ -170,7 +170,9 @@ def lend(this: Any) -> Any:
     return this.borrowed if isinstance(this, ObjectType) else this
 
 
-_IN_PYTHON = "works in Python alone: pass the number of the phase, and call comm.enter(number)"
+_IN_PYTHON = (
+    "works in Python alone: pass the number of the phase, and call comm.enter_phase(number)"
+)
 _OF_PHASES = dict.fromkeys(("phase", "phase_number"), _IN_PYTHON)
 
 

@@ -17,13 +17,13 @@ def _count(work):
     return lambda work: field_of(work, "state").count
 
 
-@attribute(WorkType, "first")
-def _first(work):
+@attribute(WorkType, "start")
+def _start(work):
     return lambda work: field_of(work, "state").first
 
 
-@attribute(WorkType, "last")
-def _last(work):
+@attribute(WorkType, "stop")
+def _stop(work):
     return lambda work: field_of(work, "state").last
 
 

@@ -142,7 +142,7 @@ class WayStats(NamedTuple):
 
     Examples
     --------
-    >>> from cobre_comm.journal.stats import Stats, WayStats
+    >>> from cobre_comm import Stats, WayStats
     >>> seconds = {"slots": 2.1e-3, "read": 1.3e-3, "both ends": 1.2e-3}
     >>> Stats(0, 2, {}, ways=(WayStats("broadcast", 2**23, 60, "both ends", seconds),))
     rank 0 of 2

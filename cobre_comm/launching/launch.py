@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, TypeVarTuple, overload
 
+from cobre_comm import old_names
 from cobre_comm.config import BackendKind
 from cobre_comm.errors import WorkerError
 from cobre_comm.launching import reporting
@@ -157,12 +159,32 @@ def report_progress(payload: Any) -> None:
     reporting.report(payload)
 
 
-@tells_callers
+# fmt: off
+@overload
 def launch(
-    fn: Callable[[Communicator, *Args], Value],
+    fn: Callable[[Communicator, *Args], Value], size: int, *, backend: str | BackendKind = ...,
+    args: tuple[*Args] = ..., timeout: float | None = ..., on_progress: OnProgress | None = ...,
+    executor: Any = ..., max_restarts: int = ..., min_ranks: int | None = ..., survive: bool = ...,
+) -> LaunchResult[Value]: ...
+@overload  # the types of kwargs cannot be compared with those of the function
+def launch(
+    fn: Callable[..., Value], size: int, *, backend: str | BackendKind = ...,
+    args: tuple[Any, ...] = ..., kwargs: Mapping[str, Any],
+    timeout: float | None = ..., on_progress: OnProgress | None = ...,
+    executor: Any = ..., max_restarts: int = ..., min_ranks: int | None = ..., survive: bool = ...,
+) -> LaunchResult[Value]: ...
+# fmt: on
+@tells_callers
+@old_names.also_by_position(
+    "backend", "args", "timeout", "on_progress", "executor", "max_restarts", "min_ranks", "survive"
+)
+def launch(
+    fn: Callable[..., Value],
     size: int,
+    *,
     backend: str | BackendKind = "auto",
-    args: tuple[*Args] = (),  # type: ignore[assignment]  # of a function of comm alone
+    args: tuple[Any, ...] = (),
+    kwargs: Mapping[str, Any] | None = None,
     timeout: float | None = None,
     on_progress: OnProgress | None = None,
     executor: Any = None,
@@ -170,7 +192,7 @@ def launch(
     min_ranks: int | None = None,
     survive: bool = False,
 ) -> LaunchResult[Value]:
-    """Call ``fn(comm, *args)`` on ``size`` ranks of this machine, or of an executor's workers.
+    """Call ``fn(comm, *args, **kwargs)`` on ranks of this machine, or of an executor's workers.
 
     Parameters
     ----------
@@ -187,6 +209,8 @@ def launch(
         allowed.
     args : tuple
         Further arguments; they and the values that ``fn`` returns are pickled.
+    kwargs : mapping of str to object, optional
+        Arguments that ``fn`` gets by name; pickled too.
     timeout : float, optional
         Longest wait for a live rank in one collective, in seconds; 0 means no limit. The job as a
         whole may take longer.
@@ -250,10 +274,16 @@ def launch(
     restarts = check_restarts(max_restarts, min_ranks, job.size)
     if not isinstance(args, tuple):
         raise TypeError(f"args must be a tuple, got {type(args).__name__}; write args=(x,)")
+    if not isinstance(kwargs, Mapping | None):
+        raise TypeError(
+            f"kwargs must be a mapping, got {type(kwargs).__name__}; write kwargs={{'name': x}}"
+        )
     if not callable(fn):
         raise TypeError(f"fn must be callable, got {fn!r}")
-    check_call(fn, args)
+    check_call(fn, args, kwargs or {})
     check_not_nested()
+    if kwargs:
+        fn = functools.partial(fn, **kwargs)
     if executor is not None:
         return _call_on(executor, job, fn, args)
     if job.backend == "local":

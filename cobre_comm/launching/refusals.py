@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import multiprocessing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from cobre_comm.arguments.mistakes import LAUNCH, explained
@@ -28,8 +28,8 @@ def check_not_nested() -> None:
         )
 
 
-def check_call(fn: Callable[..., Any], args: tuple[Any, ...]) -> None:
-    """Raise ``TypeError`` if ``fn(comm, *args)`` does not fit the function, or calls nothing."""
+def check_call(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """Raise ``TypeError`` if a call does not fit the function, or calls nothing."""
     name = getattr(fn, "__name__", repr(fn))
     if inspect.iscoroutinefunction(fn):
         raise TypeError(
@@ -46,12 +46,12 @@ def check_call(fn: Callable[..., Any], args: tuple[Any, ...]) -> None:
     except (TypeError, ValueError):  # of a function in C
         return
     try:
-        signature.bind(None, *args)
+        signature.bind(None, *args, **kwargs)
     except TypeError as error:
-        given = "".join(f", {name}" for name in ("*args",) if args)
+        given = ", *args" * bool(args) + ", **kwargs" * bool(kwargs)
         raise TypeError(
             f"launch calls {name}(comm{given}), and that does not fit {name}{signature}: {error}; "
-            "the first parameter is the communicator, and args has the others"
+            "the first parameter is the communicator; args and kwargs have the others"
         ) from None
 
 

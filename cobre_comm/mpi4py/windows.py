@@ -26,6 +26,7 @@ from cobre_comm import CollectiveFailed, CommError, Communicator, LocalBackend
 from cobre_comm.backends.comm_group import CommGroup
 from cobre_comm.backends.shm.nameless import hand_over
 from cobre_comm.backends.shm.offer import make_private
+from cobre_comm.config import TIMEOUT_S
 from cobre_comm.mpi4py.missing import PAGE, NotHere
 from cobre_comm.mpi4py.specifications import Array, Partial, elements, whole
 from cobre_comm.system.descriptor import Descriptor
@@ -80,7 +81,8 @@ class Win(Partial):
         self._freed = False
         _HOLDERS[comm] = _HOLDERS.get(comm, 1) + 1
         self._held: dict[int, int] = {}  # by rank: how this rank holds the lock of that rank's part
-        self._timeout_s = float(os.environ.get(f"COBRE_{comm.backend.upper()}_TIMEOUT_SECS", 60))
+        config = getattr(comm, "_config", None)  # None over local
+        self._timeout_s = getattr(config, "timeout_s", TIMEOUT_S)
 
     @classmethod
     def Allocate(cls, size: int, disp_unit: int = 1, info: Any = None, comm: Any = None) -> Win:
@@ -121,7 +123,7 @@ class Win(Partial):
             self._take(rank, how, rank)
         finally:
             self._give_back(gate)
-        mark = self._marks.block(rank, rank + 1)
+        mark = self._marks.part(rank, rank + 1)
         mine = self._comm.rank + 1
         if mark[0] not in (0, mine):  # it is mine if a signal has interrupted a Lock of this rank
             self._give_back(rank)
@@ -136,7 +138,7 @@ class Win(Partial):
             said = f"this rank does not hold the lock of rank {rank}; call Lock({rank}) first"
             raise OutOfTurn("Win.Unlock", said)
         if self._held[rank] == fcntl.LOCK_EX:
-            self._marks.block(rank, rank + 1)[0] = 0
+            self._marks.part(rank, rank + 1)[0] = 0
         self._give_back(rank)
         del self._held[rank]
 
@@ -163,7 +165,7 @@ class Win(Partial):
 
     def _part(self, rank: int) -> Array:
         begin = self._begins[rank]
-        return self._region.block(begin, begin + self._sizes[rank])
+        return self._region.part(begin, begin + self._sizes[rank])
 
     def _target(self, rank: int, target: Any, nbytes: int) -> Array:
         """Return the bytes of a rank's part from a displacement on, as many as the origin's."""

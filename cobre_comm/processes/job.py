@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from cobre_comm.backends.spec import Rendezvous
-from cobre_comm.config import MAX_RANKS, BackendKind
+from cobre_comm.config import MAX_RANKS, PRETEND_NODES, BackendKind, chosen
 
 
 def _new_identity() -> str:
@@ -73,7 +73,7 @@ def check_nodes(job: Job, environ: Mapping[str, str]) -> None:
     The list names the node of each rank. If it is shorter, it is repeated, and its length must
     divide the number of ranks.
     """
-    variable = f"COBRE_{job.backend.upper()}_PRETEND_NODES"
+    variable = chosen(environ, PRETEND_NODES.get(job.backend, ""))
     count = len([word for word in environ.get(variable, "").split(",") if word.strip()])
     if count and job.size % count:
         raise ValueError(

@@ -6,7 +6,7 @@ import functools
 from dataclasses import dataclass
 
 MPI_LIBRARIES = ("openmpi", "mpich", "impi")
-NODES_VARIABLES = {"mpi": "COBRE_MPI_PRETEND_NODES", "tcp": "COBRE_TCP_PRETEND_NODES"}
+NODES_VARIABLE = "COBRE_TEST_PRETEND_NODES"
 EVERY_RANK_ALONE = tuple(range(64))
 NETWORK = "-net"
 FLAT = "flat"
@@ -136,7 +136,7 @@ class BackendName:
         --------
         >>> from cobre_comm.testing import BackendName
         >>> BackendName.parse("mpi:0,1").environment()
-        {'COBRE_COMM_BACKEND': 'mpi', 'COBRE_MPI_PRETEND_NODES': '0,1'}
+        {'COBRE_COMM_BACKEND': 'mpi', 'COBRE_TEST_PRETEND_NODES': '0,1'}
         """
         chosen = {"COBRE_COMM_BACKEND": self.kind}
         if self.library is not None:
@@ -146,9 +146,9 @@ class BackendName:
         elif self.nodes:
             each = range(size or len(self.nodes))
             nodes = [self.nodes[rank % len(self.nodes)] for rank in each]
-            chosen[NODES_VARIABLES[self.kind]] = ",".join(map(str, nodes))
+            chosen[NODES_VARIABLE] = ",".join(map(str, nodes))
         if self.leaders > 1:
-            chosen["COBRE_LEADERS"] = str(self.leaders)
+            chosen["COBRE_COMM_LEADERS"] = str(self.leaders)
         return chosen | (self._sockets() if self.network else {})
 
     def _sockets(self) -> dict[str, str]:

@@ -6,9 +6,12 @@ from pathlib import Path
 
 from sphinx.util import logging
 
+from cobre_comm.old_names import OLD_NAMES
+
 logger = logging.getLogger(__name__)
 
 MODULES = ("cobre_comm", "cobre_comm.random", "cobre_comm.testing")
+OLD = {name for names in OLD_NAMES.values() for name in names}  # the reference has the new names
 VARIABLE = re.compile(r"\bCOBRE_[A-Z]+_[A-Z_]+[A-Z]\b")
 
 
@@ -26,7 +29,13 @@ def _check(app, env):
         logger.warning("%s stands in the sources or in the reference, not in both", name)
 
 
+def _is_old(app, what, name, value, skip, options):
+    """Tell whether a member of a class is an old name; None leaves the choice to others."""
+    return True if what == "class" and name in OLD else None
+
+
 def setup(app):
     """Look when all pages have been read."""
     app.connect("env-check-consistency", _check)
+    app.connect("autodoc-skip-member", _is_old)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

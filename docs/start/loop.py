@@ -8,7 +8,7 @@ from cobre_comm import Communicator, create_communicator
 def partial_sums(comm: Communicator, terms: int, rounds: int) -> float:
     """Add up 1 / n^2 over all ranks: in each round, each takes a share of the terms."""
     total = 0.0
-    start, stop = comm.block(terms)
+    start, stop = comm.share(terms)
     mine = np.empty(stop - start)
     for round_number in range(rounds):
         for i in range(mine.size):

@@ -38,7 +38,7 @@ CASE = Path(__file__).parent / "cases" / "gen_h4_t5_k3.json"
 class NoWork(Work):
     """A work without items."""
 
-    first = last = 0
+    start = stop = 0
 
     def __init__(self) -> None:
         pass

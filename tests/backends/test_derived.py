@@ -22,9 +22,9 @@ class Written(Communicator):
 
 def test_shares():
     comm = Written(LocalBackend())
-    assert comm.block(5) == (0, 5)
-    assert [table.tolist() for table in comm.layout(5, 2)] == [[10], [0]]
+    assert comm.share(5) == (0, 5)
+    assert [table.tolist() for table in comm.shares(5, 2)] == [[10], [0]]
     comm.close()
-    for call in (comm.block, comm.layout):
+    for call in (comm.share, comm.shares):
         with pytest.raises(InvalidCommunicator, match="closed"):
             call(5)

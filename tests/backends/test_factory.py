@@ -14,7 +14,9 @@ from cobre_comm import (
     InvalidBackend,
     LocalBackend,
     MissingConfiguration,
+    MpiConfig,
     ShmConfig,
+    TcpConfig,
     available_backends,
     create_communicator,
     factory,
@@ -209,6 +211,8 @@ def test_missing_configuration_lists_all(monkeypatch):
         ("COBRE_SHM_SIZE", ("0", "1.0", "100000000")),
         ("COBRE_SHM_TIMEOUT_SECS", ("soon", "-1", "nan", "1e300")),
         ("COBRE_SHM_BUFFER_BYTES", ("100", "1e6", "9223372036854775807")),
+        ("COBRE_COMM_TIMEOUT_SECS", ("soon", "-1")),
+        ("COBRE_COMM_BUFFER_BYTES", ("100",)),
         ("COBRE_SHM_NUMA_INTERLEAVE", ("yes",)),
         ("COBRE_COMM_SPIN_US", ("-3", "1e300")),
     ],
@@ -232,12 +236,24 @@ def test_values_are_taken(monkeypatch):
     assert backend_of(config) == "shm"
 
 
+@pytest.mark.parametrize("backend", ["SHM", "TCP", "MPI"])
+def test_a_backend_s_own_limit_takes_the_place_of_that_of_all(backend):
+    config = {"SHM": ShmConfig, "TCP": TcpConfig, "MPI": MpiConfig}[backend]
+    seat = {"COBRE_SHM_NAME": "/a", "COBRE_SHM_RANK": "0", "COBRE_SHM_SIZE": "1"}
+    seat |= {"COBRE_TCP_RANK": "0", "COBRE_TCP_SIZE": "1"}
+    of_all = {"COBRE_COMM_TIMEOUT_SECS": "2.5", "COBRE_COMM_BUFFER_BYTES": "8192"}
+    own = {f"COBRE_{backend}_TIMEOUT_SECS": "3", f"COBRE_{backend}_BUFFER_BYTES": "4096"}
+    for told, expected in ((of_all, (2.5, 8192)), (own, (3, 4096)), (of_all | own, (3, 4096))):
+        made = config.from_env(seat | told)
+        assert (made.timeout_s, made.buffer_bytes) == expected
+
+
 @pytest.mark.usefixtures("one_shm_rank")
 @pytest.mark.parametrize(
     ("value", "portable"), [("0", not HAS_FUTEX), ("", not HAS_FUTEX), ("1", 1)]
 )
 def test_waiting_without_futex_is_turned_on_by_1_alone(monkeypatch, value, portable):
-    monkeypatch.setenv("COBRE_COMM_PORTABLE_WAIT", value)
+    monkeypatch.setenv("COBRE_TEST_PORTABLE_WAIT", value)
     with create_communicator() as comm:
         assert COMM.at(comm._address).portable == portable
 

@@ -104,8 +104,8 @@ def test_one_node_and_flat_ones_have_one_lane(places):
 
 @pytest.mark.parametrize("leaders", ["0", "-1", "two", "1.5"])
 def test_what_is_no_number_of_leaders(monkeypatch, leaders):
-    monkeypatch.setenv("COBRE_LEADERS", leaders)
+    monkeypatch.setenv("COBRE_COMM_LEADERS", leaders)
     monkeypatch.setenv("COBRE_TCP_RANK", "0")
     monkeypatch.setenv("COBRE_TCP_SIZE", "1")
-    with pytest.raises(InitializationFailed, match="COBRE_LEADERS"):
+    with pytest.raises(InitializationFailed, match="COBRE_COMM_LEADERS"):
         TcpConfig.from_env()

@@ -8,8 +8,8 @@ import pytest
 from cobre_kernels.collective.comm import LARGE_ROWS
 from cobre_kernels.shm import ways
 
-from cobre_comm import objects
-from cobre_comm.journal.stats import SLOTS_ONLY, Stats, WayStats
+from cobre_comm import Stats, WayStats, objects
+from cobre_comm.journal.stats import SLOTS_ONLY
 
 BROADCAST_CALLS = ways.MOST_TRIED  # until the fastest way is known
 ALLGATHERV_CALLS = ways.TRIALS * len(ways.NAMES) + 1

@@ -36,8 +36,8 @@ def test_four_ranks_hold_one_copy_of_a_region(comm):
     count = GIB // 4 // 8
     before = np.array([pss_bytes()])
     region = comm.create_shared_region(count)
-    begin, end = comm.block(count)
-    region.block(begin, end)[:] = np.arange(begin, end, dtype=np.float64)
+    begin, end = comm.share(count)
+    region.part(begin, end)[:] = np.arange(begin, end, dtype=np.float64)
     region.fence()
     view = region.as_slice()
     assert view[0] == 0

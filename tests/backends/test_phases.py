@@ -20,7 +20,7 @@ class Counting(Other):
             self.names.append(name)
         return self.names.index(name)
 
-    def enter(self, number):
+    def enter_phase(self, number):
         before, self.under_way = self.under_way, number
         self.entered.append(self.names[number])
         return before
@@ -45,7 +45,7 @@ def go_through_phases(comm):
 def test_a_program_with_phases_runs_where_they_are_not_counted():
     comm = Other()
     go_through_phases(comm)
-    assert comm.enter(comm.phase_number("outer")) == 0
+    assert comm.enter_phase(comm.phase_number("outer")) == 0
 
 
 def test_a_backend_counts_phases_by_two_methods():

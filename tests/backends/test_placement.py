@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pages are not r
 
 SHAPE = (1001, 700)
 ROW_BYTES = 8 * SHAPE[1]
-NODES = {"COBRE_TCP_PRETEND_NODES": "0,1,1"}
+NODES = {"COBRE_TEST_PRETEND_NODES": "0,1,1"}
 reserve = getattr(os, "posix_fallocate", None)
 
 
@@ -44,7 +44,7 @@ def test_ranks_take_the_pages_of_regions(comm, monkeypatch):
     for placement in ("owner", "leader", "interleave"):
         comm.create_shared_region(SHAPE, placement=placement).close()
     comm.create_shared_region(2).close()  # rank 2 has no element of this region
-    start, stop = comm.block(SHAPE[0])
+    start, stop = comm.share(SHAPE[0])
     share = range(start * ROW_BYTES, stop * ROW_BYTES)
     whole = [range(SHAPE[0] * ROW_BYTES)] if comm.rank == 0 else []
     two = [range(8 * comm.rank, 8 * comm.rank + 8)] if comm.rank < 2 else []
@@ -102,7 +102,7 @@ def test_a_rank_that_cannot_take_its_pages(comm, monkeypatch):
         assert error.requested_bytes == math.prod(SHAPE) * 8
         raises(AllocationFailed, comm.split_local)
     with comm.create_shared_region(SHAPE) as made:
-        made.block(comm.rank, comm.rank + 1)[:] = comm.rank
+        made.part(comm.rank, comm.rank + 1)[:] = comm.rank
         made.fence()
         assert made.as_slice()[:3, 0].tolist() == [0, 1, 2]
 
@@ -124,8 +124,8 @@ def test_pages_are_interleaved_over_several_numa_nodes(comm, monkeypatch, tmp_pa
     monkeypatch.setattr(numa, "interleave", lambda *where: done.append(interleave(*where)))
     assert numa.online_nodes() == [0, 1, 2, 3]
     for placement in ("owner", "leader", "interleave"):
-        with comm.create_shared_region(SHAPE, np.float64, placement) as made:
-            made.block(comm.rank, comm.rank + 1)[:] = 1
+        with comm.create_shared_region(SHAPE, np.float64, placement=placement) as made:
+            made.part(comm.rank, comm.rank + 1)[:] = 1
             told = policy_at(made.as_slice().ctypes.data)
             is_spread = comm.max(int(True in done))  # all ranks see the policy that one sets
             assert re.match("interleave" if is_spread else "default", told)

@@ -170,7 +170,7 @@ def test_a_root_that_cannot_write_makes_all_ranks_begin_anew(comm):
 def test_a_rank_whose_buffer_is_in_a_region(comm):
     skip_if_refused(comm)
     with comm.create_shared_region(LENGTH * comm.size, np.uint8) as region:
-        own = region.block(comm.rank * LENGTH, (comm.rank + 1) * LENGTH)
+        own = region.part(comm.rank * LENGTH, (comm.rank + 1) * LENGTH)
         for way in (READ, BOTH, FASTEST):
             with Forced(comm, way):
                 for number in range(comm.size):

@@ -15,7 +15,7 @@ def test_two_ranks_reduce_into_one_output_in_the_last_of_many_regions(comm):
     """If a kernel did not find the last region, both ranks would fold into the output together."""
     regions = [comm.create_shared_region(60_000 if n == MANY - 1 else 1) for n in range(MANY)]
     for count in (1, 600, 60_000):  # in a cell, in a slot, and block by block
-        output = regions[-1].block(0, count)
+        output = regions[-1].part(0, count)
         for _ in range(200):
             comm.allreduce(np.full(count, 1.0 + comm.rank), output, ReduceOp.SUM)
             wrong = comm.max(int((output != 3.0).sum()))
@@ -37,6 +37,6 @@ def test_a_region_without_a_row_is_refused_on_all_ranks(comm):
     finally:
         REGION_TABLE._free, REGION_TABLE._used = free, used
     with comm.create_shared_region(1) as region:
-        output = region.block(0, 1)
+        output = region.part(0, 1)
         comm.allreduce(np.ones(1), output, ReduceOp.SUM)
         assert output[0] == comm.size

@@ -26,7 +26,7 @@ with cobre_comm.create_communicator() as comm:
         region.fence()
         list(work)
         with comm.phase("draw"):
-            random.normal(random.stream(1), np.arange(3))
+            random.normal(random.key(1), np.arange(3))
     comm.split(0).barrier()
     cobre_comm.check_signals()
     assert cobre_comm.monotonic_ns() > 0
@@ -62,9 +62,9 @@ def make():
 
 @numba.njit
 def total(comm):
-    return comm.sum(3.0) + random.uniform(random.stream(2026), 0)
+    return comm.sum(3.0) + random.uniform(random.key(2026), 0)
 
-print(total(comm) == 3.0 + random.uniform(random.stream(2026), 0))
+print(total(comm) == 3.0 + random.uniform(random.key(2026), 0))
 """
 
 

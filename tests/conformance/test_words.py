@@ -15,7 +15,7 @@ from tests.forked import on_forks
 LONGEST = 800  # the most characters that numba may print, with our sentence
 HAS = (
     "; it has allgather, allgatherv, allreduce, barrier, broadcast, exact_sum, gatherv, max, min, "
-    "sum, block, enter, is_leader, layout, rank, size, stop_requested"
+    "sum, enter_phase, is_leader, rank, share, shares, size, stop_requested"
 )
 # A mistake, what Python says about it, and what compiled code says about it.
 FORMS = [
@@ -122,12 +122,12 @@ def test_compiled_code_is_told_in_one_line(comm, mistake, sentence):
 
 def test_a_region_s_methods_likewise(comm):
     def mistake(region):
-        return region.block(1)
+        return region.part(1)
 
     region = comm.create_shared_region(3)
     told = str(raises(TypeError, mistake, region))
-    assert told.endswith(".block() missing 1 required positional argument: 'stop'")
-    said = "block(start, stop): missing a required argument: 'stop'"
+    assert told.endswith(".part() missing 1 required positional argument: 'stop'")
+    said = "part(start, stop): missing a required argument: 'stop'"
     assert said in told_compiled(mistake, region)
 
 
@@ -172,7 +172,7 @@ NOTED = [
     (lambda comm, x, out: comm.allreduce(x, out, 100), "ReduceOp"),
     (lambda comm, x, out: comm.allreduce(x[::2], out[::2]), "contiguous"),
     (lambda comm, x, out: comm.allgatherv(x, out, x, x), "counts"),
-    (lambda comm, x, out: comm.block(2.0), "integer"),
+    (lambda comm, x, out: comm.share(2.0), "integer"),
 ]
 
 

@@ -11,7 +11,7 @@ from tests.launch.command import cobre, environment, lines_of
 
 HOWTO = Path(__file__).parents[2] / "docs" / "howto"
 LONGEST_PATTERN = 20  # lines; a reader copies a pattern by hand
-NODES = {"COBRE_TCP_PRETEND_NODES": "0,0,1,1"}
+NODES = {"COBRE_TEST_PRETEND_NODES": "0,0,1,1"}
 
 
 def printed(program, ranks, *options, **extra):

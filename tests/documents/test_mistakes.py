@@ -104,7 +104,7 @@ def test_each_example_raises_its_sentence_and_each_cure_none(raised):
 
 def test_two_communicators_in_a_different_order():
     (program, *_), said = next((p, s) for title, p, s in SECTIONS if title == LATE)
-    limit = {"COBRE_SHM_TIMEOUT_SECS": "5"}
+    limit = {"COBRE_COMM_TIMEOUT_SECS": "5"}
     raised = run_ranks("shm", 2, lines_raised, [program], env=limit)
     # The rank that reaches its limit second may get the error of the first rank instead.
     said = said.replace("60 s", "5 s")
@@ -132,7 +132,7 @@ class Quantity(np.ndarray):
 
 REGION = (
     "a shared region is no array",
-    "region.as_slice() reads it, and region.block(start, stop)",
+    "region.as_slice() reads it, and region.part(start, stop)",
 )
 AS_REGION = ("must be a NumPy array, got a shared region", REGION[1])
 MASKED = ("got a MaskedArray of shape", "{0}.filled(value) or {0}.compressed()")
@@ -187,7 +187,7 @@ TYPED = [
             ("comm.allgatherv(x, x, [3], {}_items[:1])", "displs"),
             ("work.reset(order={}_items)", "order"),
             ("work.reset(costs={})", "costs"),
-            ("random.uniform(random.stream(1), {}_items)", "i"),
+            ("random.uniform(random.key(1), {}_items)", "i"),
         )
     ],
     ("comm.allreduce(memoryview(x), x)", TypeError, "got memoryview", "numpy.asarray makes one"),
@@ -216,9 +216,9 @@ TYPED = [
     ("closed_region.fence()", InvalidCommunicator, "is closed", "create another one"),
     ("comm.barrier(1)", TypeError, "barrier() takes no arguments", "1 given"),
     ("comm.allreduce(x, x[:2])", InvalidBufferSize, "expected 3 elements", "the same length"),
-    ("comm.enter(77)", ValueError, "enter: number must be", "comm.phase_number(name)"),
+    ("comm.enter_phase(77)", ValueError, "enter_phase: number must be", "comm.phase_number(name)"),
     ("objects.gather(comm, 1, 'a')", TypeError, "root must be an integer", "explain integer"),
-    ("random.stream(1.5)", TypeError, "a name must be an integer", "explain integer"),
+    ("random.key(1.5)", TypeError, "a name must be an integer", "explain integer"),
     ("launch(print, 0)", ValueError, "number of ranks", "between 1 and 4096"),
     ("ReduceOp.AVG", AttributeError, "ReduceOp.AVG is", "SUM here, divided by comm.size"),
     ("ReduceOp.sum", AttributeError, "ReduceOp.sum does not exist", "there are SUM, MIN"),

@@ -71,7 +71,7 @@ def test_the_bound_of_a_longer_case_comes_near(printed):
 
 def test_ranks_of_two_nodes_print_the_same_digits(printed):
     words = "run", "-n", 2, "--backend", "tcp", "--no-prefix", PROGRAM
-    done = cobre(*words, within_s=500, COBRE_TCP_PRETEND_NODES="0,1")
+    done = cobre(*words, within_s=500, COBRE_TEST_PRETEND_NODES="0,1")
     assert done.returncode == 0, done.stderr
     assert done.stdout == printed()
 

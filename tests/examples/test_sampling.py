@@ -6,15 +6,17 @@ import numpy as np
 import pytest
 from training.sampling import draw_opening, listed_path, stride_of
 
-from cobre_comm.random import stream, uniform
+from cobre_comm import random
 
 WEIGHT = np.array([9.0, 0.0, 0.25, 0.75, 0.0])  # the stage has the openings 1 to 4
-KEYS = [stream(3, iteration, m, t) for iteration in range(5) for m in range(8) for t in range(20)]
+KEYS = [
+    random.key(3, iteration, m, t) for iteration in range(5) for m in range(8) for t in range(20)
+]
 
 
 def test_openings_follow_their_probabilities():
     drawn = [draw_opening(WEIGHT, 1, 5, key, False) for key in KEYS]
-    assert drawn == [2 if uniform(key, 0) < 0.25 else 3 for key in KEYS]
+    assert drawn == [2 if random.uniform(key, 0) < 0.25 else 3 for key in KEYS]
     assert drawn.count(2) == pytest.approx(200, abs=40)  # 3.3 standard deviations
 
 

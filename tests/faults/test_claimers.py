@@ -40,7 +40,7 @@ def compile_claim(caller):
 def claim_rest(comm, claim, work, done):
     """Claim items until none is left; check that no rank of this node has had the same item."""
     while (item := claim(work)) >= 0:
-        mine = done.block(item, item + 1)
+        mine = done.part(item, item + 1)
         mine += 1
         assert mine == [1], f"item {item} comes twice"
         time.sleep(0.001)  # so that every rank gets some items
@@ -84,7 +84,7 @@ def pauses(comm, caller, how):
     claim, work, done, item = begin(comm, caller)
     if comm.rank == VICTIM:
         PAUSES[how](0.3)
-        done.block(item, item + 1)[:] += 1
+        done.part(item, item + 1)[:] += 1
     claim_rest(comm, claim, work, done)
     done.fence()
     each = np.zeros(COUNT)

@@ -18,7 +18,7 @@ from tests import forked
 from tests.grid import skip_unless_here, slow
 
 INTERPRETED = {"NUMBA_DISABLE_JIT": "1"}
-PORTABLE = {"COBRE_COMM_PORTABLE_WAIT": "1"}
+PORTABLE = {"COBRE_TEST_PORTABLE_WAIT": "1"}
 
 
 def essentials(comm, caller):

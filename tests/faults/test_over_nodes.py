@@ -56,7 +56,7 @@ def lost_before(comm, operation):
         os._exit(EXIT_CODE)
     if operation == "fence":
         return met(region.fence)
-    return met(comm.allreduce, np.ones(40), region.block(0, 40))
+    return met(comm.allreduce, np.ones(40), region.part(0, 40))
 
 
 @pytest.mark.parametrize("operation", ["fence", "allreduce into a region"])
@@ -124,7 +124,7 @@ def crash_amid(comm, operation, victim):
         return met(comm.gatherv, send, recv, *tables, (root + 1) % comm.size)
     if operation == "broadcast":
         return met(comm.broadcast, send, root)
-    return met(comm.allreduce, send, region.block(0, COUNT) if into_region else recv[:COUNT])
+    return met(comm.allreduce, send, region.part(0, COUNT) if into_region else recv[:COUNT])
 
 
 LARGE = ("allreduce", "gatherv", "allgatherv", "broadcast")

@@ -18,7 +18,7 @@ from cobre_comm.testing.cases.errors import wrong_calls
 
 OF_A_REGION = ("count", "nbytes", "shape", "as_slice()", "block(0, 1)", "block(0.0, 1)", "fence()")
 OF_A_WORK = ("count", "first", "last", "claim()")
-OF_A_COMM = ("rank", "size", "is_leader", "stop_requested()", "enter(0)", "enter(0.5)")
+OF_A_COMM = ("rank", "size", "is_leader", "stop_requested()", "enter_phase(0)", "enter_phase(0.5)")
 DRAWS = ("uniform(key, {})", "normal(key, {})", "integers(key, {}, 9)", "integers(key, {}, 0.5)")
 
 
@@ -59,12 +59,12 @@ def call(text, **names):
 def main():
     names = Names()
     event.register("numba:compile", names)
-    key = random.stream(1, 2)
+    key = random.key(1, 2)
     for text, index in itertools.product(DRAWS, (3, np.arange(3), np.ones(2))):
         call(f"random.{text.format('i')}", key=key, i=index)
-    call("random.stream(1)")
-    call("random.stream(1, 2, 3)")
-    call("random.stream(1, 0.5)")
+    call("random.key(1)")
+    call("random.key(1, 2, 3)")
+    call("random.key(1, 0.5)")
     square, cube = made(2), made(3)
     njit(lambda x: square(x) + cube(x))(2.0)
     with create_communicator(BackendKind.LOCAL) as comm:

@@ -42,12 +42,12 @@ OPERATIONS = [
 VALUES = [
     *("comm.rank", "comm.size", "comm.is_leader", "comm.stop_requested()", "comm.exact_sum(x)"),
     *(f"comm.{name}({value})" for name in ("sum", "min", "max") for value in ("x[0]", "words[0]")),
-    *("comm.block(7)", "comm.layout(7)", "comm.layout(7, 3)"),
-    *("region.count", "region.nbytes", "region.shape", "region.as_slice()", "region.block(1, 3)"),
-    *("work.count", "work.first", "work.last", "work.claim() in (0, 1, 2, 3)"),
+    *("comm.share(7)", "comm.shares(7)", "comm.shares(7, 3)"),
+    *("region.count", "region.nbytes", "region.shape", "region.as_slice()", "region.part(1, 3)"),
+    *("work.count", "work.start", "work.stop", "work.claim() in (0, 1, 2, 3)"),
     *(f"random.{name}(key, {i})" for name in ("uniform", "normal") for i in ("3", "words")),
     *(f"random.integers(key, {i}, 99)" for i in ("3", "words")),
-    *("random.stream(1)", "random.stream(1, 2)", "SQUARE(x[0])", "CUBE(x[0])"),
+    *("random.key(1)", "random.key(1, 2)", "SQUARE(x[0])", "CUBE(x[0])"),
 ]
 SOURCES = [*OPERATIONS, *(f"return {value}" for value in VALUES)]
 
@@ -89,7 +89,7 @@ def given(comm):
     x = np.array([2.5, -1.0, 4.0]) + comm.rank
     words = np.array([6, 3, 12]) + comm.rank
     tables = np.full(comm.size, 3), 3 * np.arange(comm.size)
-    return random.stream(1, 2), x, words, np.zeros(3), np.zeros(3 * comm.size), tables
+    return random.key(1, 2), x, words, np.zeros(3), np.zeros(3 * comm.size), tables
 
 
 def same(found, right):

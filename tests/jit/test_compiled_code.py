@@ -148,7 +148,7 @@ def test_rank_and_size_over_local_are_constants():
 @njit(parallel=True)
 def enter_in_a_parallel_loop(comm, number):
     for _ in prange(4):
-        comm.enter(number)
+        comm.enter_phase(number)
 
 
 @njit
@@ -182,7 +182,7 @@ def test_phases_in_compiled_code_are_of_one_thread_and_go_by_numbers():
     with LocalBackend() as comm:
         number = comm.phase_number("a")
         told = str(raises(TypingError, enter_in_a_parallel_loop, comm, number))
-        assert "enter cannot be called inside prange" in told
+        assert "enter_phase cannot be called inside prange" in told
         for function, name in ((name_a_phase, "phase_number"), (begin_a_phase, "phase")):
             told = str(raises(TypingError, function, comm))
             assert f"comm.{name} works in Python alone: pass the number of the phase" in told
@@ -228,7 +228,7 @@ def test_a_failed_collective_of_several_elements_raises_its_own_error(comm):
 def test_a_block_outside_a_region_is_told_for_every_length():
     @njit
     def behind_the_end(region):
-        return region.block(0, region.count + 1)
+        return region.part(0, region.count + 1)
 
     with LocalBackend() as comm:
         for count in range(1, 50):  # some of these lengths equal the number of a status

@@ -15,7 +15,7 @@ from cobre_comm import random
 
 @njit(cache=True)
 def drawn(scenario):
-    return random.{}(random.stream(1, scenario), np.arange(4))
+    return random.{}(random.key(1, scenario), np.arange(4))
 """
 
 

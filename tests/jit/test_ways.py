@@ -25,7 +25,7 @@ def test_a_call_holds_what_it_is_made_on_until_it_has_ended(pools, way, kind):
 
 @njit
 def _written(comm, region):
-    region.block(0, 1)[:] = 7
+    region.part(0, 1)[:] = 7
     region.fence()
     return region.as_slice()[0]
 

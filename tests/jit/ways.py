@@ -45,7 +45,7 @@ KINDS = {
         lambda comm: comm.split(0), "barrier", ".allgather(entered, entered)"
     ),
     "region": Kind(
-        lambda comm: comm.split(0).create_shared_region(3), "fence", ".block(0, 99)"
+        lambda comm: comm.split(0).create_shared_region(3), "fence", ".part(0, 99)"
     ),
     "work": Kind(
         lambda comm: comm.split(0).create_work(3), "claim", ".claim()",

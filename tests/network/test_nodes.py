@@ -15,9 +15,9 @@ def fill_region(comm):
     """Leaders fill a region, which all ranks read; return this rank's leader and node size."""
     with comm.create_shared_region(1000) as region:
         if comm.is_leader:
-            region.block(0, 1000)[:] = comm.rank
+            region.part(0, 1000)[:] = comm.rank
         region.fence()
-        found = np.unique(region.block(0, 1000))
+        found = np.unique(region.part(0, 1000))
         region.fence()
     with comm.split_local() as local:
         assert found.tolist() == [comm.rank - local.rank] or local.size > 1

@@ -34,7 +34,7 @@ def halves(word):
     return word & 0xFFFFFFFF, word >> 32 & 0xFFFFFFFF
 
 
-def stream(*names):
+def key(*names):
     """Return the low and the high word of a key, as unsigned integers."""
     state = (len(names), 0, 0, 0)
     for name in names:

@@ -25,7 +25,7 @@ def along(place, count, kind):
     """Return numbers; one of their names counts up from number to number, the other names stay."""
     names, drawn = np.array([2026, 3, 41, 7, 0]), np.empty(count)
     for n in range(count):
-        key = random.stream(names[0], names[1], names[2], names[3])
+        key = random.key(names[0], names[1], names[2], names[3])
         drawn[n] = random.uniform(key, names[4]) if kind == 0 else random.normal(key, names[4])
         names[place] += 1
     return drawn
@@ -105,7 +105,7 @@ def test_uniform_numbers_of_neighbouring_names(place):
 
 def test_pairs_of_names():
     """One name counts up while another counts down, so that their sum stays."""
-    keys = [random.stream(k, COUNT // 8 - k) for k in range(COUNT // 8)]
+    keys = [random.key(k, COUNT // 8 - k) for k in range(COUNT // 8)]
     drawn = np.array([random.uniform(key, 0) for key in keys])
     assert max(test(drawn) for test in TESTS.values()) < SIGMAS
 
@@ -145,7 +145,7 @@ def test_normal_numbers_of_neighbouring_names(place):
 
 @pytest.mark.parametrize("bound", [2, 3, 10, 100, 2**8 + 1])
 def test_small_integers(bound):
-    drawn = random.integers(random.stream(1, bound), np.arange(COUNT), bound)
+    drawn = random.integers(random.key(1, bound), np.arange(COUNT), bound)
     assert drawn.min() == 0
     assert drawn.max() == bound - 1
     assert sigmas_of_counts(drawn, bound) < SIGMAS
@@ -153,7 +153,7 @@ def test_small_integers(bound):
 
 def test_large_integers_are_not_favoured():
     """Without repeated draws, 64 bits times 3/8 would favour two of three consecutive integers."""
-    drawn = random.integers(random.stream(1), np.arange(COUNT), 3 * 2**61)
+    drawn = random.integers(random.key(1), np.arange(COUNT), 3 * 2**61)
     assert sigmas_of_counts(drawn % 3, 3) < SIGMAS
     assert sigmas_of_ones(drawn / (3 * 2**61)) < SIGMAS
     words = [int(x) for x in np.random.default_rng(1).integers(0, 2**64, COUNT, dtype=np.uint64)]
@@ -162,7 +162,7 @@ def test_large_integers_are_not_favoured():
 
 
 def test_distributions_of_the_same_names_are_independent():
-    key, indices = random.stream(2), np.arange(COUNT)
+    key, indices = random.key(2), np.arange(COUNT)
     columns = [
         random.uniform(key, indices),
         random.normal(key, indices),
@@ -177,9 +177,9 @@ def test_one_bit_of_a_name_changes_half_of_the_bits_of_a_key():
     for place in range(4):
         for bit in range(63):
             names = [2026, 3, 41, 7]
-            before = random.stream(*names)
+            before = random.key(*names)
             names[place] ^= 1 << bit
-            after = random.stream(*names)
+            after = random.key(*names)
             for one, other in zip(before, after, strict=True):
                 changed += ((one ^ other) % 2**64).bit_count()
                 count += 64

@@ -86,8 +86,8 @@ def _ulps(x, y):
 @pytest.mark.quick
 @pytest.mark.parametrize("names", NAMES)
 def test_numbers_are_those_of_the_reference(names):
-    key = random.stream(*names)
-    assert tuple(word % 2**64 for word in key) == reference.stream(*names)
+    key = random.key(*names)
+    assert tuple(word % 2**64 for word in key) == reference.key(*names)
     for i in INDICES:
         assert random.uniform(key, i) == reference.uniform(key, i)
         assert _ulps(random.normal(key, i), reference.normal(key, i)) <= 4
@@ -97,7 +97,7 @@ def test_numbers_are_those_of_the_reference(names):
 
 def test_an_integer_that_would_be_favoured_is_drawn_anew():
     """With a bound as large as this, one word in four has to be drawn again."""
-    key, bound = random.stream(5), 3 * 2**61
+    key, bound = random.key(5), 3 * 2**61
     first = [next(reference.blocks("integers", key, i)) for i in range(100)]
     anew = [i for i, word in enumerate(first) if word * bound % 2**64 < 2**64 % bound]
     assert len(anew) > 10
@@ -150,7 +150,7 @@ CALLERS = {
 
 @pytest.mark.parametrize("caller", CALLERS)
 def test_every_caller_gets_the_same_bits(caller):
-    key, bound = random.stream(8, 3), 3 * 2**61
+    key, bound = random.key(8, 3), 3 * 2**61
     indices = np.arange(-500, 5000)
     pairs, whole = one_by_one(key, indices.tolist(), bound)
     drawn = CALLERS[caller](key, indices, bound)
@@ -161,7 +161,7 @@ def test_every_caller_gets_the_same_bits(caller):
 @pytest.mark.parametrize("caller", ["arrays", "njit, arrays"])
 def test_arrays_of_every_shape_and_integer(caller):
     """Each layout is tried with one type of integers, because each pair is compiled anew."""
-    key = random.stream(1)
+    key = random.key(1)
     square = np.arange(12).reshape(3, 4)
     whole_lines = square.astype("u4")
     for indices in (whole_lines, square.astype("i2").T, square[:, ::2]):
@@ -175,16 +175,16 @@ def test_arrays_of_every_shape_and_integer(caller):
 
 
 def test_compiled_code_makes_the_same_keys():
-    made = njit(lambda a, b, c, d: random.stream(a, b, c, d))
+    made = njit(lambda a, b, c, d: random.key(a, b, c, d))
     names = (np.uint64(2**63 - 1), np.int8(-3), 2**40, np.uint8(200))
     key = made(*names)
     assert isinstance(key, random.Key)
-    assert key == random.stream(*names)
-    assert njit(lambda: random.stream(4))() == random.stream(4)
+    assert key == random.key(*names)
+    assert njit(lambda: random.key(4))() == random.key(4)
 
 
 def test_in_a_vectorized_function():
-    key = random.stream(6)
+    key = random.key(6)
     low, high = key
 
     @vectorize
@@ -195,9 +195,9 @@ def test_in_a_vectorized_function():
 
 
 WRONG = {
-    "a float as a name": (random.stream, (1, 2.0), TypeError),
-    "a bool as a name": (random.stream, (True,), TypeError),
-    "a large name": (random.stream, (1, np.uint64(2**63)), ValueError),
+    "a float as a name": (random.key, (1, 2.0), TypeError),
+    "a bool as a name": (random.key, (True,), TypeError),
+    "a large name": (random.key, (1, np.uint64(2**63)), ValueError),
     "no key": (random.uniform, (3, 0), TypeError),
     "a pair": (random.normal, ((1, 2), 0), TypeError),
     "a float as i": (random.uniform, (random.Key(1, 2), 0.5), TypeError),
@@ -225,9 +225,9 @@ def test_wrong_arguments(caller, what):
 
 def test_names_of_all_lengths_and_distributions_have_keys_of_their_own():
     names = [n for length in (1, 2, 3) for n in itertools.product(range(-2, 3), repeat=length)]
-    assert len({random.stream(*each) for each in names}) == len(names)
-    assert len({random.stream(*each).low for each in names}) == len(names)
-    key = random.stream(1)
+    assert len({random.key(*each) for each in names}) == len(names)
+    assert len({random.key(*each).low for each in names}) == len(names)
+    key = random.key(1)
     drawn = [random.uniform(key, 0), random.integers(key, 0, 2**53) / 2**53]
     drawn.append(reference.distribution(random.normal(key, 0)))
     assert min(abs(a - b) for a, b in itertools.combinations(drawn, 2)) > 1e-3
@@ -240,7 +240,7 @@ import hashlib
 import numpy as np
 from cobre_comm import random
 
-key, indices = random.stream(2026, -3, 41, 7), np.arange(3000)
+key, indices = random.key(2026, -3, 41, 7), np.arange(3000)
 drawn = random.uniform(key, indices), random.normal(key, indices)
 whole = random.integers(key, indices, 3 * 2**61)
 print(hashlib.sha256(b"".join(each.tobytes() for each in (*drawn, whole))).hexdigest()[:16])
@@ -268,9 +268,9 @@ def draw(key):
 
 @njit(cache=True)
 def draw_again(seed):
-    return draw(random.stream(seed, 2))
+    return draw(random.key(seed, 2))
 
-assert draw_again(1) == random.normal(random.stream(1, 2), 3)
+assert draw_again(1) == random.normal(random.key(1, 2), 3)
 print(sum(draw_again.stats.cache_hits.values()))
 """
 
@@ -289,7 +289,7 @@ def test_a_cached_function_is_compiled_anew_after_an_upgrade(tmp_path):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_no_number_depends_on_the_floating_point_mode(mode):
-    key, indices = random.stream(5), np.arange(1000)
+    key, indices = random.key(5), np.arange(1000)
     usual = random.normal(key, indices).tobytes(), random.uniform(key, indices).tobytes()
     with mode_of(mode):
         found = random.normal(key, indices).tobytes(), random.uniform(key, indices).tobytes()

@@ -9,6 +9,7 @@ from cobre_kernels import local
 from cobre_kernels.machine.record import peek_now
 from numpy.typing import DTypeLike
 
+from cobre_comm import old_names
 from cobre_comm.backends.agreement import Group
 from cobre_comm.backends.bodies import Bodies
 from cobre_comm.backends.kernel_backend import KernelBackend
@@ -45,8 +46,9 @@ class LocalBackend(KernelBackend):
         super().__init__(LOCAL, None, BODIES, 0, 1)
         self._join(alone(0, 1, BODIES))
 
+    @old_names.also_by_position("placement")
     def create_shared_region(
-        self, shape: Shape, dtype: DTypeLike = np.float64, placement: str = OWNER
+        self, shape: Shape, dtype: DTypeLike = np.float64, *, placement: str = OWNER
     ) -> HeapRegion:
         """Return an array of zeros on this process's heap."""
         lengths, element_type = region_layout(shape, dtype, placement)

@@ -40,18 +40,11 @@ class ShmBackend(KernelBackend):
     ----------
     config : ShmConfig
         Where the ranks meet. The constructor returns when all of them have attached.
-    group : Group, optional
-        A group of ranks that can already send each other rows; then the ranks need no name to meet.
-        All ranks of the group call this at the same time, also the ranks of other segments.
-    leader : int
-        The rank of the group that is rank 0 of this segment.
 
     Raises
     ------
     InitializationFailed
         If a rank does not attach, or the segment cannot be used.
-    AllocationFailed
-        If there is a group, and one of its ranks cannot attach.
 
     Examples
     --------
@@ -65,7 +58,16 @@ class ShmBackend(KernelBackend):
     _numba_type_ = LateType("communicator")
     _config: ShmConfig
 
-    def __init__(self, config: ShmConfig, group: Group | None = None, leader: int = 0) -> None:
+    def __init__(self, config: ShmConfig) -> None:
+        self._begin(config)
+
+    def _begin(self, config: ShmConfig, group: Group | None = None, leader: int = 0) -> None:
+        """Meet the other ranks by the name of a segment, or in a group that can send rows.
+
+        All ranks of the group call this at the same time, also the ranks of other segments.
+        ``leader`` is the rank of the group that is rank 0 of this segment. ``AllocationFailed`` is
+        raised if a rank of the group cannot attach.
+        """
         super().__init__(SHM, config, BODIES, config.rank, config.size)
         self._join(meet(config, group, leader))
 
@@ -73,7 +75,7 @@ class ShmBackend(KernelBackend):
         """Return an independent communicator of the same ranks."""
         self._agree_on(SPLIT, 0)
         with self._together("split_local"):
-            return ShmBackend(self._config, group=CommGroup(self))
+            return ShmBackend._of(self._config, CommGroup(self))
 
     def _make_part(self, part: Part, group: Group) -> tuple[ShmBackend | None, None]:
         if not part.has_color:
@@ -87,4 +89,4 @@ class ShmBackend(KernelBackend):
             buffer_bytes=self._comm.node.buffer_stride,
             spin_us=self._comm.paces[RANKS].spin_ns / 1000,
         )
-        return ShmBackend(config, group, part.leader), None
+        return ShmBackend._of(config, group, part.leader), None

@@ -12,7 +12,7 @@ from cobre_comm.backends.agreement import Group
 from cobre_comm.backends.region_table import REGION_TABLE, draw_number
 from cobre_comm.backends.shm.nameless import share_segment
 from cobre_comm.backends.shm.segment import Segment
-from cobre_comm.contract.derived import share
+from cobre_comm.contract.derived import share_of
 from cobre_comm.contract.shared_region import LEADER, Lengths
 from cobre_comm.system.mapping import before_unmapping
 
@@ -26,7 +26,7 @@ def own_rows(placement: str, rows: int, rank: int, size: int) -> range:
     """
     if placement == LEADER:
         return range(rows if rank == 0 else 0)
-    return range(*share(rows, rank, size))
+    return range(*share_of(rows, rank, size))
 
 
 def map_region(

@@ -45,21 +45,11 @@ class TcpBackend(KernelBackend):
     ----------
     config : TcpConfig
         Where the ranks meet. The constructor returns when all ranks have arrived.
-    group : Group, optional
-        A group of ranks that can already talk. It contains all ranks of this communicator, which
-        are one node and need no rendezvous.
-    leader : int
-        The rank of the group that is rank 0 of this communicator.
-    meeting : Meeting
-        Set by a split: the listener of the first rank of a color, and what ranks do while they
-        meet.
 
     Raises
     ------
     InitializationFailed
         If a rank does not arrive or cannot be reached, or the ranks of a node cannot share memory.
-    AllocationFailed
-        If there is a group, and one of its ranks cannot attach.
 
     Examples
     --------
@@ -73,13 +63,23 @@ class TcpBackend(KernelBackend):
     _numba_type_ = LateType("communicator")
     _config: TcpConfig
 
-    def __init__(
+    def __init__(self, config: TcpConfig) -> None:
+        self._begin(config)
+
+    def _begin(
         self,
         config: TcpConfig,
         group: Group | None = None,
         leader: int = 0,
         meeting: Meeting = NEW_JOB,
     ) -> None:
+        """Meet the other ranks at an address, in a group that can talk, or as a split arranges.
+
+        ``group`` contains all ranks of this communicator, which are one node and need no
+        rendezvous. ``leader`` is the rank of the group that is rank 0 of this communicator.
+        ``meeting`` has the listener of the first rank of a color, and what ranks do while they
+        meet. ``AllocationFailed`` is raised if a rank of the group cannot attach.
+        """
         super().__init__(TCP, config, expected_bodies(config), config.rank, config.size)
         # Whether every peer has proved that it knows the job's secret: only then it may send
         # pickles.
@@ -95,7 +95,7 @@ class TcpBackend(KernelBackend):
             config = dataclasses.replace(
                 self._config, rank=self._comm.node.rank, size=self._comm.node.size
             )
-            return self._as_proven(TcpBackend(config, CommGroup(self), self._membership.leader))
+            return self._as_proven(TcpBackend._of(config, CommGroup(self), self._membership.leader))
 
     def _as_proven(self, made: TcpBackend) -> TcpBackend:
         """Return a new communicator, with peers as proven as those of this communicator."""
@@ -117,7 +117,7 @@ class TcpBackend(KernelBackend):
             if not part.has_color:
                 attach_nowhere(group, part.leader)
                 return None, None
-            return self._as_proven(TcpBackend(config, group, part.leader)), None
+            return self._as_proven(TcpBackend._of(config, group, part.leader)), None
         where = met.transport.where if isinstance(met.transport, SocketTransport) else {}
         with opened_listener(part, where) as (listener, problem):
             config = arranged(group, part, config, where, listener)
@@ -127,7 +127,7 @@ class TcpBackend(KernelBackend):
                     raise InitializationFailed("tcp", problem)
                 if not part.has_color:
                     return None
-                made = TcpBackend(config, meeting=Meeting(listener, look))
+                made = TcpBackend._of(config, None, 0, Meeting(listener, look))
                 return self._as_proven(made)
 
             return make_in_step(group, "tcp", make)

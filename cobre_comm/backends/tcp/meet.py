@@ -32,7 +32,7 @@ def meet(
 ) -> Membership:
     """Find the other ranks, and the nodes that they form; collective.
 
-    Parameters are those of :class:`~cobre_comm.TcpBackend`.
+    Parameters are those of ``TcpBackend._begin``.
     """
     if group is not None:
         return as_one_node(config, group, leader)

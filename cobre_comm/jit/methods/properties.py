@@ -1,4 +1,4 @@
-"""``rank``, ``size``, ``is_leader``, ``stop_requested`` and ``enter``, which wait for no rank."""
+"""Attributes, ``stop_requested`` and ``enter_phase``, which wait for no rank."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ def _stop_requested(comm):
     return stop_requested
 
 
-@method(CommType, "enter", in_prange=False)
-def _enter(comm, number):
-    problem = integer_problem("enter", "number", number)
+@method(CommType, "enter_phase", in_prange=False)
+def _enter_phase(comm, number):
+    problem = integer_problem("enter_phase", "number", number)
     if problem is not None:
         refuse = refusal(ENTER, problem)
         return lambda comm, number: refuse(comm)
     to_int = integer_reader(number)
 
-    def enter(comm, number):
+    def enter_phase(comm, number):
         record = record_of(comm)
         before = phases.enter(record, to_int(number))
         if before < 0:
@@ -65,4 +65,4 @@ def _enter(comm, number):
             raise Failure
         return before
 
-    return enter
+    return enter_phase

@@ -1,4 +1,4 @@
-"""``block`` and ``layout`` in ``@njit`` code: equal shares, which wait for no other rank."""
+"""``share`` and ``shares`` in ``@njit`` code: equal shares, which wait for no other rank."""
 
 from __future__ import annotations
 
@@ -11,41 +11,41 @@ from cobre_comm.jit.fields import check_usable, record_of
 from cobre_comm.jit.types import CommType
 
 tables = register_jitable(derived.tables)
-_fits, _share = register_jitable(derived.fits), register_jitable(derived.share)
+_fits, _share_of = register_jitable(derived.fits), register_jitable(derived.share_of)
 
 
-@method(CommType, "block")
-def _block(comm, n):
-    problem = integer_problem("block", "n", n)
+@method(CommType, "share")
+def _share(comm, n):
+    problem = integer_problem("share", "n", n)
     if problem is not None:
         refuse = refusal(None, problem)
         return lambda comm, n: refuse(comm)
-    to_int, unfit = integer_reader(n), f"block: {derived.SHARED_HINT}"
+    to_int, unfit = integer_reader(n), f"share: {derived.SHARED_HINT}"
 
-    def block(comm, n):
+    def share(comm, n):
         check_usable(record_of(comm))
         items = to_int(n)
         if not _fits(items, 1):
             raise ValueError(unfit)
-        return _share(items, comm.rank, comm.size)
+        return _share_of(items, comm.rank, comm.size)
 
-    return block
+    return share
 
 
-@method(CommType, "layout")
-def _layout(comm, n, width=1):
-    problem = integer_problem("layout", "n", n) or integer_problem("layout", "width", width)
+@method(CommType, "shares")
+def _shares(comm, n, width=1):
+    problem = integer_problem("shares", "n", n) or integer_problem("shares", "width", width)
     if problem is not None:
         refuse = refusal(None, problem)
         return lambda comm, n, width=1: refuse(comm)
     to_items, to_elements = integer_reader(n), integer_reader(width)
-    unfit = f"layout: {derived.SHARED_HINT}"
+    unfit = f"shares: {derived.SHARED_HINT}"
 
-    def layout(comm, n, width=1):
+    def shares(comm, n, width=1):
         check_usable(record_of(comm))
         items, elements = to_items(n), to_elements(width)
         if not _fits(items, elements):
             raise ValueError(unfit)
         return tables(items, elements, comm.size)
 
-    return layout
+    return shares

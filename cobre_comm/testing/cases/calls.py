@@ -24,8 +24,8 @@ _BODIES = {
     "min": lambda comm, x: comm.min(x),
     "max": lambda comm, x: comm.max(x),
     "allgather": lambda comm, send, recv: comm.allgather(send, recv),
-    "block": lambda comm, n: comm.block(n),
-    "layout": lambda comm, n, width=1: comm.layout(n, width),
+    "share": lambda comm, n: comm.share(n),
+    "shares": lambda comm, n, width=1: comm.shares(n, width),
 }
 _PYTHON = {"abort": lambda comm, code: comm.abort(code)}
 for _name, _body in _BODIES.items():
@@ -54,8 +54,8 @@ def arguments(comm, operation, length=5, *, dtype="f8", op=ReduceOp.SUM, root=0)
         "min": (number,),
         "max": (number,),
         "allgather": (send, blocks[0]),
-        "block": (length,),
-        "layout": (length,),
+        "share": (length,),
+        "shares": (length,),
     }[operation]
 
 

@@ -25,24 +25,24 @@ LONGEST = "ä" * 24  # 48 bytes
 
 
 def _enter(comm, number):
-    return comm.enter(number)
+    return comm.enter_phase(number)
 
 
 def _nested(comm, outer, inner, values):
     """Call exact_sum once in the outer phase, twice in the inner, and once more in the outer."""
-    before = comm.enter(outer)
+    before = comm.enter_phase(outer)
     comm.exact_sum(values)
-    held = comm.enter(inner)
+    held = comm.enter_phase(inner)
     comm.exact_sum(values)
     comm.exact_sum(values)
-    left = comm.enter(held)
+    left = comm.enter_phase(held)
     comm.exact_sum(values)
-    comm.enter(before)
+    comm.enter_phase(before)
     return before, held, left
 
 
 def _fail_inside(comm, number):
-    comm.enter(number)
+    comm.enter_phase(number)
     raise ValueError("inside")
 
 
@@ -80,15 +80,15 @@ def with_blocks(comm, caller):
     fail_inside, values = FAIL_INSIDE[caller], np.ones(3)
     again = comm.phase("again")
     with again, again:
-        assert comm.enter(comm.phase_number("again")) == comm.phase_number("again")
-    assert comm.enter(0) == 0
+        assert comm.enter_phase(comm.phase_number("again")) == comm.phase_number("again")
+    assert comm.enter_phase(0) == 0
     with comm.phase("outer"):
         for _ in range(2):
             error = met(_leave_by_an_exception, comm, fail_inside)
             assert (type(error), error.args) == (ValueError, ("inside",))
-        assert comm.enter(comm.phase_number("outer")) == comm.phase_number("outer")
+        assert comm.enter_phase(comm.phase_number("outer")) == comm.phase_number("outer")
         comm.exact_sum(values)
-    assert comm.enter(0) == 0
+    assert comm.enter_phase(0) == 0
     found = counts(comm.stats())
     assert found["outer"][1] == 1
     assert found["inner"] == (2, 2)
@@ -148,10 +148,10 @@ def names_and_numbers(comm, caller):
             assert words in told, told
     for number in (3, -1, 31, 2**63 - 1, np.uint64(2**63)):
         told = str(raises(ValueError, enter, comm, number))
-        assert told == "enter: number must be 0, or what comm.phase_number(name) has returned"
+        assert told == "enter_phase: number must be 0, or what comm.phase_number(name) has returned"
     for number in (1.5, True, "a"):
         told = str(raises(TypeError, enter, comm, number))
-        assert told.startswith("enter: number must be an integer, got "), told
+        assert told.startswith("enter_phase: number must be an integer, got "), told
     assert enter(comm, np.int8(2)) == 0
     assert enter(comm, np.uint64(1)) == 2
     assert enter(comm, 0) == 1
@@ -205,7 +205,7 @@ def own_calls(comm):
     with comm.phase("splits"):
         comm.split(0).close()
         comm.exact_sum(np.ones(3))
-        assert comm.enter(comm.phase_number("splits")) == comm.phase_number("splits")
+        assert comm.enter_phase(comm.phase_number("splits")) == comm.phase_number("splits")
     found = counts(comm.stats())
     assert found["splits"][1] == 2, found  # that of the split, and the sum
     assert found["library"][0] == 1, found
@@ -257,11 +257,11 @@ def another_thread(comm, caller, folder):
         thread.start()
         error = wait_until(lambda: met(enter, comm, number))
         made = calls(caller, comm.rank)
-        answers = made.block(comm, 10), made.stop_requested(comm)
+        answers = made.share(comm, 10), made.stop_requested(comm)
         go.touch()
         thread.join()
         assert isinstance(error, InvalidCommunicator), error
-        assert str(error).startswith("enter: another thread is inside a collective"), error
+        assert str(error).startswith("enter_phase: another thread is inside a collective"), error
         assert answers == ((0, 5), False)
     else:
         wait_until(go.exists)

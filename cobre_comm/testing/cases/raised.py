@@ -10,9 +10,9 @@ def met(call, *args, **keywords):
     return None
 
 
-def raises(error, call, *args):
+def raises(error, call, *args, **keywords):
     """Return the exception that a call raises; fail unless it is of the given class."""
-    caught = met(call, *args)
+    caught = met(call, *args, **keywords)
     if caught is None:
         raise AssertionError(f"{call} did not raise {error}")
     if not isinstance(caught, error):

@@ -21,7 +21,7 @@ def shrink(comm, caller, failure):
     """If no rank has died, all continue, and regions of the old communicator stay readable."""
     region = comm.create_shared_region(comm.size)
     mine = slice(comm.rank, comm.rank + 1)
-    region.block(mine.start, mine.stop)[:] = comm.rank + 1.0
+    region.part(mine.start, mine.stop)[:] = comm.rank + 1.0
     region.fence()
     work = comm.create_work(4)
     if SEES_A_FAILURE[failure] and comm.size > 1:
@@ -83,7 +83,7 @@ def awaits_rank_0(comm):
     deadline = time.monotonic() + SOON_S
     while True:
         try:
-            comm.enter(0)
+            comm.enter_phase(0)
         except InvalidCommunicator:
             return
         assert time.monotonic() < deadline

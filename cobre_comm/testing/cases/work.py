@@ -36,7 +36,7 @@ def _claim_all(work, times, seen):
 
 
 def _fields(work):
-    return work.count, work.first, work.last
+    return work.count, work.start, work.stop
 
 
 CLAIM, CLAIM_ALL, FIELDS = map(by_caller, (_claim, _claim_all, _fields))
@@ -77,8 +77,8 @@ def claim_rounds(comm, caller, count):
             work.reset(**arguments)
             times, seen = np.zeros(count), np.zeros(count, np.int64)
             mine = seen[: CLAIM_ALL[caller](work, times, seen)]
-            assert FIELDS[caller](work) == (count, work.first, work.last)
-            assert ((work.first <= mine) & (mine < work.last)).all(), "an item of another node"
+            assert FIELDS[caller](work) == (count, work.start, work.stop)
+            assert ((work.start <= mine) & (mine < work.stop)).all(), "an item of another node"
             place = np.argsort(arguments.get("order", np.arange(count)))
             assert (np.diff(place[mine]) > 0).all(), f"not in their order: {mine}"
             results = np.zeros(count)
@@ -88,7 +88,7 @@ def claim_rounds(comm, caller, count):
                 comm.allreduce(results, results)
             assert (times == 1).all(), f"items {np.nonzero(times != 1)[0]} came {times} times"
             digest.update(results.tobytes())
-            blocks.append((work.first, work.last))
+            blocks.append((work.start, work.stop))
     return digest.hexdigest(), blocks
 
 
@@ -114,10 +114,10 @@ def check_blocks(count, nodes, blocks):
 def shares(comm, count):
     """Return this node's block without costs, and with costs that are 0 in the last half."""
     with comm.create_work(count) as work:
-        even = work.first, work.last
+        even = work.start, work.stop
         work.reset(costs=np.repeat([1, 0], count // 2))
-        raises(TypeError, work.reset, None, ["1"] * count)
-        return even, (work.first, work.last)
+        raises(TypeError, work.reset, costs=["1"] * count)
+        return even, (work.start, work.stop)
 
 
 def are_in_proportion(ran):
@@ -138,7 +138,7 @@ def late_reset(comm, caller, count):
     caller = chosen(caller, comm.rank)
     work, is_late = comm.create_work(count), comm.rank == comm.size - 1
     for _ in range(6):
-        times, here = np.zeros(count), slice(work.first, work.last)
+        times, here = np.zeros(count), slice(work.start, work.stop)
         if is_late:
             time.sleep(PAUSE_S)  # meanwhile the others are in the reset
             CLAIM_ALL[caller](work, times, np.zeros(count, np.int64))
@@ -209,7 +209,7 @@ def costs(comm, caller):
     count = 3 * comm.size
     slow = {0, count - 1}
     work = comm.create_work(count)
-    untouched = work.costs()
+    untouched = work.measured_costs()
     assert untouched.tolist() == [0.0] * count
     for _ in range(2):
         comm.barrier()
@@ -218,7 +218,7 @@ def costs(comm, caller):
             time.sleep(4 * PAUSE_S if item in slow else PAUSE_S)
             mine += 1
         took = np.array([time.perf_counter() - began])
-        measured = work.costs()
+        measured = work.measured_costs()
         comm.allreduce(took, took)
         assert (measured >= PAUSE_S / 2).all(), measured
         assert min(measured[item] for item in slow) >= 2 * PAUSE_S, measured
@@ -227,7 +227,7 @@ def costs(comm, caller):
         comm.broadcast(same)
         assert same.tobytes() == measured.tobytes()
         work.reset(order=np.argsort(-measured, kind="stable"), costs=measured)
-    return sorted([work.first, work.last])
+    return sorted([work.start, work.stop])
 
 
 def bad_arguments(comm):
@@ -247,7 +247,7 @@ def bad_arguments(comm):
         ([True, False, True], TypeError, "must be integers, got bool"),
         (3, ValueError, "got shape ()"),
     ]:
-        told = str(raises(error, work.reset, order))
+        told = str(raises(error, work.reset, order=order))
         assert told.startswith("reset: order"), told
         assert words in told, told
     for costs, error, words in [
@@ -258,7 +258,7 @@ def bad_arguments(comm):
         (["1", "2", "3"], TypeError, "must be numbers"),
         ([1j, 2, 3], TypeError, "must be numbers"),
     ]:
-        told = str(raises(error, work.reset, None, costs))
+        told = str(raises(error, work.reset, costs=costs))
         assert told.startswith("reset: costs"), told
         assert words in told, told
     seen = np.zeros(3)
@@ -274,14 +274,20 @@ def closed(comm, caller):
     work, other = own.create_work(5), own.create_work(5)
     work.close()
     work.close()
-    for call in (partial(claim, work), work.claim, work.reset, work.costs, partial(list, work)):
+    for call in (
+        partial(claim, work),
+        work.claim,
+        work.reset,
+        work.measured_costs,
+        partial(list, work),
+    ):
         told = str(raises(InvalidCommunicator, call))
         assert told == "this work is closed; create another one"
     assert FIELDS[caller](work)[0] == 5
     assert repr(work) == "Work(count=5, closed)"
     own.barrier()
     own.close()
-    for call in (partial(claim, other), other.claim, other.reset, other.costs):
+    for call in (partial(claim, other), other.claim, other.reset, other.measured_costs):
         told = str(raises(InvalidCommunicator, call))
         assert told == "this communicator is closed; create another one"
     raises(InvalidCommunicator, own.create_work, 3)
@@ -294,7 +300,7 @@ def broken(comm, caller):
     comm.barrier()
     first = met(comm.allreduce, np.ones(3 + comm.rank), np.ones(3 + comm.rank))
     assert isinstance(first, CollectiveFailed), first
-    for call in (partial(CLAIM[caller], work), work.reset, work.costs):
+    for call in (partial(CLAIM[caller], work), work.reset, work.measured_costs):
         assert "broke in an earlier collective" in str(raises(InvalidCommunicator, call))
 
 
@@ -305,7 +311,7 @@ def forked(comm, caller, fork):
     comm.barrier()
     work.reset()
     if comm.rank == 0:
-        assert are_refused_in_child(fork, partial(claim, work), work.reset, work.costs)
+        assert are_refused_in_child(fork, partial(claim, work), work.reset, work.measured_costs)
     seen = np.zeros(comm.size)
     CLAIM_ALL[caller](work, seen, np.zeros(comm.size, np.int64))
     comm.allreduce(seen, seen)
@@ -322,7 +328,7 @@ DIFFERENT = {
         ),
     ),
     "rounds": ("rank 1 called barrier", "called reset"),
-    "call": ("rank 1 called reset", "called costs"),
+    "call": ("rank 1 called reset", "called measured_costs"),
 }
 
 
@@ -334,14 +340,14 @@ def disagree(comm, what):
     works = [comm.create_work(5) for _ in range(3)]
     work = works[2]
     if what == "order":
-        return met(work.reset, [4, 3, 2, 1, 0] if is_odd else [4, 3, 2, 0, 1])
+        return met(work.reset, order=[4, 3, 2, 1, 0] if is_odd else [4, 3, 2, 0, 1])
     if what == "costs":
-        return met(work.reset, None, [1.0] * 5 if is_odd else [2.0] * 5)
+        return met(work.reset, costs=[1.0] * 5 if is_odd else [2.0] * 5)
     if what == "works":
         return met(works[1 if is_odd else 2].reset)
     if what == "rounds":
         return met(comm.barrier if is_odd else work.reset)
-    return met(work.reset if is_odd else work.costs)
+    return met(work.reset if is_odd else work.measured_costs)
 
 
 def learn_who_differs(ran):

@@ -24,7 +24,7 @@ FEATURES = {
     "njit": "be an argument of compiled code",
     "regions": "make shared regions",
     "work": "share work out (`create_work`)",
-    "phases": "attribute time to phases (`phase`, `enter`)",
+    "phases": "attribute time to phases (`phase`, `enter_phase`)",
     "split": "split and split_local",
     "shrink": "go on without a rank that is lost (`shrink`)",
     "topology": "tell which ranks are where (`topology`)",

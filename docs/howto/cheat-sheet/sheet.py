@@ -26,8 +26,8 @@ rows = np.empty((comm.size, 3))
 comm.allgather(x, rows)  # row r is the array of rank r
 
 # Shares of n items
-counts, displs = comm.layout(10)  # of all ranks
-start, stop = comm.block(10)  # of this rank
+counts, displs = comm.shares(10)  # of all ranks
+start, stop = comm.share(10)  # of this rank
 items = np.zeros(10)
 comm.allgatherv(np.arange(start, stop, dtype=float), items, counts, displs)
 whole = np.empty(10) if comm.rank == 0 else None
@@ -67,11 +67,11 @@ def compiled(
     counts: Table, displs: Table, work: Work, region: SharedRegion, solve: int,
 ) -> tuple[float, float]:  # fmt: skip
     """Return a number that all ranks have, and the seconds that it took."""
-    began, before = monotonic_ns(), comm.enter(solve)  # time counts for this phase
+    began, before = monotonic_ns(), comm.enter_phase(solve)  # time counts for this phase
     comm.allreduce(x, out, ReduceOp.MIN)
     comm.broadcast(out, 0)
     comm.allgather(x, rows)
-    start, stop = comm.block(items.size)
+    start, stop = comm.share(items.size)
     comm.allgatherv(items[start:stop].copy(), items, counts, displs)
     mean = comm.exact_sum(items[start:stop]) / items.size
     while True:
@@ -82,7 +82,7 @@ def compiled(
     region.fence()
     top = region.as_slice()[0, 0]
     comm.barrier()
-    comm.enter(before)
+    comm.enter_phase(before)
     if comm.stop_requested():  # a signal has asked a rank to stop; all get the same answer
         return -1.0, 0.0
     return comm.sum(mean) + comm.max(top), (monotonic_ns() - began) * 1e-9

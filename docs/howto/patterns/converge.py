@@ -5,7 +5,7 @@ import numpy as np
 from cobre_comm import create_communicator
 
 with create_communicator() as comm:
-    squares = 1.0 + np.arange(*comm.block(1000))
+    squares = 1.0 + np.arange(*comm.share(1000))
     roots = squares.copy()
     for iteration in range(1, 100):
         before = roots

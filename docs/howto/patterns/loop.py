@@ -7,7 +7,7 @@ from cobre_comm import Communicator, create_communicator
 
 def balance(comm: Communicator, x: float, steps: int) -> float:
     """Let every rank add its part of a number that all ranks need in the next step."""
-    start, stop = comm.block(100)
+    start, stop = comm.share(100)
     for step in range(steps):
         x = comm.sum((stop - start) / (step + x))
     return x

@@ -6,8 +6,8 @@ from cobre_comm import create_communicator, random
 
 SCENARIOS = 1000
 with create_communicator() as comm:
-    start, stop = comm.block(SCENARIOS)
-    costs = random.normal(random.stream(1), np.arange(start, stop))
+    start, stop = comm.share(SCENARIOS)
+    costs = random.normal(random.key(1), np.arange(start, stop))
     best = int(costs.argmax())
     pairs = np.empty((comm.size, 2))
     comm.allgather(np.array([costs[best], start + best]), pairs)

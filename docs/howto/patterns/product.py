@@ -6,8 +6,8 @@ from cobre_comm import create_communicator
 
 SIZE = 300
 with create_communicator() as comm:
-    start, stop = comm.block(SIZE)
-    counts, displs = comm.layout(SIZE)
+    start, stop = comm.share(SIZE)
+    counts, displs = comm.shares(SIZE)
     i, j = np.ogrid[start:stop, :SIZE]
     rows = 1.0 / (1.0 + abs(i - j))  # of this rank alone
     x, product = np.ones(SIZE), np.empty(SIZE)  # on every rank

@@ -5,7 +5,7 @@ import numpy as np
 from cobre_comm import create_communicator
 
 with create_communicator() as comm:
-    start, stop = comm.block(50)
+    start, stop = comm.share(50)
     found = [(n, d) for n in range(start, stop) for d in range(2, n) if n % d == 0]
     mine = np.array(found, dtype=np.int64).reshape(-1, 2)
     counts = np.empty(comm.size, dtype=np.int64)

@@ -12,7 +12,7 @@ with create_communicator() as comm:
         region.as_mut_slice()[:] = hours.reshape(ROWS, COLUMNS)
     region.fence()  # from here on every rank sees the table
     table = region.as_slice()  # read-only, no copy
-    start, stop = comm.block(ROWS)
+    start, stop = comm.share(ROWS)
     highest = comm.max(float(table[start:stop].mean(axis=1).max()))
     if comm.rank == 0:
         print(f"highest mean of a day: {highest}")

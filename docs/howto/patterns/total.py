@@ -6,7 +6,7 @@ from cobre_comm import create_communicator
 
 prices = [0.1 * k for k in range(1000)]
 with create_communicator() as comm:
-    start, stop = comm.block(len(prices))  # the share of this rank
+    start, stop = comm.share(len(prices))  # the share of this rank
     total = comm.exact_sum(np.array(prices[start:stop]))  # the same bits on any number of ranks
     count = comm.sum(stop - start)  # of one number of each rank
     if comm.rank == 0:

@@ -12,15 +12,15 @@ def iterate(comm: Communicator, forward: int, backward: int, rounds: int, work: 
     """Go through both passes, round after round; rank 1 has more of the backward pass."""
     total = 0.0
     for _ in range(rounds):
-        outer = comm.enter(forward)
+        outer = comm.enter_phase(forward)
         for i in range(work):
             total += i**0.5
         comm.barrier()
-        comm.enter(backward)
+        comm.enter_phase(backward)
         for i in range(work * (1 + 2 * comm.rank)):
             total += i**0.5
         comm.barrier()
-        comm.enter(outer)
+        comm.enter_phase(outer)
     return total
 
 

@@ -13,7 +13,7 @@ def cost_of(iteration: int, scenario: int) -> float:
     """Return what a scenario of a reservoir costs in a year."""
     volume, cost = 60.0, 0.0
     for stage in range(STAGES):
-        key = random.stream(SEED, iteration, scenario, stage)
+        key = random.key(SEED, iteration, scenario, stage)
         volume += 10.0 + 6.0 * random.normal(key, 0) - 12.0
         if random.uniform(key, 0) < 0.05:  # a plant fails
             volume -= 5.0

@@ -11,11 +11,11 @@ ROWS, COLUMNS = 10, 4
 def scatter(comm: Communicator, table: NDArray[np.float64] | None) -> NDArray[np.float64]:
     """Return the rows of this rank; only rank 0 passes the table."""
     region = comm.create_shared_region((ROWS, COLUMNS))
-    whole = region.block(0, ROWS)
+    whole = region.part(0, ROWS)
     if table is not None:
         whole[:] = table
     comm.broadcast(whole, root=0)  # each machine gets one copy
-    start, stop = comm.block(ROWS)
+    start, stop = comm.share(ROWS)
     return region.as_slice()[start:stop]
 
 

@@ -13,7 +13,7 @@ SCENARIOS, MONTHS = 1000, 12
 def simulate(rows: NDArray[np.float64], first: int) -> None:
     """Simulate the inflows of some scenarios; row k is scenario first + k."""
     for k in range(rows.shape[0]):
-        key = random.stream(1, first + k)
+        key = random.key(1, first + k)
         inflow = 100.0
         for month in range(rows.shape[1]):
             inflow = 30.0 + 0.7 * inflow + 20.0 * random.normal(key, month)
@@ -22,8 +22,8 @@ def simulate(rows: NDArray[np.float64], first: int) -> None:
 
 with create_communicator() as comm:
     table = comm.create_shared_region((SCENARIOS, MONTHS))
-    start, stop = comm.block(SCENARIOS)
-    simulate(table.block(start, stop), start)  # a view of the rows of this rank
+    start, stop = comm.share(SCENARIOS)
+    simulate(table.part(start, stop), start)  # a view of the rows of this rank
     table.fence()  # from here on every rank reads every row
     years = table.as_slice().sum(axis=1)
     if comm.rank == 0:

@@ -13,7 +13,7 @@ SCENARIOS, MONTHS = 1000, 12
 def simulate(rows: NDArray[np.float64], first: int) -> None:
     """Simulate the inflows of some scenarios; row k is scenario first + k."""
     for k in range(rows.shape[0]):
-        key = random.stream(1, first + k)
+        key = random.key(1, first + k)
         inflow = 100.0
         for month in range(rows.shape[1]):
             inflow = 30.0 + 0.7 * inflow + 20.0 * random.normal(key, month)
@@ -22,11 +22,11 @@ def simulate(rows: NDArray[np.float64], first: int) -> None:
 
 with create_communicator() as comm:
     table = comm.create_shared_region((SCENARIOS, MONTHS))
-    start, stop = comm.block(SCENARIOS)
+    start, stop = comm.share(SCENARIOS)
     rows = np.empty((stop - start, MONTHS))
     simulate(rows, start)
-    counts, displs = comm.layout(SCENARIOS, MONTHS)
-    comm.allgatherv(rows, table.block(0, SCENARIOS), counts, displs)
+    counts, displs = comm.shares(SCENARIOS, MONTHS)
+    comm.allgatherv(rows, table.part(0, SCENARIOS), counts, displs)
     years = table.as_slice().sum(axis=1)
     if comm.rank == 0:
         print(f"driest: scenario {years.argmin()} with {years.min():.3f}, mean {years.mean():.3f}")

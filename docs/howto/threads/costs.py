@@ -14,7 +14,7 @@ SCENARIOS, STEPS, ROUNDS = 2000, 500, 3
 def simulate(first: int, round_number: int, costs: NDArray[np.float64]) -> None:
     """Simulate some scenarios, on all threads of this rank; no collective in here."""
     for i in prange(costs.size):
-        key = random.stream(round_number, first + i)
+        key = random.key(round_number, first + i)
         cost = 0.0
         for step in range(STEPS):
             cost += random.uniform(key, step)
@@ -24,7 +24,7 @@ def simulate(first: int, round_number: int, costs: NDArray[np.float64]) -> None:
 @njit(cache=True)
 def iterate(comm: Communicator, rounds: int) -> float:
     """Alternate between threads and ranks; return the mean cost of all scenarios."""
-    start, stop = comm.block(SCENARIOS)
+    start, stop = comm.share(SCENARIOS)
     costs = np.empty(stop - start)
     total = 0.0
     for round_number in range(rounds):

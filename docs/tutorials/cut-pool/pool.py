@@ -18,7 +18,7 @@ def fill(
     for number in range(rounds):
         for stage in range(stages):
             start = ((stage * rounds + number) * comm.size + comm.rank) * cuts
-            mine = region.block(start, start + cuts)
+            mine = region.part(start, start + cuts)
             for c in range(cuts):  # what a backward pass would compute
                 mine[c, 0] = number + 0.1 * stage + 0.001 * (comm.rank + c)
                 mine[c, 1:] = -1.0 / (1 + c)

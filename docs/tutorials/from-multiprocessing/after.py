@@ -10,7 +10,7 @@ def evaluate(scenario: int, policy: float) -> float:
 
 def improve(comm: Communicator, scenarios: int, rounds: int) -> float:
     policy = 1.0
-    mine = range(*comm.block(scenarios))
+    mine = range(*comm.share(scenarios))
     for _ in range(rounds):
         costs = np.array([evaluate(scenario, policy) for scenario in mine])
         policy -= 0.5 * (comm.exact_sum(costs) / scenarios - 0.9)

@@ -5,15 +5,15 @@ from pathlib import Path
 import numpy as np
 
 from cobre_comm import CollectiveFailed, Communicator, create_communicator
-from cobre_comm.random import stream, uniform
+from cobre_comm.random import key, uniform
 
 SCENARIOS, ROUNDS = 1000, 20
 
 
 def mean_cost(comm: Communicator, number: int) -> float:
     """Return the mean cost of a round, of which each rank draws its share."""
-    begin, end = comm.block(SCENARIOS)
-    costs = [uniform(stream(1, number, scenario, 0), 0) for scenario in range(begin, end)]
+    begin, end = comm.share(SCENARIOS)
+    costs = [uniform(key(1, number, scenario, 0), 0) for scenario in range(begin, end)]
     time.sleep(0.3 / comm.size)  # stands for more work
     return comm.exact_sum(np.array(costs)) / SCENARIOS
 

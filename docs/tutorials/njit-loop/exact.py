@@ -11,7 +11,7 @@ from cobre_comm import Communicator, create_communicator
 def best_target(comm: Communicator, scenarios: int, rounds: int) -> tuple[float, float]:
     """Return the best target and its mean cost, by narrowing an interval."""
     low, high = 0.0, 100.0
-    first, last = comm.block(scenarios)
+    first, last = comm.share(scenarios)
     costs = np.empty(last - first)
     mean = 0.0
     for _ in range(rounds):

@@ -18,8 +18,8 @@ def train(
     bounds: NDArray[np.float64],
 ) -> None:
     """Fill the pool of cuts; note lower bound and simulated cost of each iteration."""
-    first, last = comm.block(passes)  # trajectories of this rank
-    counts, displs = comm.layout(passes, width=2)  # a cut is two numbers
+    first, last = comm.share(passes)  # trajectories of this rank
+    counts, displs = comm.shares(passes, width=2)  # a cut is two numbers
     volumes = np.empty((passes, STAGES))
     costs = np.empty(last - first)
     cuts = np.empty((last - first, 2))

@@ -53,13 +53,13 @@ def evaluate(setting: Setting, policy: Path, scenarios: Scenarios, tail: float) 
         raise UsageError(f"there is no checkpoint {policy}; train.py --checkpoint makes one")
     stages, fields = setting.case.stages, DECISION + problem.a.shape[1] + len(setting.case.buses)
     shape = scenarios.count, stages, fields
-    block = Block(*comm.block(scenarios.count))
+    block = Block(*comm.share(scenarios.count))
     with (
         contextlib.closing(SharedCuts(setting)) as cuts,
         comm.create_shared_region(shape) as region,
     ):
         reference = load_checkpoint(setting, policy, header, cuts).reference
-        records = region.block(0, scenarios.count)
+        records = region.part(0, scenarios.count)
         walk(setting, cuts, reference, scenarios, records[block.begin : block.end], block)
         gather(setting, scenarios.count, block, records)
         refuse_failed(setting.case, records)
@@ -91,7 +91,7 @@ def walk(
 def gather(setting: Setting, count: int, block: Block, records: np.ndarray) -> None:
     """Gather all records on all nodes; the records of each rank are in place already."""
     comm = setting.comm
-    counts, displs = comm.layout(count, records[0].size)
+    counts, displs = comm.shares(count, records[0].size)
     comm.allgatherv(records[block.begin : block.end], records, counts, displs)
 
 

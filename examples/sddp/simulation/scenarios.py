@@ -19,7 +19,7 @@ from training.plan import Block
 from training.sampling import draw_opening
 from training.share import CASE_ERROR, USAGE, Setting, UsageError, tell
 
-from cobre_comm.random import stream
+from cobre_comm import random
 
 SIMULATED = 2**62
 """In place of the number of an iteration of a training, which is never so large."""
@@ -31,7 +31,7 @@ def draw_block(problem: Problem, seed: int, begin: int, noise: np.ndarray) -> No
     for i in range(noise.shape[0]):
         for t in range(noise.shape[1]):
             first, last = problem.first[t], problem.first[t + 1]
-            key = stream(seed, SIMULATED, begin + i, t)
+            key = random.key(seed, SIMULATED, begin + i, t)
             k = draw_opening(problem.weight, first, last, key, False)
             for h in range(noise.shape[2]):
                 noise[i, t, h] = problem.noise[k, h]

@@ -28,7 +28,7 @@ class GrowingRows:
 
     def _allocate(self, stages: int, width: int, room: int) -> tuple[Any, np.ndarray]:
         region = self._comm.create_shared_region((stages, width, room))
-        return region, region.block(0, stages)
+        return region, region.part(0, stages)
 
     def make_room(self, needed: int) -> None:
         """Make rows at least `needed` long."""

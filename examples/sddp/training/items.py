@@ -47,13 +47,13 @@ class Items:
         )
         ends = np.cumsum([math.prod(shape) for shape in shapes])
         self.region = comm.create_shared_region(int(ends[-1]), np.float64)
-        views = np.split(self.region.block(0, self.region.count), ends[:-1])
+        views = np.split(self.region.part(0, self.region.count), ends[:-1])
         trial, cuts, room, kept = (v.reshape(s) for v, s in zip(views, shapes, strict=True))
         self.shared = Shared(trial, cuts, stacked(lp, room), kept)
         self.work = comm.create_work(rows * stages)
         self._by_steps = np.arange(rows * stages).reshape(rows, stages).T.ravel()
         self.spans = np.zeros((comm.size, 2), np.int64)
-        own = (self.work.first, self.work.last) if comm.is_leader else (0, 0)
+        own = (self.work.start, self.work.stop) if comm.is_leader else (0, 0)
         comm.allgather(np.array(own), self.spans)
 
     def begin(self) -> None:

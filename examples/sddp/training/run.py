@@ -14,8 +14,7 @@ from stage.failure import describe_failure
 from stage.pool import pool_digest
 from stage.units import Units
 
-from cobre_comm import report_progress
-from cobre_comm.journal.stats import PhaseStats
+from cobre_comm import PhaseStats, report_progress
 from training.cuts import SharedCuts, SharedPoints
 from training.finished import NONE, Finished
 from training.items import Items

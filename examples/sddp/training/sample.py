@@ -66,7 +66,7 @@ def draw_sample(run: "Run", number: int, line: np.ndarray) -> bool:
     """
     comm, problem, iteration = run.setting.comm, run.setting.problem, len(run.trace) + 1
     count, hydros = paths_of(problem, run.plan, iteration), problem.start.size
-    begin, end = comm.block(count)
+    begin, end = comm.share(count)
     costs, failure = np.zeros(end - begin), no_failure(hydros)
     volumes, state = np.zeros((min(TOGETHER, end - begin), hydros)), run.state()
     for first in range(begin, end, TOGETHER):

@@ -127,9 +127,9 @@ def shared_setting(comm: Any, case: Case) -> Iterator[Setting]:
     total, width = sum(len(p) for p in case.probabilities), rows_of_case(case).limits
     with comm.split_local() as local:
         node = Node(local.rank, local.size)
-        begin, end = local.block(total)
+        begin, end = local.share(total)
     with comm.create_shared_region((total, width)) as region:
-        for row, k in zip(region.block(begin, end), range(begin, end), strict=True):
+        for row, k in zip(region.part(begin, end), range(begin, end), strict=True):
             row[:] = opening_row(case, units, k)
         region.fence()
         yield Setting(comm, node, case, units, build_problem(case, units, region.as_slice()))

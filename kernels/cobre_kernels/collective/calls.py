@@ -32,7 +32,7 @@ SPLIT = 7
 EXACT_SUM = 8  # for entries, messages and the journal: an allreduce of EXACT
 ALLGATHER = 9  # for messages alone: an allgatherv of equal blocks
 GATHERV = 10
-REGION_BLOCK = 11  # for messages alone: no collective, but the bounds of a part of a region
+REGION_PART = 11  # for messages alone: no collective, but the bounds of a part of a region
 SPLIT_COLOR = 12
 CREATE_WORK = 13
 RESET = 14
@@ -54,13 +54,13 @@ OPERATIONS = {
     EXACT_SUM: "exact_sum",
     ALLGATHER: "allgather",
     GATHERV: "gatherv",
-    REGION_BLOCK: "block",
+    REGION_PART: "part",
     SPLIT_COLOR: "split",
     CREATE_WORK: "create_work",
     RESET: "reset",
-    COSTS: "costs",
+    COSTS: "measured_costs",
     CLAIM: "claim",
-    ENTER: "enter",
+    ENTER: "enter_phase",
     PHASE_NUMBER: "phase_number",
 }
 
@@ -91,7 +91,7 @@ _OPS_OF_MPI4PY = (
 OWN_CALLS = (
     "create_shared_region",
     "create_work",
-    "costs",
+    "measured_costs",
     "split",
     "split_local",
     "objects.broadcast",

@@ -236,7 +236,7 @@ def test_the_wait_for_other_ranks_has_a_limit_and_hears_signals(comm):
     world.recv(source=1 - world.rank)
     if world.rank == 0:
         assert "only some of the 2 ranks" in late
-        assert "COBRE_MPI_TIMEOUT_SECS" in late
+        assert "COBRE_COMM_TIMEOUT_SECS" in late
         assert isinstance(interrupted, KeyboardInterrupt)
     else:  # complete the two barriers that rank 0 has begun, so that MPI can be finalized
         world.Ibarrier().Wait()

@@ -14,7 +14,7 @@ each_library = pytest.mark.parametrize("library", LIBRARIES)
 
 
 def nodes_of(nodes):
-    return {"COBRE_MPI_PRETEND_NODES": nodes} if nodes else {}
+    return {"COBRE_TEST_PRETEND_NODES": nodes} if nodes else {}
 
 
 # Rank 1 ends in some way; the other ranks wait for it, in a call of ours or in MPI's.

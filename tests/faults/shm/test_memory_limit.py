@@ -74,7 +74,7 @@ def exceed(_, folder):
         with pytest.raises(AllocationFailed) as failed:
             comm.create_shared_region(REGION, np.uint8)
         region = comm.create_shared_region(LIMIT // 8, np.uint8)
-        region.block(0, region.count)[comm.rank :: comm.size] = 1
+        region.part(0, region.count)[comm.rank :: comm.size] = 1
         region.fence()
         assert region.as_slice().min() == 1
     return failed.value.requested_bytes, failed.value.message

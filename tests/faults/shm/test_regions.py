@@ -56,7 +56,7 @@ def make_region(comm, way):
     if way == "by name" and comm.rank == comm.size - 1:
         offer.PROCESSES = pathlib.Path("/nowhere")
     with comm.create_shared_region(REGION_BYTES, "u1") as region:
-        region.block(comm.rank, comm.rank + 1)[:] = comm.rank + 1
+        region.part(comm.rank, comm.rank + 1)[:] = comm.rank + 1
         region.fence()
         return region.as_slice()[: comm.size].tolist()
 

@@ -33,14 +33,14 @@ def any_size(_):
             allreduce.reduce(comm, "python", "f8", ReduceOp.SUM, count)
         region_bytes = 1 << 20
         with comm.create_shared_region(region_bytes, np.uint8) as region:
-            region.block(0, region_bytes)[comm.rank] = comm.rank + 1
+            region.part(0, region_bytes)[comm.rank] = comm.rank + 1
             region.fence()
             assert region.as_slice()[: comm.size].tolist() == [r + 1 for r in range(comm.size)]
         del region
         regions.too_large(comm, "python", 10 * 2**20)
         for _ in range(3):  # memory that was given back can be used again
             half = comm.create_shared_region(20 * 2**20, np.uint8)
-            half.block(0, half.count)[comm.rank :: comm.size] = 1
+            half.part(0, half.count)[comm.rank :: comm.size] = 1
             half.fence()
             assert half.as_slice().min() == 1
             half.close()

@@ -13,13 +13,13 @@ import time
 import psutil
 import pytest
 
-from cobre_comm import cli
+from cobre_comm import Stats, WayStats, cli
 from cobre_comm.check import document, plan, sddp, table
 from cobre_comm.check.backends import find_backends
 from cobre_comm.check.result import COLUMNS, Check, Missing, Point, Result
 from cobre_comm.check.runner import NOT_TRIED, run_all
 from cobre_comm.check.training import Witness
-from cobre_comm.journal.stats import SLOTS_ONLY, Stats, WayStats
+from cobre_comm.journal.stats import SLOTS_ONLY
 from cobre_comm.testing import RankPool, leftovers
 from cobre_comm.testing.cases.mixed import bits
 from tests.command import run

@@ -40,7 +40,7 @@ def test_the_token_is_in_no_command_line_and_in_no_output():
 
 
 def test_launch_over_sockets(monkeypatch):
-    result = launch(add, 2, "tcp", args=(10,))
+    result = launch(add, 2, backend="tcp", args=(10,))
     assert result.value == 30.0
     assert {worker.backend for worker in result.workers} == {"tcp"}
     monkeypatch.setenv("COBRE_TCP_COORDINATOR", "there")

@@ -89,7 +89,9 @@ def main(launcher, way, how, size="", options="{}"):
     early = DiesEarly() if way == "early" else None
     try:
         with contextlib.suppress(KeyboardInterrupt):
-            launch(end_with, int(size), "shm", args=(way, how, early), **json.loads(options))
+            launch(
+                end_with, int(size), backend="shm", args=(way, how, early), **json.loads(options)
+            )
     except WorkerError as error:
         print(f"cobre-comm: {str(error).partition(chr(10))[0]}", file=sys.stderr)
         sys.exit(exit_status(error.exit_code))

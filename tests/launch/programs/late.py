@@ -31,7 +31,7 @@ def late(comm, caller, pause_s):
 if __name__ == "__main__":
     caller, pause_s, *backend = sys.argv[1:]
     if backend:
-        launch(late, 3, backend[0], args=(caller, float(pause_s)))
+        launch(late, 3, backend=backend[0], args=(caller, float(pause_s)))
     else:
         with create_communicator() as comm:
             late(comm, caller, float(pause_s))

@@ -81,7 +81,7 @@ def broadcast_and_scatter():
     world.Scatter(whole if rank == 0 else None, theirs, root=0)
     table = whole.copy() if rank == 0 else np.empty(2 * size)
     comm.broadcast(table, root=0)
-    start, stop = comm.block(len(table))
+    start, stop = comm.share(len(table))
     same(theirs, table[start:stop])
 
 

@@ -51,7 +51,7 @@ topology = comm.topology()
 told["topology"] = [topology.cpus[comm.rank], topology.numa[comm.rank]]
 for placement in ("owner", "leader", "interleave"):
     shape = (ROWS * comm.size, PAGE_BYTES // 8)
-    with comm.create_shared_region(shape, np.float64, placement) as region:
+    with comm.create_shared_region(shape, np.float64, placement=placement) as region:
         start = region.as_slice().ctypes.data
         share = ROWS * PAGE_BYTES
         told[placement] = [numa_nodes(start + r * share, share) for r in range(comm.size)]

@@ -16,12 +16,12 @@ way = "".join(sys.argv[1:2])
 
 def iterate(comm, forward, backward, steps):
     for _ in range(steps):
-        outer = comm.enter(forward)
+        outer = comm.enter_phase(forward)
         comm.barrier()
-        comm.enter(backward)
+        comm.enter_phase(backward)
         comm.barrier()
         comm.barrier()
-        comm.enter(outer)
+        comm.enter_phase(outer)
 
 
 if way != "late":

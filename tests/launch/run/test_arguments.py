@@ -88,12 +88,12 @@ def test_bad_arguments_are_one_line_and_status_2(words, said, refusal):
         ),
         (
             ["-n", "4", "--backend", "tcp"],
-            {"COBRE_TCP_PRETEND_NODES": "0,0,1"},
-            "COBRE_TCP_PRETEND_NODES names the nodes of 3 ranks, and the job has 4; name the node",
+            {"COBRE_TEST_PRETEND_NODES": "0,0,1"},
+            "COBRE_TEST_PRETEND_NODES names the nodes of 3 ranks, and the job has 4; name the node",
         ),
         (
             ["-n", "2", "--backend", "tcp"],
-            {"COBRE_TCP_PRETEND_NODES": "0,0,1,1"},
+            {"COBRE_TEST_PRETEND_NODES": "0,0,1,1"},
             "names the nodes of 4 ranks, and the job has 2",
         ),
     ],
@@ -118,7 +118,7 @@ def test_a_program_without_an_interpreter_cannot_start_ranks(refusal, monkeypatc
         ([], {"COBRE_COMM_BACKEND": " AUTO "}, "shm"),
         (["--backend", "shm"], {"COBRE_COMM_BACKEND": "nonsense"}, "shm"),
         ([], {"COBRE_COMM_BACKEND": "tcp", "COBRE_JOB_ID": "of-an-outer-job"}, "shm"),
-        ([], {"COBRE_TCP_PRETEND_NODES": "0,1,2"}, "shm"),
+        ([], {"COBRE_TEST_PRETEND_NODES": "0,1,2"}, "shm"),
     ],
 )
 def test_the_option_or_else_the_variable_decides_the_backend(

@@ -21,7 +21,7 @@ LINE = re.compile(
     r"; more: cobre-comm explain late"
 )
 LATE_S, PAUSE_S = 0.25, 2.5
-SOON = {"COBRE_COMM_LATE_SECS": str(LATE_S)}
+SOON = {"COBRE_TEST_LATE_SECS": str(LATE_S)}
 BACKENDS = ("shm", "tcp", "tcp-flat", "mpi-mpich", "mpi-openmpi", "mpi-mpich:0,1,2")
 ALL = list(itertools.product(BACKENDS, ("python", "njit")))
 

@@ -5,9 +5,8 @@ import os
 import pytest
 from cobre_kernels.machine import code
 
-from cobre_comm import launch
+from cobre_comm import Topology, launch
 from cobre_comm.backends.nodes.node_order import LIST_BYTES, _listed, _numbers
-from cobre_comm.contract.topology import Topology
 from cobre_comm.errors import runs
 from cobre_comm.reports.launcher import launcher_name
 from cobre_comm.system import cpus
@@ -31,7 +30,7 @@ def launcher(comm):
 
 @pytest.mark.quick
 def test_our_launchers(written):
-    nodes = {"COBRE_TCP_PRETEND_NODES": "0,1,1"}
+    nodes = {"COBRE_TEST_PRETEND_NODES": "0,1,1"}
     done = cobre("run", "-n", 3, "--no-prefix", "--backend", "tcp", written(PRINTS), **nodes)
     title, first, second, last, kernels = done.stdout.splitlines()
     assert title.split() == ["node", "host", "ranks", "cpus", "numa"]
@@ -46,7 +45,7 @@ def test_our_launchers(written):
 def test_which_cpus_ranks_may_use(written, nodes):
     first, second = (read_cores() * 2)[:2]
     words = ["--bind", "core", "--no-prefix", "--backend", "tcp"]
-    told = cobre("run", "-n", 2, *words, written(PRINTS), COBRE_TCP_PRETEND_NODES=nodes).stdout
+    told = cobre("run", "-n", 2, *words, written(PRINTS), COBRE_TEST_PRETEND_NODES=nodes).stdout
     expected = [[",".join(runs(core.cpus)), f"{core.numa}"] for core in (first, second)]
     assert [line.split()[3:] for line in told.splitlines()[1:-2]] == (
         expected if first != second else [expected[0]] * len(set(nodes) - {","})

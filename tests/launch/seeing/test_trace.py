@@ -141,7 +141,7 @@ def one_is_killed(comm):
 def test_a_killed_worker_of_launch_leaves_a_trace(tmp_path, monkeypatch):
     monkeypatch.setenv("COBRE_COMM_TRACE", str(tmp_path))
     with pytest.raises(WorkerError):
-        launch(one_is_killed, 2, "shm")
+        launch(one_is_killed, 2, backend="shm")
     assert ranks_in(tmp_path) == ["rank-0.json", "rank-1.json"]
     assert "its process was killed" in files_of(tmp_path, 1)[0].read_text()
 

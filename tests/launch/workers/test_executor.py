@@ -200,7 +200,7 @@ def test_what_cannot_hold_ranks(executor, error, says):
 
 def test_only_tcp(pool):
     with pytest.raises(ValueError, match="meet over tcp, not 'shm'"):
-        launch(add, 2, "shm", args=(1,), executor=pool)
+        launch(add, 2, backend="shm", args=(1,), executor=pool)
 
 
 def test_progress_is_refused(pool):

@@ -83,7 +83,7 @@ def test_environment_of_workers(monkeypatch):
     monkeypatch.setenv("COBRE_COMM_BACKEND", "tcp")
     monkeypatch.delenv("NUMBA_NUM_THREADS", raising=False)
     before = dict(os.environ)
-    seen = launch(surroundings, 2, BackendKind.SHM, timeout=12).value
+    seen = launch(surroundings, 2, backend=BackendKind.SHM, timeout=12).value
     assert seen["COBRE_COMM_BACKEND"] == "shm"
     assert seen["COBRE_SHM_TIMEOUT_SECS"] == "12"
     assert int(seen["NUMBA_NUM_THREADS"]) >= 1
@@ -247,7 +247,7 @@ def test_an_exit_with_0_is_no_value(fn, size):
 @pytest.mark.parametrize("backend", ["shm", "tcp"])
 def test_an_argument_that_exits_while_it_is_unpickled_is_a_failure(backend):
     with pytest.raises(WorkerError, match="the function has not returned a value") as caught:
-        launch(add, 2, backend, args=(Undoes(exits_with_0),))
+        launch(add, 2, backend=backend, args=(Undoes(exits_with_0),))
     assert caught.value.exit_code == 0
 
 

@@ -6,7 +6,7 @@ from tests.launch.workers.bodies import lose_rank_1 as lose
 
 @pytest.mark.parametrize(("way", "backend"), [("kill", "shm"), ("raise", "tcp")])
 def test_workers_are_started_again_after_a_loss(way, backend, caplog):
-    result = launch(lose, 2, backend, args=(way, 1), max_restarts=2)
+    result = launch(lose, 2, backend=backend, args=(way, 1), max_restarts=2)
     assert result.values == [(1, 2)] * 2
     [line] = [record.getMessage() for record in caplog.records if record.name == "cobre_comm"]
     assert line.startswith("rank 1 ")

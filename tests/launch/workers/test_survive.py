@@ -8,7 +8,7 @@ from tests.launch.workers.bodies import lose
 
 @pytest.mark.parametrize(("way", "backend", "lost"), [("SIGKILL", "shm", 0), ("raise", "tcp", 1)])
 def test_the_others_return_their_values(way, backend, lost, caplog):
-    result = launch(lose, 3, backend, args=(way, {lost}), survive=True)
+    result = launch(lose, 3, backend=backend, args=(way, {lost}), survive=True)
     survivors = [rank for rank in range(3) if rank != lost]
     assert result.values == [None if rank == lost else (lost,) for rank in range(3)]
     assert result.value == (lost,)

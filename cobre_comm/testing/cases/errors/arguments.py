@@ -133,7 +133,7 @@ def closed(comm, caller):
     comm.barrier()
     comm.close()
     comm.close()
-    others = ["exact_sum", "allgather", "sum", "min", "max", "block", "layout"]
+    others = ["exact_sum", "allgather", "sum", "min", "max", "share", "shares"]
     for name in [*COLLECTIVES, *others]:
         call = getattr(calls(caller, comm.rank), name)
         told = raises(InvalidCommunicator, call, comm, *arguments(comm, name, root=comm.rank))

@@ -151,7 +151,7 @@ def exact_sum(rank, size):
     yield "unaligned", (np.zeros(81, np.uint8)[1:].view("f8"),), ValueError
 
 
-def block(rank, size):
+def share(rank, size):
     yield "negative", (-1,), ValueError
     yield "too many", (2**62 + 1,), ValueError
     yield "2**63", (np.uint64(2**63),), ValueError
@@ -160,8 +160,8 @@ def block(rank, size):
     yield "None", (None,), TypeError
 
 
-def layout(rank, size):
-    for name, (n,), error in block(rank, size):
+def shares(rank, size):
+    for name, (n,), error in share(rank, size):
         yield name, (n, 1), error
         yield f"{name} as width", (1, n), error
     yield "too many elements", (2**32, 2**31), ValueError
@@ -177,8 +177,8 @@ BY_OPERATION = {
     "sum": number,
     "max": number,
     "exact_sum": exact_sum,
-    "block": block,
-    "layout": layout,
+    "share": share,
+    "shares": shares,
 }
 
 
@@ -192,8 +192,8 @@ def python(rank, size):
     for number in (2**70, -(2**63) - 1):
         yield "sum", str(number), (number,), ValueError
     yield "allgather", "list", (send, recv), TypeError
-    yield "block", "2**70", (2**70,), ValueError
-    yield "layout", "text", ("4",), TypeError
+    yield "share", "2**70", (2**70,), ValueError
+    yield "shares", "text", ("4",), TypeError
     for code in (0, 256, -1, 2**70):
         yield "abort", str(code), (code,), ValueError
     for code in (1.0, True, None, "1"):

@@ -37,7 +37,7 @@ def output_of(comm, where, dtype, length):
     regions = [comm.create_shared_region(count, dtype) for _ in range(2)]
     region = regions[comm.rank % 2 if where == "two" else 0]
     begin = OFFSET + comm.rank * step
-    output = region.block(begin, begin + length)
+    output = region.part(begin, begin + length)
     is_last = comm.rank == comm.size - 1
     is_private = (where == "some" and is_last) or (where == "one" and not is_last)
     if is_private or (where == "node" and not is_with_rank_0(comm, region)):
@@ -51,7 +51,7 @@ def output_of(comm, where, dtype, length):
 def is_with_rank_0(comm, region):
     """Return whether this rank shares the region's memory with rank 0."""
     if comm.rank == 0:
-        region.block(0, 1)[:] = 1
+        region.part(0, 1)[:] = 1
     region.fence()
     return region.as_slice()[0] == 1
 
@@ -80,7 +80,7 @@ def reduce(comm, caller, where, dtype, count):
     contributions = [numbers(dtype, r, count) for r in range(comm.size)]
     send = contributions[comm.rank]
     sources = comm.create_shared_region(comm.size * count, dtype)
-    source = sources.block(comm.rank * count, (comm.rank + 1) * count)
+    source = sources.part(comm.rank * count, (comm.rank + 1) * count)
     source[:] = send
     for sent in (send, source, source if comm.rank else send):
         for op in (ReduceOp.SUM, ReduceOp.MAX):
@@ -162,7 +162,7 @@ def many_regions(comm, caller):
     regions[:10] = [comm.create_shared_region(600) for _ in range(10)]
     for seed, region in enumerate(regions):
         contributions = [numbers("f8", r, 600, seed, special=False) for r in range(comm.size)]
-        output, send = region.block(0, 600), contributions[comm.rank]
+        output, send = region.part(0, 600), contributions[comm.rank]
         reduce_once(comm, caller, ReduceOp.SUM, send, output, contributions)
 
 

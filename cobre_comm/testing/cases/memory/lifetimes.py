@@ -73,7 +73,7 @@ def all_in_turn(comm, rounds):
         is_local = number // 2 % 2 == 1
         child = comm.split_local() if is_local else comm.split(comm.rank % 2)
         region = child.create_shared_region(1 + 600 * (number % 3))
-        region.block(0, 1)[:] = 1.0
+        region.part(0, 1)[:] = 1.0
         region.fence()
         if is_local or comm.backend != "mpi":  # over MPI a broken child stays until MPI_Finalize
             fail(child)
@@ -180,7 +180,7 @@ def views_outlive_everything(comm, order):
     own = comm.split_local()
     region = own.create_shared_region(100_000, np.int64)
     start, here = own.rank * 1000, own.size
-    writable = region.block(start, start + 1000)
+    writable = region.part(start, start + 1000)
     writable[:] = own.rank + 1
     region.fence()
     view = region.as_slice()
@@ -259,7 +259,7 @@ def held_view(regions):
 
 @njit(cache=True)
 def held_block(regions):
-    return regions[0].block(0, 3)
+    return regions[0].part(0, 3)
 
 
 @njit(cache=True)
@@ -277,7 +277,7 @@ def closed_for_holders(comm):
     for call in (held_view, held_block, held_fence):
         told = str(raises(InvalidCommunicator, call, held))
         assert told == "this shared region is closed; create another one"
-    raises(InvalidCommunicator, region.block, 0, 3)
+    raises(InvalidCommunicator, region.part, 0, 3)
     part[:] = 4.0
     assert view.tolist() == [4.0] * 3
     comm.barrier()

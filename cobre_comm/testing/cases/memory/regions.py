@@ -42,7 +42,7 @@ def populate_on_leader(comm, dtype, count):
 
 
 def _block(region, start, stop):
-    return region.block(start, stop)
+    return region.part(start, stop)
 
 
 def _lengths(region):
@@ -59,11 +59,11 @@ BLOCKS, LENGTHS, VIEWS = (by_caller(each, nogil=False) for each in (_block, _len
 def populate_by_block(comm, caller, count):
     with comm.create_shared_region(count, np.float64) as region:
         here = comm.split_local()
-        start, stop = here.block(count)
+        start, stop = here.share(count)
         BLOCKS[caller](region, start, stop)[:] = block("f8", here.rank, stop - start)
         region.fence()
         assert LENGTHS[caller](region) == (count, 8 * count, (count,))
-        parts = [block("f8", r, length) for r, length in enumerate(here.layout(count)[0])]
+        parts = [block("f8", r, length) for r, length in enumerate(here.shares(count)[0])]
         assert_same_bytes(np.array(region.as_slice()), np.concatenate(parts))
 
 
@@ -86,7 +86,7 @@ def populate_rows(comm, caller, shape, dtype):
         region.fence()
         mine = region.as_mut_slice()
         assert mine.shape == (shape if comm.is_leader else (0, *shape[1:]))
-        start, stop = here.block(shape[0])
+        start, stop = here.share(shape[0])
         rows = take(region, start, stop)
         assert rows.shape == (stop - start, *shape[1:])
         assert rows.flags.c_contiguous
@@ -139,7 +139,7 @@ def one_copy_in_memory(comm):
     region = comm.create_shared_region(1000, np.int64)
     view, here = region.as_slice(), comm.split_local()
     if here.rank == here.size - 1:
-        region.block(0, 1000)[:] = 7
+        region.part(0, 1000)[:] = 7
     region.fence()
     assert view.tolist() == [7] * 1000
 
@@ -149,7 +149,7 @@ def block_bounds(comm, caller):
     for start, stop in [(-1, 5), (0, 11), (6, 5), (11, 11), (-3, -1)]:
         told = str(raises(ValueError, take, region, start, stop))
         sentence, _, more = told.partition("; ")
-        assert sentence == f"block [{start}, {stop}) is not inside a region of length 10"
+        assert sentence == f"part [{start}, {stop}) is not inside a region of length 10"
         assert more.startswith("the second number is where") == (stop < start)
     raises(TypeError, take, region, 1.5, 3)
     assert take(region, 0, 0).size == take(region, 10, 10).size == 0
@@ -226,7 +226,7 @@ def bad_region_arguments(comm):
     ]:
         raises(error, comm.create_shared_region, count, dtype)
     for placement, error in (("nowhere", ValueError), (1, TypeError), (None, TypeError)):
-        raises(error, comm.create_shared_region, 3, "f4", placement)
+        raises(error, comm.create_shared_region, 3, "f4", placement=placement)
     comm.create_shared_region(np.int32(3), "f4").fence()
     comm.create_shared_region((np.int32(3), 2), "f4").fence()
 

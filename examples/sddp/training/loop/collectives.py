@@ -11,7 +11,7 @@ from training.loop.memory import NONE
 @calling
 def my_share(comm, items) -> tuple[int, int]:  # type: ignore
     """Return the first item of this rank's share of `items`, and the item after its last."""
-    return comm.block(items)
+    return comm.share(items)
 
 
 @plain
@@ -44,7 +44,7 @@ def claim_group(work, ahead, group, steps, ranks) -> int:  # type: ignore
     group[0] = claim(work, ahead, 0, steps)
     if group[0] == NONE:
         return 0
-    left = first_of(work.last, 0, steps) - group[0]
+    left = first_of(work.stop, 0, steps) - group[0]
     for i in range(1, left // (2 * ranks)):
         group[i] = claim(work, ahead, 0, steps)
         if group[i] == NONE:
@@ -55,7 +55,7 @@ def claim_group(work, ahead, group, steps, ranks) -> int:  # type: ignore
 @calling
 def enter(comm, number) -> int:  # type: ignore
     """Enter a phase; return the number of the phase before."""
-    return comm.enter(number)
+    return comm.enter_phase(number)
 
 
 @calling

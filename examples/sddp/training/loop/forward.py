@@ -8,7 +8,7 @@ from stage.pool import Pool
 from stage.problem import Problem
 from stage.solve import refer_stage, set_point, solve_stage
 
-from cobre_comm.random import stream
+from cobre_comm import random
 from training.loop.collectives import claim_group
 from training.loop.memory import COST, COUNTED, LEFT, OPENING, STAGE, STATUS, TAIL, State
 from training.plan import Plan
@@ -25,7 +25,7 @@ def opening_of(problem: Problem, plan: Plan, iteration: int, m: int, t: int) -> 
             path //= first[s + 1] - first[s]
         return first[t] + path % (first[t + 1] - first[t])
     explore = plan.mixed == 1 and m % 2 == 1
-    key = stream(plan.seed, iteration, m, t)
+    key = random.key(plan.seed, iteration, m, t)
     return draw_opening(problem.weight, first[t], first[t + 1], key, explore)
 
 

@@ -9,7 +9,7 @@ from simplex.dual import OPTIMAL
 from simplex.state import MEASURES, PIVOTS, RESULT, copy_basis, copy_values
 from stage.solve import refer_stage, set_point
 
-from cobre_comm.random import stream
+from cobre_comm import random
 from training.loop.forward import solve_step
 from training.loop.memory import NONE, State
 from training.sampling import draw_opening
@@ -55,7 +55,7 @@ def walk_fresh(
         for i in range(costs.size):
             if math.isnan(costs[i]):
                 continue
-            key = stream(plan.seed, DRAWN + iteration, begin + i, t)
+            key = random.key(plan.seed, DRAWN + iteration, begin + i, t)
             first, last = problem.first[t], problem.first[t + 1]
             k = draw_opening(problem.weight, first, last, key, False)
             copy_basis(base, lp)

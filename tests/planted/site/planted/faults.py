@@ -32,7 +32,7 @@ class Fault:
     name: str  # the value of `PLANTED_FAULT` that chooses this fault
     story: str  # what goes wrong
     ranks: int  # with fewer ranks than this, all results are right
-    # The kernel that has the fault, such as `broadcast_entry`; or the call, such as `region.block`.
+    # The kernel that has the fault, such as `broadcast_entry`; or the call, such as `region.part`.
     changed: str
     path: str  # the file that is changed; its path begins with `cobre_kernels` or `cobre_comm`
     hunks: tuple  # for each change, the lines of the source, and the lines that replace them

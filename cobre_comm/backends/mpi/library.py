@@ -14,7 +14,7 @@ import site
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cobre_comm.backends.announced import announced
 from cobre_comm.errors import BackendNotAvailable, InitializationFailed
@@ -174,8 +174,8 @@ def functions() -> list[int]:
     from mpi4py import MPI
 
     library = ctypes.CDLL(MPI.__file__)
-    found = [ctypes.cast(getattr(library, name, None), ctypes.c_void_p) for name in SIGNATURES]
-    return [function.value or 0 for function in found]
+    found: list[Any] = [getattr(library, name, None) for name in SIGNATURES]
+    return [ctypes.cast(function, ctypes.c_void_p).value or 0 for function in found]
 
 
 def has_large_counts() -> bool:

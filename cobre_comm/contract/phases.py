@@ -30,6 +30,17 @@ class Phase:
         The communicator that attributes the time.
     number : int
         The number that ``phase_number`` has returned.
+
+    Examples
+    --------
+    >>> from cobre_comm import LocalBackend
+    >>> comm = LocalBackend()
+    >>> solving = comm.phase("solve")
+    >>> for _ in range(2):
+    ...     with solving:
+    ...         comm.barrier()
+    >>> comm.stats().phases["solve"].entered
+    2
     """
 
     __slots__ = ("_comm", "_number", "_outer")

@@ -64,6 +64,14 @@ class OperationStats(NamedTuple):
         For each rank that was waited for: the calls in which it came last.
     waited_for_s : dict of int to float
         For each such rank: the seconds until it had arrived.
+
+    Examples
+    --------
+    >>> from cobre_comm import LocalBackend
+    >>> comm = LocalBackend()
+    >>> comm.barrier()
+    >>> comm.stats()["barrier"].calls
+    1
     """
 
     calls: int
@@ -76,7 +84,14 @@ class OperationStats(NamedTuple):
 
     @property
     def total_s(self) -> float:
-        """Seconds from entering to leaving, of all calls."""
+        """Seconds from entering to leaving, of all calls.
+
+        Examples
+        --------
+        >>> from cobre_comm import OperationStats
+        >>> OperationStats(2, 16, 0.25, 0.5, 1, {1: 1}, {1: 0.25}).total_s
+        0.75
+        """
         return self.waiting_s + self.transferring_s
 
 
@@ -92,6 +107,15 @@ class PhaseStats(NamedTuple):
         it has returned.
     collectives : OperationStats
         The collectives in the phase.
+
+    Examples
+    --------
+    >>> from cobre_comm import LocalBackend
+    >>> comm = LocalBackend()
+    >>> with comm.phase("solve"):
+    ...     comm.barrier()
+    >>> comm.stats().phases["solve"].entered
+    1
     """
 
     entered: int
@@ -100,17 +124,41 @@ class PhaseStats(NamedTuple):
 
     @property
     def waiting_s(self) -> float:
-        """Seconds in collectives until the last rank had arrived."""
+        """Seconds in collectives until the last rank had arrived.
+
+        Examples
+        --------
+        >>> from cobre_comm import OperationStats, PhaseStats
+        >>> collectives = OperationStats(2, 16, 0.25, 0.5, 1, {1: 1}, {1: 0.25})
+        >>> PhaseStats(1, 2.0, collectives).waiting_s
+        0.25
+        """
         return self.collectives.waiting_s
 
     @property
     def transferring_s(self) -> float:
-        """Seconds of the rest of these collectives."""
+        """Seconds of the rest of these collectives.
+
+        Examples
+        --------
+        >>> from cobre_comm import OperationStats, PhaseStats
+        >>> collectives = OperationStats(2, 16, 0.25, 0.5, 1, {1: 1}, {1: 0.25})
+        >>> PhaseStats(1, 2.0, collectives).transferring_s
+        0.5
+        """
         return self.collectives.transferring_s
 
     @property
     def total_s(self) -> float:
-        """Seconds in the phase."""
+        """Seconds in the phase.
+
+        Examples
+        --------
+        >>> from cobre_comm import OperationStats, PhaseStats
+        >>> collectives = OperationStats(2, 16, 0.25, 0.5, 1, {1: 1}, {1: 0.25})
+        >>> PhaseStats(1, 2.0, collectives).total_s
+        2.75
+        """
         return self.computing_s + self.collectives.total_s
 
 
@@ -182,6 +230,17 @@ class Stats:
     slots_only : bool
         Whether a large call has found that the system denies ``process_vm_readv``. Then all large
         calls go through slots.
+
+    Examples
+    --------
+    >>> from cobre_comm import LocalBackend
+    >>> comm = LocalBackend()
+    >>> comm.stats()
+    rank 0 of 1
+    operation  calls  bytes  waiting  transferring
+    >>> comm.barrier()
+    >>> list(comm.stats().operations)
+    ['barrier']
     """
 
     rank: int
@@ -294,10 +353,12 @@ class Stats:
 
         Examples
         --------
-        With pyarrow::
+        With pyarrow; pandas reads the files of all ranks as one table:
 
-            comm.stats().to_parquet(f"stats-{comm.rank}.parquet")
-            pandas.concat(map(pandas.read_parquet, glob.glob("stats-*.parquet")))
+        >>> comm.stats().to_parquet(f"stats-{comm.rank}.parquet")  # doctest: +SKIP
+        >>> pandas.concat(  # doctest: +SKIP
+        ...     map(pandas.read_parquet, glob.glob("stats-*.parquet"))
+        ... )
         """
         try:
             import pyarrow

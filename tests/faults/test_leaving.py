@@ -62,7 +62,7 @@ def prepared(comm, call, size_bytes, root=0):
     own = np.full(size_bytes // 8, comm.rank + 1, np.int64)
     if call.operation == SHARED.operation:
         region = comm.create_shared_region((1 + comm.size) * own.size, np.int64)
-        recv, *sends = (region.block(at * own.size, (at + 1) * own.size) for at in range(3))
+        recv, *sends = (region.part(at * own.size, (at + 1) * own.size) for at in range(3))
         sends[comm.rank][:] = own
         return recv, partial(comm.allreduce, sends[comm.rank], recv)
     if call.operation == "broadcast":

@@ -57,7 +57,7 @@ def is_refused(*words, limit_s=5.0):
 def make_segment(*, sources=OURS.hash, size=1, length=2**16, magic=control.MAGIC):
     with segment().open("wb") as file:
         words = magic, sources, size, 4096, 2048
-        file.write(struct.pack("<qqqqqq", *words) + OURS.place.replace(b"/", b"|"))
+        file.write(struct.pack("<5q", *words) + OURS.place.replace(b"/", b"|"))
         file.truncate(length)
     segment().chmod(0o600)
 

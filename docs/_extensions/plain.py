@@ -7,11 +7,16 @@ and the methods of a table lead to their docstrings.
 
 import re
 
+from cobre_comm.old_names import OLD_NAMES
+
+OLD = "|".join(OLD_NAMES["comm"])  # these have no docstrings
+METHOD = rf"comm\.(?!(?:{OLD})\()(\w+)"
+
 CHANGES = (
     (r"^<!-- (?:host|(?:names|about) [^\n]+) -->\n.*?^<!-- end -->$", ""),
     (r"^<!-- site\n(.*?)\n-->$", r"\1"),
     (r"^<!-- program (?:\S*/)?(\S+)[^\n]* -->\n```(\w+)$", r"```{code-block} \2\n:caption: \1\n"),
-    (r"^\| `(comm\.(\w+)[^`]*)` \|", r"| {py:obj}`\1 <cobre_comm.Communicator.\2>` |"),
+    (rf"^\| `({METHOD}[^`]*)` \|", r"| {py:obj}`\1 <cobre_comm.Communicator.\2>` |"),
 )
 
 

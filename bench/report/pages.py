@@ -147,6 +147,10 @@ def leaders(layout: str, ranks: int, cable: str):
     )  # fmt: skip
 
 
+def _ranks(count: int) -> str:
+    return f"{count} rank{'s' * (count > 1)}"
+
+
 TABLES = {
     "shm-njit": Table(
         columns("", [(2, "openmpi"), (2, "mpich"), (2, "impi")], "numba-mpi"), njit=True
@@ -164,9 +168,7 @@ TABLES = {
         unit="s",
     ),
     "growth-sddp": Table(
-        tuple(
-            Column(f"{n} rank{'s' * (n > 1)}", n, None, "growth, sddp", None) for n in (1, *CORES)
-        ),
+        tuple(Column(_ranks(n), n, None, "growth, sddp", None) for n in (1, *CORES)),
         unit="ms",
     ),
     "lanes-16": Table((*leaders("2 x 8", 16, "no limit"), *leaders("4 x 4", 16, "no limit")), "ms"),
@@ -248,8 +250,8 @@ def speed_text(results: Results, name: str) -> str:
     if few:
         ranks = ", ".join(map(str, few))
         caption += f"; collectives of {ranks} ranks ran beside {PEERS[SPEED_MPIS[0]]} alone"
-    titles = [f"{n} rank{'s' * (n > 1)}" for n in SPEED_RANKS]
-    return f"{caption}.\n\n{table(['ours / theirs = ratio', *titles], rows)}"
+    header = ["ours / theirs = ratio", *map(_ranks, SPEED_RANKS)]
+    return f"{caption}.\n\n{table(header, rows)}"
 
 
 def gain_text(results: Results, name: str) -> str:
@@ -265,7 +267,7 @@ def gain_text(results: Results, name: str) -> str:
     ]
     run = results.of_record("growth.json")[-1]
     title = f"version {run.machine['versions']['cobre-comm']}, {run.when[:10]}"
-    return table([title, *(f"{n} rank{'s' * (n > 1)}" for n in counts)], rows)
+    return table([title, *map(_ranks, counts)], rows)
 
 
 def _beside_mpis(results: Results, label: str, part: str, ranks: int) -> list[Column]:

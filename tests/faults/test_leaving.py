@@ -307,7 +307,12 @@ def ends_of(call, strike):
 @pytest.mark.parametrize("event", EVENTS)
 @pytest.mark.parametrize("name", CALLS)
 def test_nothing_is_written_after_a_call_has_returned(name, event):
-    ends = set().union(*(ends_of(CALLS[name], s) for s in strikes(CALLS[name], event, TRIALS)))
+    ends = set()
+    for seed in range(1, 5):  # on a loaded machine all strikes of a seed may come after their calls
+        some = strikes(CALLS[name], event, TRIALS, seed)
+        ends |= set().union(*(ends_of(CALLS[name], strike) for strike in some))
+        if ends - {"returned"}:
+            break
     assert ends - {"returned"}, "no strike was inside a call"
     assert event == "interrupt" or "KeyboardInterrupt" not in ends
     assert event in SIGNALS or "returned" not in ends

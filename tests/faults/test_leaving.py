@@ -211,7 +211,7 @@ class Strike(NamedTuple):
     moment: float
 
 
-def strikes(call, event, trials, seed=1):
+def strikes(call, event, trials, seed):
     """Return strikes on each rank in turn; every other one is in a write, if the root writes."""
     dice = random.Random(f"{call} {event} {seed}")
     return [

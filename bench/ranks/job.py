@@ -33,4 +33,5 @@ def _result(take: Callable, world: World, measurement: object, options: Options)
         error = traceback.format_exc()
         print(error, file=sys.stderr, flush=True)
     on_any_rank = world.slowest(float(bool(error)))
+    world.close_sides()
     return {**result, "error": error or "a wrong result on another rank" * bool(on_any_rank)}

@@ -25,6 +25,14 @@ class World:
     def __init__(self) -> None:
         self._sides: dict = {}
 
+    def close_sides(self) -> None:
+        """Close what the sides have; a side is made anew when it is asked for again.
+
+        A communicator remembers the fastest way of large calls. So each measurement has
+        communicators of its own, as a program has that makes such calls alone.
+        """
+        self._sides.clear()
+
     def side(self, name: str):
         """Return a side by its name; a side is made when it is first asked for."""
         if name not in self._sides:
@@ -95,9 +103,14 @@ class MpiWorld(World):
             port=port, token=token, **fields,
         )  # fmt: skip
 
-    def close(self) -> None:
+    def close_sides(self) -> None:
+        super().close_sides()
         for comm in self._ours:
             comm.close()
+        self._ours.clear()
+
+    def close(self) -> None:
+        self.close_sides()
 
 
 class GlooWorld(World):

@@ -169,8 +169,8 @@ class WayStats(NamedTuple):
     (``"slots"``), also with results written past the caches (``"streamed"``), or ranks read the
     arrays of other ranks (``"read"``), or in a broadcast the root also writes to the arrays of the
     others (``"both ends"``). The first calls try all ways, one after the other. All ranks then take
-    the way that was the fastest, and try again later: after 128 calls if the way has changed, else
-    after four times as many calls as the last time, and 8192 at most.
+    the way that was the fastest, and try again after so many calls that the trials of slower ways
+    cost a 32nd of the time of all calls, but not before 128 calls.
 
     Attributes
     ----------

@@ -123,20 +123,21 @@ def test_all_ranks_have_equal_rows_after_thousands_of_calls(comm):
     check_rows(comm)
 
 
-# Some trials: the way before and the calls until these trials, the times, and what follows.
+# Some trials: the way before, the times, and what follows: the way, and the calls until new trials.
 DECISIONS = {
-    "the same way": (2, 128, (900, 950, 500, 510), (2, 512)),
-    "too little gain": (3, 512, (900, 950, 500, 510), (3, 2048)),
-    "seldom in the end": (0, 8192, (500, 950, 900, 910), (0, 8192)),
-    "another way": (0, 2048, (900, 950, 700, 400), (3, 128)),
-    "the first of two": (3, 128, (400, 401, 700, 600), (0, 128)),
+    "the same way": (2, (900, 950, 500, 510), (2, 32 * 8 * (400 + 450 + 10) // 500)),
+    "too little gain": (3, (900, 950, 500, 510), (3, 32 * 8 * (390 + 440 - 10) // 510)),
+    "slow trials": (0, (100, 1100, 1100, 1100), (0, 32 * 8 * 30)),
+    "all are as fast": (1, (500, 500, 500, 500), (1, 128)),
+    "another way": (0, (900, 950, 700, 400), (3, 32 * 8 * (500 + 550 + 300) // 400)),
+    "the first of two": (3, (400, 401, 700, 600), (0, 32 * 8 * (1 + 300 + 200) // 400)),
 }
 
 
 @pytest.mark.parametrize("case", DECISIONS.values(), ids=DECISIONS)
-def test_ways_are_tried_again_soon_after_a_change(case):
-    way, until, times, expected = case
+def test_the_fastest_way_is_taken_until_trials_have_paid_off(case):
+    way, times, expected = case
     tried = [SimpleNamespace(second_ns=time) for time in times]
-    row = SimpleNamespace(way=way, until=until, ways=len(times), tried=tried)
+    row = SimpleNamespace(way=way, until=0, ways=len(times), tried=tried)
     ways._decide.py_func(row)
     assert (row.way, row.until) == expected

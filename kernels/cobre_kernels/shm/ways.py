@@ -9,12 +9,13 @@ BOTH      in a broadcast: as READ, and meanwhile the root writes its share to ea
 
 All ways give the same bits. Which way is the fastest depends on processor, caches, hypervisor, data
 and number of ranks, so no constant knows it. The first calls of an operation and size (by powers of
-two) are *trials*: TRIALS calls of the way of now, which warm up, and then TRIALS calls of each way.
+two) are *trials*: TRIALS calls of the way of now, which warm up, and then TRIALS calls of each way,
+in two rounds, because something else on the machine may hold up all trials of one way in a round.
 In the first step of a trial each rank shows when it entered the call, and when it ended the trial
 before. So all ranks learn the same time of the trial before, from the entry of the last rank to the
 end of the last rank, and all decide the same. The ways are tried again later, because the distance
-of caches may have changed: soon if the trials have changed the way, because something else on the
-machine may have held up the trials of the fastest way; else after four times as many calls.
+of caches may have changed, or the program calls with other data: after so many calls that trials of
+slower ways cost a small part of the time of all calls.
 
 If the system denies READ and BOTH, the other two ways are tried. If a rank receives in a region,
 the call goes through slots, and is no trial. The rows of ``node.large`` change only in calls that
@@ -36,9 +37,11 @@ NAMES = ("slots", "streamed", "read", "both ends")  # of the ways, for messages
 OPERATIONS = (BROADCAST, ALLGATHERV)  # that have ways, in the order of their rows
 LEAST_SHIFT = 16  # a call of less than 64 KiB goes through slots
 TRIALS = 8  # of each way
+IN_A_ROUND = TRIALS // 2
 MOST_TRIED = TRIALS * (1 + len(NAMES)) + 1  # calls after which ranks know the fastest of all ways
 LEAST_GAIN = 1.03  # another way is taken if it is so much faster
-FIRST_CALLS, MOST_CALLS = 128, 8192  # at least and at most, until ways are tried again
+LEAST_CALLS = 128  # until ways are tried again
+PART = 32  # trials of slower ways cost a 32nd of the time of all calls, or less
 NOT_MEASURED = -1
 NEVER_NS = 2**60
 
@@ -58,13 +61,13 @@ def choose_way(comm, operation, size_bytes, is_private):
     node.measured = _row_of(operation, size_bytes)
     row = node.large[node.measured]
     if row.ways != ways:
-        row.ways, row.calls, row.until, row.way = ways, 0, FIRST_CALLS, ways - 1
+        row.ways, row.calls, row.until, row.way = ways, 0, LEAST_CALLS, ways - 1
     elif row.calls >= row.until:
         row.calls = 0
     if not _is_tried(row):
         return row.way
     own.began_ns, own.ended_ns = libc.monotonic_ns(), row.ended_ns
-    return row.way if row.calls < TRIALS else min(row.calls // TRIALS - 1, ways - 1)
+    return row.way if row.calls < TRIALS else (row.calls - TRIALS) // IN_A_ROUND % ways
 
 
 @routine
@@ -120,23 +123,26 @@ def learn_times(comm, generation):
 @routine
 def _decide(row):
     """Take the fastest way, and set after how many calls the ways are tried again."""
-    before = row.way
     for way in range(row.ways):
         if row.tried[way].second_ns * LEAST_GAIN < row.tried[row.way].second_ns:
             row.way = way
-    row.until = min(4 * row.until, MOST_CALLS) if row.way == before else FIRST_CALLS
+    fastest_ns, lost_ns = row.tried[row.way].second_ns, 0
+    for way in range(row.ways):
+        lost_ns += TRIALS * (row.tried[way].second_ns - fastest_ns)
+    row.until = max(LEAST_CALLS, PART * lost_ns // fastest_ns)
 
 
 @routine
 def _note(row, call, spent_ns):
-    """Note the time of a trial, but not of a way's first one: caches are as another way left them.
+    """Note the time of a trial, but not of the first in a round: another way left the caches then.
 
     ``call`` is the number of the trial after those that warm up. Ways are compared by the second
     shortest time: in many trials a rank, or the machine, has been held up.
     """
-    tried = row.tried[call // TRIALS]
-    if call % TRIALS == 0:
-        tried.fastest_ns, tried.second_ns = NEVER_NS, NEVER_NS
+    tried = row.tried[call // IN_A_ROUND % row.ways]
+    if call % IN_A_ROUND == 0:
+        if call < IN_A_ROUND * row.ways:
+            tried.fastest_ns, tried.second_ns = NEVER_NS, NEVER_NS
     elif spent_ns < tried.fastest_ns:
         tried.fastest_ns, tried.second_ns = spent_ns, tried.fastest_ns
     else:

@@ -30,7 +30,7 @@ NO_TORCH = (
     "gloo is measured where torch is: pip install torch --index-url "
     "https://download.pytorch.org/whl/cpu"
 )
-# in these rows the figures without fresh data are judged
+# These rows have no figures with fresh data, so their other figures are judged.
 NO_DATA = {"barrier", "allreduce 32 B in @njit"}
 
 

@@ -23,10 +23,10 @@ from bench.report.text import NONE, number, table
 KIB, MIB, MB = 2**10, 2**20, 1_000_000
 HEADERS = 1448 / 1514  # the part of a full frame of a cable that is payload
 EAGER_BYTES = 8 * KIB  # between machines: the most bytes of a node that travel behind its header
-# of a contribution to an allreduce; larger ones move along a chain or in stripes
+# The largest contribution to an allreduce that goes to all; larger ones go by chain or stripes.
 GATHER_BYTES = 16 * KIB
 STRAIGHT_BYTES = 64 * KIB  # the largest block of a lane that goes to every leader in one hop
-LANE_BYTES = 256 * KIB  # so many bytes of a payload for each lane that is used
+LANE_BYTES = 256 * KIB  # a payload takes all lanes if it has so many bytes for each lane
 PIECE_BYTES = (128 * KIB, 256 * KIB)  # the least and the most bytes that a chain passes on at once
 LANE_GBITS, MOST_LANES = 20, 8  # Gbit/s of a cable for each leader; the most leaders of a node
 
@@ -41,7 +41,7 @@ class Nodes:
     lanes: int = 1  # ranks of a node that move bytes between nodes
     alpha: float = 20e-6  # time from the send of a leader until another leader has read the message
     message: float = 2e-6  # time that a leader spends on one message to one other leader
-    step: float = 0.0  # time of a step among the ranks of a node; 0: by the number of ranks
+    step: float = 0.0  # time of a step among the ranks of a node; 0: from the number of ranks
     socket: float = 2.5e9  # speed at which one leader sends, while it receives at the same speed
     copy: float = 8e9  # speed of a copy by one rank
     memory: float = 200e9  # speed of copies by all ranks of a node together
@@ -232,7 +232,7 @@ def figures() -> Iterator[tuple[Nodes, Record]]:
 
 
 def is_checked(figure: Record) -> bool:
-    """Tell whether a figure checks a formula: with few bytes it shows how ranks take turns."""
+    """Tell whether a figure checks a formula; one of few bytes shows only how ranks take turns."""
     return figure.side == OURS and figure.bytes >= KIB
 
 

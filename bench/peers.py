@@ -39,9 +39,9 @@ def library_of(peer: str) -> str:
 def environment_of(peer: str, crowded: bool) -> dict[str, str]:
     """Return the variables of a peer's ranks; ``crowded``: there are more ranks than cores.
 
-    Crowded ranks of MPICH and Intel MPI give their core away while they wait. Those of Intel MPI
-    are a tenth faster if they do this by sched_yield(2). Those of Open MPI do it only if a variable
-    says so.
+    Crowded ranks of MPICH and Intel MPI give their core away while they wait. Ranks of Intel MPI
+    are a tenth faster if they do this by sched_yield(2). Ranks of Open MPI give their core away
+    only if a variable says so.
     """
     library = library_of(peer)
     made = VARIABLES.get(library, {}) | VARIABLES.get(peer, {})

@@ -20,13 +20,13 @@ IN_REGION = "region"  # ours over shm, where ranks receive into a region
 # ours over tcp, with each rank a node of its own, so that all data goes through sockets
 FLAT = "flat"
 OVER_SHM = "over shm"  # ours over shm, as a side beside our other backends
-# Two ways to share out items, measured beside our way, which is by last cost; and the ideal time.
+# Beside our way to share out items, which is by last cost: two other ways, and the ideal time.
 EQUAL_SHARES, ONE_BY_ONE, IDEAL = "equal shares", "one by one", "the ideal"
 WAYS = (EQUAL_SHARES, ONE_BY_ONE)
 ONE_LEADER = "1 leader"  # one leader of a node; if there are several, each of them sends a part
 LEADERS = {ONE_LEADER: 1, "2 leaders": 2, "4 leaders": 4}
 NO_LIMIT = "no limit"  # a cable without a limit
-# their ratios to the other sides are taken
+# For each of these sides, the ratios to all other sides are recorded.
 COMPARED = (*BACKENDS, IN_REGION, FLAT, "ring", *WAYS, *[*LEADERS][1:])
 FRESH = "fresh data"  # the setting in which ranks write other data between the calls
 SAME = "the same data"  # the name of the setting without fresh data
@@ -65,7 +65,7 @@ class Job:
 
     @property
     def beside(self) -> str | None:
-        """The library, if it is measured; if leaders of nodes are measured, it is one leader."""
+        """The MPI library, if it is measured; None beside gloo, and beside one leader of a node."""
         return None if self.library == GLOO or (self.nodes and self.cable) else self.library
 
     @property

@@ -70,8 +70,9 @@ def extra_info(
 ) -> dict:
     """Return the facts of a figure in the words of ``bench.report.data.Record``, with percentiles.
 
-    A rank receives ``moved_bytes`` in one call: they give ``bytes_per_s`` at the median. ``calls``
-    is the number of calls in each block of ranks that took turns; a figure of too few is refused.
+    A rank receives ``moved_bytes`` in one call, and ``bytes_per_s`` is that at the median time.
+    ``calls`` is the number of calls in each block of sides that took turns; a figure of too few
+    calls is refused.
     """
     blocks = len(samples_s)
     if calls and too_few(blocks, blocks * calls):

@@ -112,6 +112,6 @@ def __dir__() -> list[str]:
     return [*__all__, *_MODULES, "__doc__", "__version__"]
 
 
-# cobre-comm run has started this process, as this variable shows (report_pipe.HOLDS_VARIABLE).
+# This variable (report_pipe.HOLDS_VARIABLE) shows that cobre-comm run has started this process.
 if "COBRE_REPORT_HOLDS" in os.environ:
     importlib.import_module("cobre_comm.reports.report_pipe").listen()

@@ -49,8 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
     except BrokenPipeError:
-        # At its end Python writes what is left in the buffer of stdout. This makes it go to
-        # /dev/null.
+        # When Python ends, it writes what is left in the buffer of stdout. After dup2 these bytes
+        # go to /dev/null.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     return status
@@ -73,7 +73,7 @@ def _main(words: list[str]) -> int:
 
 def _mistake(words: Sequence[str]) -> str:
     first = words[0] if words else ""
-    if first.startswith("-n") or first.endswith(".py"):  # belongs to mpiexec, or to python
+    if first.startswith("-n") or first.endswith(".py"):  # an argument of mpiexec, or of python
         ranks = "" if first.startswith("-n") else "-n 4 "
         return f"a command is missing; did you mean `cobre-comm run {ranks}{' '.join(words)}`?"
     what = f"unknown command {first!r}" if words else "a command is missing"

@@ -11,14 +11,14 @@ from typing import Any, TypeVar
 from cobre_comm import old_names
 from cobre_comm.errors import InitializationFailed, InvalidBackend, MissingConfiguration
 
-# While ranks meet over sockets, rank 0 sends the parts of all ranks to every rank. This takes two
-# seconds for 4,096 ranks, and minutes for 65,536 (docs/design/growth.md). ``nodes/arrival.py`` has
-# 12 bits for a rank.
+# While ranks meet over sockets, rank 0 sends the parts of all ranks to every rank. Sending them
+# takes two seconds for 4,096 ranks, and minutes for 65,536 (docs/design/growth.md). Also, a rank
+# has to fit into the 12 bits of ``nodes/arrival.py``.
 MAX_RANKS = 4096
 SHM_NAME_LIMIT = 250
 LONGEST_DURATION = 1e9
 LARGEST_EAGER_BYTES = 2**31
-LATE_VARIABLE = "COBRE_TEST_LATE_SECS"  # lets tests wait for less than LATE_S
+LATE_VARIABLE = "COBRE_TEST_LATE_SECS"  # the variable by which tests shorten LATE_S
 LATE_S = 10.0
 TIMEOUT_S = 60.0
 LEADERS_VARIABLES = "COBRE_COMM_LEADERS COBRE_LEADERS"
@@ -51,7 +51,7 @@ class BackendKind(enum.Enum):
 
     @classmethod
     def parse(cls, name: str) -> BackendKind:
-        """Return the member with a name, which may be in upper or lower case.
+        """Return the member that has this name, in upper or lower case.
 
         Parameters
         ----------
@@ -114,10 +114,10 @@ def _read(
     /,
     **variables: tuple[str, Callable[[str], Any]],
 ) -> _Config:
-    """Make a configuration of the variables of its fields; one that is not set leaves its default.
+    """Make a configuration from variables; a field that has no variable set keeps its default.
 
-    A field may have several variables, with spaces between their names: the first that is set
-    holds. A variable that is empty is not set.
+    A field may have several variables, with spaces between their names. The first of them that is
+    set counts. An empty variable is like one that is not set.
     """
     environ = os.environ if environ is None else environ
     required = [variables[each.name][0] for each in fields(cls) if each.default is MISSING]
@@ -133,7 +133,7 @@ def _read(
 
 
 def chosen(environ: Mapping[str, str], names: str) -> str:
-    """Return the first of several variables that is set; "" if none is."""
+    """Return the name of the first of these variables that is set; "" if none of them is set."""
     name = next((name for name in names.split() if environ.get(name)), "")
     old_names.warn_of_variable(name)
     return name
@@ -190,8 +190,8 @@ class ShmConfig:
     timeout_s : float
         Longest wait for a live peer in one collective, in seconds; 0 means no limit.
     buffer_bytes : int or None
-        Bytes of collective buffer per rank; rank 0's value holds. None: an equal share of 16 MiB,
-        but at least 48 KiB, and at most 768 KiB if each rank has a core, else 3 MiB.
+        Bytes of collective buffer per rank; all ranks take rank 0's value. None: an equal share of
+        16 MiB, but at least 48 KiB. At most 768 KiB if each rank has a core, else at most 3 MiB.
     numa_interleave : bool
         Whether the pages of the segment come from all NUMA nodes in turn.
     spin_us : float or None
@@ -241,7 +241,7 @@ class ShmConfig:
         Returns
         -------
         ShmConfig
-            The configuration; a variable that is not set leaves its default.
+            The configuration; a field that has no variable set keeps its default.
 
         Raises
         ------
@@ -291,11 +291,11 @@ class TcpConfig:
     token : str or None
         Shared secret of the job; never shown.
     spin_us : float or None
-        How long a wait spins before it yields and blocks, in microseconds. None: 30 if each rank
-        has a core, else 0; and 50 where every rank is a node of its own.
+        How long a wait spins before it yields and blocks, in microseconds. None: 0 if ranks share
+        cores, 50 if every rank is a node of its own, else 30.
     eager_bytes : int or None
         Largest payload of a node, in bytes, that is sent together with its header; a larger payload
-        is sent later. Rank 0's value holds. None: 65536 on one machine, else 8192.
+        is sent later. All ranks take rank 0's value. None: 65536 on one machine, else 8192.
     share : bool
         Whether ranks that can open each other's shared memory use it. If not, every rank is a node
         of its own.
@@ -304,7 +304,7 @@ class TcpConfig:
         the ranks find out which of them share memory.
     buffer_bytes : int or None
         Bytes of collective buffer per rank in the memory of a node. None: an equal share of 16 MiB,
-        but at least 48 KiB, and at most 768 KiB if each rank has a core, else 3 MiB.
+        but at least 48 KiB. At most 768 KiB if each rank has a core, else at most 3 MiB.
     numa_interleave : bool
         Whether the pages of shared memory come from all NUMA nodes in turn.
     leaders : int or None
@@ -366,7 +366,7 @@ class TcpConfig:
         Returns
         -------
         TcpConfig
-            The configuration; a variable that is not set leaves its default.
+            The configuration; a field that has no variable set keeps its default.
 
         Raises
         ------
@@ -413,7 +413,7 @@ class MpiConfig:
         Longest wait for a live peer in one collective, in seconds; 0 means no limit.
     buffer_bytes : int or None
         Bytes of collective buffer per rank in the memory of a node. None: an equal share of 16 MiB,
-        but at least 48 KiB, and at most 768 KiB if each rank has a core, else 3 MiB.
+        but at least 48 KiB. At most 768 KiB if each rank has a core, else at most 3 MiB.
     numa_interleave : bool
         Whether the pages of shared memory come from all NUMA nodes in turn.
     spin_us : float or None
@@ -464,7 +464,7 @@ class MpiConfig:
         Returns
         -------
         MpiConfig
-            The configuration; a variable that is not set leaves its default.
+            The configuration; a field that has no variable set keeps its default.
 
         Raises
         ------

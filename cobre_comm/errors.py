@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 PAGE = "docs/reference/errors.md"
-SHORTEST_RUN = 3  # as many consecutive ranks are named together: "0 and 1", but "0-2"
+SHORTEST_RUN = 3  # so many consecutive ranks, or more, are one word: "0 and 1", but "0-2"
 
 
 def _joined(names: Iterable[object]) -> str:
@@ -206,7 +206,7 @@ class AllocationFailed(CommError):
     requested_bytes : int
         Bytes that were requested.
     message : str
-        The reason, and the rank that lacks the memory, if it is known.
+        The reason, and the rank that lacks the memory, if this rank is known.
 
     Examples
     --------
@@ -535,7 +535,7 @@ def how_ended(name: str, exit_code: int) -> str:
 
 
 def out_of_memory_hint(exit_code: int) -> str:
-    """Return words on memory for a sentence about a process that SIGKILL ended; else ""."""
+    """Return the end of a sentence about a process that SIGKILL ended; "" for other codes."""
     said = "; signal 9 is also what the kernel's out-of-memory killer sends"
     return said if exit_code == -9 else ""
 

@@ -1,4 +1,4 @@
-"""Chooses a backend: by the caller, by the environment, or by what is available."""
+"""Chooses a backend by what the caller asks for, by the environment, and by what is available."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def _detect(environ: Mapping[str, str]) -> tuple[str, str]:
     for spec in reversed(SPECS):
         variable = spec.detect(environ)
         if variable == "SLURM_PROCID" and job is not None and not job.has_pmi:
-            continue  # the launcher offers no PMI, so each task of an MPI would be alone
+            continue  # the launcher offers no PMI, so MPI would find one rank only
         if variable and spec.is_available():
             return spec.name, f"{variable} is set"
     if job is not None and BY_NAME["tcp"].is_available():

@@ -76,12 +76,12 @@ class Worded(NamedTuple):
     they_run: bool = False
 
     def raised(self) -> BaseException:
-        """Return the exception for the caller to raise, and note its ranks as those last lost."""
+        """Return the exception for the caller to raise; note the lost ranks for the launcher."""
         report_pipe.note_lost(self.lost, they_run=self.they_run)
         return self.error
 
 
-class Failure(Exception):  # numba raises no other
+class Failure(Exception):  # numba raises classes of Exception alone
     """The class that @njit code raises; making an instance of it gives the real exception.
 
     Compiled code calls :func:`explain` and then raises ``Failure`` without arguments. When the
@@ -105,13 +105,14 @@ _explained = threading.local()
 
 
 def explain(address: int = 0, interrupt: BaseException | None = None) -> None:
-    """Make the exception that this thread raises next; compiled code gives the address of its call.
+    """Make the exception that this thread raises next, from five words at ``address``.
 
     The exception is made here, while the call still holds its communicator. When ``Failure``
     becomes an instance, the record of the communicator may have been freed, if nothing else held
     it.
 
-    ``interrupt`` is the exception of a signal handler, if one ran before the first line here.
+    ``interrupt`` is the exception of a signal handler, if a handler raised before the first line of
+    ``explain``.
     """
     _explained.is_made = False
     try:
@@ -125,8 +126,8 @@ def _worded_at(address: int) -> Worded:
 
     At the address are five words: the address of the record, the operation, the outcome, the
     address of the call or 0, and the exception that an earlier element of a ``@vectorize`` has
-    raised, or 0. On a broken communicator the exception of the earlier element is raised again: it
-    is the cause, and numba would raise the exception of the last element.
+    raised, or 0. On a broken communicator the exception of the earlier element is raised again,
+    because it is the cause, and numba would otherwise raise the exception of the last element.
     """
     if not address:
         raise MemoryError("no memory for the number of an address")
@@ -139,7 +140,7 @@ def _worded_at(address: int) -> Worded:
 
 
 class _Lengths(NamedTuple):
-    """The lengths in a refused allgather: the one that recv needs, and the one that it has."""
+    """The lengths in a refused allgather: the length that recv needs, and the length it has."""
 
     needed: int
     given: int
@@ -229,7 +230,7 @@ _HINTS = {
 }
 
 
-# By status: a word in the title of the section of the page of mistakes that says more.
+# By status: the word by which ``cobre-comm explain`` finds the section that says more.
 _WORDS = {
     status.NOT_CONTIGUOUS: CONTIGUOUS,
     status.READ_ONLY: OUTPUT,
@@ -289,7 +290,7 @@ def _table_error(comm: View, name: str, outcome: int, call: Any) -> InvalidBuffe
         return InvalidBufferSize(name, 0, min(counts + displs), _HINTS[outcome])
     ends = [begin + count for begin, count in zip(displs, counts, strict=True)]
     outside = (rank for rank, end in enumerate(ends) if end > call.recv_count)
-    rank = next(outside, comm.size - 1)  # another thread may have changed the tables
+    rank = next(outside, comm.size - 1)  # none, if another thread has changed the tables
     hint = f"recv has no room for the block of rank {rank}, [{displs[rank]}, {ends[rank]})"
     return InvalidBufferSize(name, ends[rank], call.recv_count, hint)
 
@@ -365,7 +366,7 @@ _DIFFERENCES = {
 def _disagreement(comm: View, operation: str) -> CollectiveFailed:
     failures = {r: comm.failures[r] for r in range(comm.size)}
     calls = {r: (f.signature, f.compared, f.count) for r, f in failures.items()}
-    # Only the ranks of one node call a fence. Ranks of other nodes have called nothing.
+    # Only the ranks of one node call a fence, so ranks of other nodes may have called nothing.
     calls = {r: call for r, call in calls.items() if call[0]} or calls
     keys = Counter((signature, compared) for signature, compared, _ in calls.values())
     (usual, votes), *others = keys.most_common()
@@ -395,7 +396,7 @@ def _describe_call(signature: int, compared: int, count: int) -> str:
     number, own = signature & 0xFF, own_call(signature)
     served = f" of {own}" if own not in ("", operation) else ""
     if not dtype:
-        # A user cannot use the second word of an exact sum, nor the hash of a reset.
+        # The second word of an exact sum, and the hash of a reset, say nothing to a user.
         has_amount = compared and number not in DATA_CALLS and number != RESET
         return f"called {operation}" + (f" of {compared}" if has_amount else "") + served
     nouns = "element" if count == 1 else "elements"

@@ -38,12 +38,12 @@ __all__ = ["allgather", "broadcast", "gather"]
 
 Bytes = NDArray[np.uint8]
 
-LARGE_BYTES = 2**23  # if the objects of all ranks have more bytes, in_turn receives them one by one
+LARGE_BYTES = 2**23  # if all objects together have more bytes, in_turn receives them one by one
 ALIGNMENT = 64  # arrays inside an object begin at multiples of this number
 
 
 class _Packed(NamedTuple):
-    """An object as bytes: its pickle, then its buffers; or as text, why it cannot be pickled."""
+    """The pickle of an object and its buffers; or the reason why it cannot be pickled, as text."""
 
     parts: list[Bytes]
     problem: bool
@@ -201,7 +201,7 @@ def in_turn(comm: Communicator, obj: Any) -> Iterator[tuple[int, Any]]:
 
 
 def _cast(comm: Communicator, own: list[Bytes], sizes: list[int], root: int) -> list[Bytes]:
-    """Return the parts of the root's object: ``own`` on the root, else copies of these sizes."""
+    """Return the parts of the root's object: on the root ``own``, on other ranks copies of them."""
     parts = own if comm.rank == root else [np.empty(size, dtype=np.uint8) for size in sizes]
     for part in parts:
         comm.broadcast(part, root)

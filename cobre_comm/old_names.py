@@ -1,6 +1,6 @@
-"""Names of version 0.4, which still work: each use warns, and names what version 1.0 has instead.
+"""Names of version 0.4 that still work: each use warns, and says which name version 1.0 has.
 
-``OLD_NAMES`` serves Python and ``@njit`` code. With 1.0 this file goes, and whatever imports it.
+``OLD_NAMES`` serves Python and ``@njit`` code. Version 1.0 will lack these names and this file.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any, TypeVar, cast
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-# By the variable that holds an object, or the module: each old name, and the name in its place.
+# By the usual variable of an object, or by module: each old name, and the new name.
 OLD_NAMES: dict[str, dict[str, str]] = {
     "comm": {"block": "share", "enter": "enter_phase", "layout": "shares"},
     "region": {"block": "part"},
     "work": {"costs": "measured_costs", "first": "start", "last": "stop"},
     "random": {"stream": "key"},
 }
-# The same of the variables of the environment.
+# Each old name of an environment variable, and the new name.
 OLD_VARIABLES = {
     "COBRE_LEADERS": "COBRE_COMM_LEADERS",
     "COBRE_COMM_LATE_SECS": "COBRE_TEST_LATE_SECS",
@@ -28,16 +28,16 @@ OLD_VARIABLES = {
     "COBRE_MPI_PRETEND_NODES": "COBRE_TEST_PRETEND_NODES",
     "COBRE_TCP_PRETEND_NODES": "COBRE_TEST_PRETEND_NODES",
 }
-BEGINNING = "cobre_comm 1.0"  # of every warning, so that a filter finds them
-# No frame of these packages is a user's. ``abc`` makes the classes that have abstract methods.
+BEGINNING = "cobre_comm 1.0"  # of every warning, so that a filter finds all warnings
+# Frames of these packages are not the user's. ``abc`` makes the classes with abstract methods.
 _NOT_USERS = (__name__.partition(".")[0], "abc")
 
 
 def warn(rest: str) -> None:
-    """Warn at the line of the user's program; ``rest`` follows the beginning of all warnings.
+    """Warn at the line of the user's program; the warning is ``BEGINNING``, then ``rest``.
 
-    While numba compiles, that is a line of the function under compilation. numba knows the line,
-    and writes it into warnings of its own class, which is a ``DeprecationWarning`` too.
+    While numba compiles, the user's line is in the function under compilation. numba knows this
+    line, and writes it into warnings of numba's own class, a subclass of ``DeprecationWarning``.
     """
     level = 1 + _count(sys._getframe(1), *_NOT_USERS)
     told: Warning = DeprecationWarning(f"{BEGINNING} {rest}")
@@ -52,7 +52,7 @@ def warn(rest: str) -> None:
 
 
 def _count(frame: Any, *packages: str) -> int:
-    """Return how many frames, from this one on, are those of modules of these packages."""
+    """Return how many frames in a row, from ``frame`` outwards, belong to these packages."""
     count = 0
     while frame is not None and _module(frame).startswith(tuple(f"{p}." for p in packages)):
         frame, count = frame.f_back, count + 1
@@ -74,7 +74,7 @@ def new_name(holder: str, name: str) -> str:
 
 
 class OldName:
-    """An attribute that warns, and is what the new name is."""
+    """An attribute with an old name: it warns, and returns the attribute with the new name."""
 
     def __init__(self, holder: str, name: str) -> None:
         self._names = holder, name
@@ -86,8 +86,8 @@ class OldName:
 def keep(cls: type, holder: str) -> None:
     """Give a class the old names of its objects.
 
-    A subclass that another distribution wrote for 0.4 may have a method under its old name: then
-    the method gets the new name too, by which this package calls it.
+    A subclass that another distribution wrote for 0.4 may have a method under its old name. Then
+    the method gets the new name too, because this package calls the method by the new name.
     """
     for old, new in OLD_NAMES.get(holder, {}).items():
         own = vars(cls).get(old)

@@ -57,9 +57,9 @@ class ReduceOp(enum.IntEnum, metaclass=_Operations):
     PROD = 3
     """IEEE 754 product without reassociation; integers wrap."""
     LAND = 4
-    """Logical and: 1 where all are nonzero, a NaN included, else 0."""
+    """Logical and: 1 where all operands are nonzero, else 0; a NaN counts as nonzero."""
     LOR = 5
-    """Logical or: 1 where any is nonzero, a NaN included, else 0."""
+    """Logical or: 1 where any operand is nonzero, else 0; a NaN counts as nonzero."""
     BAND = 6
     """Bitwise and, of integers and bool."""
     BOR = 7

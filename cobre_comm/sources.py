@@ -15,8 +15,9 @@ import cobre_kernels
 
 _PACKAGE = pathlib.Path(__file__).resolve().parent
 _PLACE = _PACKAGE.parent
-# The folders that are hashed: ranks run their code while they meet and communicate, so this code
-# has to be the same on all ranks. Launchers, their reports and tests may differ between ranks.
+# The folders that are hashed. A rank runs the code of these folders while it meets other ranks and
+# communicates, so this code has to be the same on all ranks. Other code may differ between ranks:
+# that of launchers, of their reports and of tests.
 _OF_RANKS = ("arguments", "backends", "contract", "jit", "journal", "mpi4py", "system")
 
 

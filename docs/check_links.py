@@ -1,4 +1,4 @@
-"""Check the links of a built site that lead to it: files and anchors. Needs no network."""
+"""Check the links within a built site: that their files and anchors exist. Needs no network."""
 
 import sys
 from html.parser import HTMLParser
@@ -21,7 +21,7 @@ class _Page(HTMLParser):
 
 
 def broken_links(site):
-    """Return (page, link) of every link that leads nowhere."""
+    """Return (page, link) of every link that leads nowhere, and the number of all links."""
     paths = [path for path in sorted(site.rglob("*.html")) if "_static" not in path.parts]
     pages = {path: _Page(path.read_text()) for path in paths}
     broken = []

@@ -12,7 +12,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 LIST = HERE / "phrases.toml"
-# What is generated, or quotes others; a changelog says what was.
+# Folders that are generated or hold texts of others, and the changelog, which quotes older texts.
 LEFT_OUT = {"__pycache__", "build", "node_modules", "CHANGELOG.md"}
 MADE = r"^<!-- \w[^\n]* -->$.*?^<!-- end -->$"  # from other files, where the words are checked
 NO_PROSE = re.compile(rf"{MADE}|^```.*?^```", re.DOTALL | re.MULTILINE)
@@ -20,7 +20,7 @@ WORDS_OF_CODE = re.compile(r'"""(.*?)"""|(?:^|(?<=\s))#\s([^\n]*)', re.DOTALL)
 
 
 def texts(root):
-    """Yield kind, path and text of each file; a line break is a blank, as in a sentence."""
+    """Yield kind, path and prose of each file, with a blank in place of each line break."""
     for path in sorted(root.rglob("*")):
         parts = path.relative_to(root).parts
         if path.suffix not in (".md", ".py") or LEFT_OUT & set(parts) or parts[0][0] == ".":
@@ -46,7 +46,7 @@ def count(root, phrases):
 
 
 def written(phrases, found):
-    """Return the list with the counts that were found, where they are lower."""
+    """Return the text of the list, with each count that was found in place of a higher one."""
     head = LIST.read_text().partition("[[phrase]]")[0]
     for phrase, places in zip(phrases, found, strict=True):
         head += f"[[phrase]]\nfound = '{phrase['found']}'\ninstead = \"{phrase['instead']}\"\n"

@@ -3,10 +3,10 @@
 The block of a part ``<!-- output -->`` has commands, each after ``$ ``, and below each what it has
 printed. The mark may have more words: ``exit 1``, the status of the last command; ``last 9``, how
 many lines of an output stand on the page; ``changes``, if no two runs print the same: then only the
-exit status is compared. Remove what a command has printed, and it is written anew.
+exit status is compared. If the page shows no output below the commands, the output is written anew.
 
-The files of the folder that is named as the page lie in the working folder of its commands. A
-command that fails ends them. Images of that folder on the page are what the commands have drawn.
+The commands of a page run in a folder with copies of the files of the folder that is named as the
+page. A command that fails ends the run. The commands also draw images of that folder on the page.
 """
 
 import functools
@@ -24,9 +24,9 @@ ROOT = Path(__file__).parents[1]
 OF_ONE_RUN = re.compile(r"\b[\d.]+ (?:s|ms|us)\b|\bcobre-0-\w+|\b0x\w+|cobre_comm/.*, line \d+")
 MARK = "\x01command\x01"
 LIMIT_S = 600
-# What the ranks of an earlier job, or the machine that builds, would tell.
+# Variables that commands must not inherit from an earlier job, or from the machine that builds.
 FOREIGN = re.compile(r"(COBRE|OMPI|PMI|SLURM|MPI4PY|NUMBA)_")
-# Open MPI's own mpiexec refuses root, and more ranks than cores, as containers of builds have them.
+# Containers of builds run as root on few cores. Open MPI's own mpiexec would refuse both.
 MPIEXEC = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -37,7 +37,7 @@ MPIEXEC = {
 def rerun(page, text):
     """Run all commands of a page; return its text with the output, and the folder of its images.
 
-    An output stays as it is if it has the same lines but for times, in any order.
+    An output on the page stays if the new one has the same lines, in any order, but for times.
     """
     source = page.with_suffix("")
     folder = ROOT / "build" / "docs" / "run" / f"{page.parent.name}-{page.stem}"
@@ -68,9 +68,9 @@ def rerun(page, text):
 
 @functools.cache
 def _alone():
-    """Return what starts a command among processes of its own, where this machine allows that.
+    """Return the words that start a command in a PID namespace of its own; none if that fails.
 
-    A page that shows all jobs of a user shows those of the page alone then.
+    Then a command that shows all jobs of a user shows only the jobs of its page.
     """
     user = [] if os.geteuid() == 0 else ["--user", "--map-current-user"]
     command = ["unshare", *user, "--pid", "--fork", "--kill-child", "--mount-proc"]
@@ -81,12 +81,12 @@ def _alone():
 
 
 def _compared(block):
-    """Return the lines of a block in an order of ours, without what differs from run to run."""
+    """Return the lines of a block, sorted, and without what differs from run to run."""
     return sorted(OF_ONE_RUN.sub("...", block).split("\n"))
 
 
 def commands_of(block):
-    """Return the commands of a block; one may have several lines."""
+    """Return the commands of a block; a command may have several lines."""
     return re.findall(r"^\$ ((?:.*\\\n)*.*)$", block, re.MULTILINE)
 
 
@@ -104,7 +104,7 @@ def _run(commands, folder):
     )  # fmt: skip
     try:
         output, _ = shell.communicate(timeout=LIMIT_S)
-    except BaseException as error:  # also an interrupt: the shell has a session of its own
+    except BaseException as error:  # also Ctrl-C, which does not reach the shell's session
         os.killpg(shell.pid, signal.SIGKILL)
         if not isinstance(error, subprocess.TimeoutExpired):
             raise
@@ -125,7 +125,7 @@ def _block(text):
 
 
 def _shown(commands, output, last):
-    """Return the commands, each with what it has printed, or with the last lines of that."""
+    """Return the commands, each with its output, or with the last lines of its output."""
     blocks = output.split(f"{MARK}\n")[1:]
     lines = []
     for command, block in zip(commands, blocks, strict=False):

@@ -51,7 +51,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
-# Sections of one page
+# Sections of the site that are a single page have no sidebar.
 html_sidebars = {page: [] for page in ("start", "glossary", "changelog")}
 html_theme_options = {
     "logo": {
@@ -71,10 +71,10 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-# As the metadata of the package (hatch_build.py): the workflows know where the repository is.
+# The workflows set where the repository is, also for the package's metadata (hatch_build.py).
 if repository := os.environ.get("COBRE_REPOSITORY"):
     html_theme_options["github_url"] = repository
 
-# `make docs-external` asks other servers; these refuse programs, or want a login.
+# `make docs-external` asks other servers, but not those that refuse programs, or want a login.
 linkcheck_ignore = [r"https://ui\.perfetto\.dev.*"]
 linkcheck_timeout = 15

@@ -79,7 +79,7 @@ def _readme(_, words):
 
 
 def _part_of(path, words):
-    """Return the lines of a file ``from WORDS``, if there are any, ``to WORDS``."""
+    """Return the lines of a file that a part shows: all, or those ``from WORDS to WORDS``."""
     first, last = re.fullmatch(r"(?:from (.+?))?(?: ?to (.+))?", words).groups()
     lines = path.read_text().splitlines()
     lines = lines[_line_of(first, lines) :] if first else lines
@@ -185,12 +185,12 @@ MAKERS = {
 
 
 def write(run=False, check=False, pages=()):
-    """Write the pages, or all pages and drawings; return the lines that differ, by file."""
+    """Write these pages, or else all pages and drawings; return the lines that differ, by file."""
     made = {page.resolve(): refreshed(page.resolve()) for page in pages or PAGES}
     for page, text in made.items() if run else ():
         if "<!-- output" in text:
             made[page], folder = commands.rerun(page, text)
-            if check and made[page] != text:  # as after a failed test: perhaps the machine was busy
+            if check and made[page] != text:  # try once more: the machine may have been busy
                 made[page], folder = commands.rerun(page, text)
             if not check and made[page] != page.read_text():
                 for name in re.findall(rf"^!\[.*\]\({page.stem}/(.+)\)$", text, re.MULTILINE):

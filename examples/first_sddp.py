@@ -29,16 +29,16 @@ Floats = NDArray[np.float64]
 MOST_CUTS = 100  # the most cuts that may bind in one stage problem; the pool has thousands
 MOST_PIVOTS = 10_000
 CLOSE = 1e-9  # a relative difference as small as this counts as none
-NOISE = 1e-7  # an entry below this part of the largest entry of its row is a zero with rounding
+NOISE = 1e-7  # an entry below this part of the largest entry of its row counts as zero
 
 
 # ---- The stage problem ----------------------------------------------------------------------
 #
-# Minimise what thermal plants, spilled water and unmet demand cost now, and what cuts say of the
-# stages to come. The columns, for H reservoirs: H volumes at the end, H + 1 constants, the cost to
-# go, H spills, the deficit, then turbines and thermal plants. The rows: H balances of water, and
-# demand. A row's constant is a column with equal bounds, so that all right sides are zero, and the
-# reduced cost of this column is the row's price.
+# Minimise what thermal plants, spilled water and unmet demand cost now, plus the cost of the stages
+# to come, which cuts estimate. The columns, for H reservoirs: H volumes at the end, H + 1
+# constants, the cost to go, H spills, the deficit, then turbines and thermal plants. The rows: H
+# balances of water, and demand. A row's constant is a column with equal bounds, so that all right
+# sides are zero, and the reduced cost of this column is the row's price.
 
 
 class System(NamedTuple):
@@ -65,7 +65,7 @@ KNOWN = {  # the fields of each part of a case that are read here, or that only 
     "thermals": "name least capacity cost",
 }
 LISTS = (*KNOWN, "demand", "demand_outcomes", "inflows", "probabilities", "cost")
-# with these values, these fields change no case
+# further fields, each with the value by which it changes nothing
 NEUTRAL = [("terminal_value", 0), ("bus", 0), ("limits", [])]
 
 
@@ -139,11 +139,12 @@ def read(path: pathlib.Path) -> System:
 def pivot(
     rows: Floats, x: Floats, low: Floats, high: Floats, reduced: Floats, basic: NDArray[np.int64]
 ) -> None:
-    """Solve by the dual simplex method, from a basis that has right reduced costs.
+    """Solve by the dual simplex method, from a basis with reduced costs of the right signs.
 
-    Each row says that its basic column is minus the sum of the others. If a basic column is outside
-    its bounds, it leaves the basis for the nearer bound. The column with the least ratio of reduced
-    cost to entry enters the basis. The order of columns breaks ties, so all ranks take equal steps.
+    Each row says that its basic column is minus the sum of its other terms. If a basic column is
+    outside its bounds, it leaves the basis for the nearer bound. The column with the least ratio of
+    reduced cost to entry enters the basis. The order of columns breaks ties, so all ranks take
+    equal steps.
     """
     for _ in range(MOST_PIVOTS):
         leaving, worst = -1, CLOSE
@@ -191,7 +192,8 @@ def solve(
 
     Return cost now and cost to go. Write the volumes at the end into `left`. Write into `worth`
     what one more unit of water at the start costs; water saves costs, so this number is negative. A
-    cut is H slopes and a height at zero. As long as a cut is violated, it becomes a row.
+    cut is H slopes and a height at zero. The cut that is violated most becomes a row, until no cut
+    is violated.
     """
     h, (m, n) = volume.size, system.rows.shape
     most = min(len(cuts), MOST_CUTS)
@@ -222,8 +224,8 @@ def solve(
             break
         if added == most:
             raise RuntimeError("too many cuts bind in one stage problem")
-        # Cost to go minus slopes times volumes is a column of its own; the height of the cut is the
-        # column's bound.
+        # The new column is the cost to go minus slopes times volumes. The height of the cut is the
+        # column's lower bound.
         row = rows[now]
         row[last], row[2 * h + 1], row[:h] = 1.0, -1.0, cuts[highest, :h]
         low[last], x[last] = cuts[highest, h], to_go - np.sum(cuts[highest, :h] * x[:h])
@@ -250,7 +252,7 @@ def draw(system: System, t: int, chance: float) -> int:
 
 @njit(cache=True)
 def mean_cost(system: System, t: int, volume: Floats, cuts: Floats, cut: Floats) -> float:
-    """Return the mean cost over the outcomes of stage t, to the end; write the cut there."""
+    """Return the mean cost from stage t to the end, over outcomes; write the cut at `volume`."""
     h, mean = volume.size, 0.0
     left, worth = np.empty(h), np.empty(h)
     cut[:] = 0.0
@@ -319,7 +321,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    # If `System` is a class of a module with a name, numba finds compiled code again.
+    # numba finds cached code again only if the module of `System` has a name other than __main__.
     import first_sddp
 
     first_sddp.main()

@@ -28,7 +28,7 @@
 #define HELD 3
 #define DECIDED 4
 
-#define GOES_ON 0 /* the bits of a roll above its ranks; 0 alone is no roll */
+#define GOES_ON 0 /* the bits above the ranks of a roll; a whole value of 0 is no roll */
 #define TIME_OVER 16
 #define TOO_SMALL 32
 #define RANKS_OF(roll) ((roll) & 15)
@@ -297,7 +297,7 @@ active [R] proctype rank() {
 #ifndef FAULT_WITHOUT_ITSELF
             if :: !HAS(roll, me) -> goto raise :: else fi;
 #endif
-            assert(HAS(roll, me)); /* no rank continues with a roll that lacks it */
+            assert(HAS(roll, me)); /* a rank continues with a roll that has the rank, */
             do                     /* and no two live ranks continue with different rolls */
             :: m < R -> assert(!lives[m] || TAKEN(m, call) == 0 || TAKEN(m, call) == roll); m++
             :: else -> break

@@ -2,8 +2,8 @@
  * nodes/round.py. A verb completes at a leader when all leaders have begun the verb, even if some
  * leaders have left it meanwhile. MPI works in this way, and so do bytes on their way in sockets.
  * Where leaders pass on what others send (tcp/hops.py), a leader that has left may keep the verb from
- * completing. Then its loss is fresh, and ends the wait: in this model too, a wait may end by a fresh
- * loss wherever the wait may complete.
+ * completing. Then the loss of that leader is fresh, and ends the wait. So in this model too, a wait may
+ * end by a fresh loss wherever the wait may complete.
  *
  * With -DBOUND no leader can leave a verb that moves data (`can_leave` is 0). Without -DBOUND a leader
  * may die, which ends its links. The first round moves data, and the second round does not.
@@ -27,7 +27,7 @@ byte state[R] = OUTSIDE;
 byte begun[R];      /* the verbs for which a leader has given its data or its header */
 byte completed[R];
 bit lost[R];        /* the leader has reported, or said goodbye, or its links have ended */
-byte lost_at[R];    /* the verbs that the lost leader had completed, as the others know */
+byte lost_at[R];    /* the verbs that the lost leader had completed, as the others know it */
 bit died[R];        /* ghost */
 byte outcome[R] = NO_OUTCOME; /* ghost */
 byte events = EVENTS;
@@ -55,7 +55,7 @@ inline go(event) {
 /* messages._send_last: the leader sends nothing after this */
 inline tell() { lost[me] = 1; lost_at[me] = completed[me] }
 
-/* If the table lets a leader leave, no memory of it may still be written. */
+/* If the table lets a leader leave, nobody may still write to the memory of this leader. */
 inline leave(event) {
     assert(state[me] != COMMITTED);
     go(event);

@@ -1,6 +1,7 @@
 /* Weak memory: a store waits in `unseen` and becomes visible to the other ranks when the process
  * `memory` of its rank pleases. Plain and relaxed stores become visible in any order; a release store
- * becomes visible after all that its rank stored before. 0 is nothing: generations begin with 1.
+ * becomes visible after all that its rank stored before. In `unseen`, 0 says that no store waits,
+ * because generations begin with 1.
  *
  * A model that includes this file says with STORED_BEFORE what precedes a release store.
  */

@@ -70,8 +70,8 @@ bit time_is_up;
 
 inline happen() { events--; trouble = 1 }
 
-/* The kernel drops a lock when all stores of its process are visible. A rank may end at any moment; it
- * is enough if a rank can end before each of its stores, and while it waits or reads.
+/* The operating system drops a lock when all stores of the process are visible. A rank may end at any
+ * moment; in the model it is enough if a rank can end before each store, and while it waits or reads.
  */
 #define OR_ENDS \
     :: atomic { events > 0 -> happen(); \
@@ -161,7 +161,7 @@ inline call_roll() {
     fi;
 #endif
     atomic { before = decision; late = 0; who = 0; other = 0; skip_ranks() };
-    do /* polls again and again: what a poll has found about a rank does not change */
+    do /* the rank polls again and again: what a poll has found about another rank stays */
     :: IS_DECIDED -> break
     :: atomic { !IS_DECIDED && other == R } -> propose(); break
 #ifdef FAULT_ANSWERED_FIRST
@@ -199,7 +199,7 @@ inline call_roll() {
         other = 0;
         read()
     };
-    if /* once more, as late as a rank may read */
+    if /* the rank reads the roll once more, as late as a rank may read it */
     :: atomic { read(); before = 0 }
     OR_ENDS
     fi

@@ -3,8 +3,8 @@
  *
  * A value stands for the generation that wrote it. `slot` stands for all that a rank writes for a
  * step before it publishes: signature, compared, count and payload of its cell, and its slot. Every step
- * writes and reads all of these, as late as any collective does. It awaits the ranks in any order in
- * which some collective awaits them. So the loop of one rank stands for all mixtures of collectives
+ * writes and reads all of these, as late as any collective does. A step awaits the ranks in any order
+ * in which some collective awaits ranks. So the loop of one rank stands for all mixtures of collectives
  * and chunks.
  *
  * With CASTS some steps are broadcasts whose root fills the slots of all ranks (slot.fill_slots).
@@ -44,7 +44,7 @@
 byte arrived[R * 2]; /* Cell.arrived, as the other ranks see it */
 byte slot[R * 2];
 byte unseen_arrived[R * 2];
-#ifdef CASTS /* own, cast, cast, own, ...: in a slot, each kind follows each kind; the roots change */
+#ifdef CASTS /* own, cast, cast, own, ...: in a slot each kind follows each, from changing roots */
 #define IS_CAST(g) ((g) % 3 != 1)
 #define ROOT(g) ((g) % R)
 #define UNSEEN(writer, cell) ((writer) * R * 2 + (cell))
@@ -206,7 +206,7 @@ active [R] proctype rank() {
         :: else
         fi;
 #endif
-        if /* broadcast._chunk awaits the root first, any rank; others await no rank first */
+        if /* broadcast._chunk awaits the root first, which may be any rank; other bodies do not */
         :: skip
         :: other = NEXT(me); await(other, g)
 #if R > 2
@@ -230,7 +230,7 @@ active [R] proctype rank() {
         :: other != me -> read_slot(other, g); other = NEXT(other)
         :: else -> break
         od;
-#ifdef FAULT_OWN_SLOT /* its own contribution is read from a slot that the other may fill again */
+#ifdef FAULT_OWN_SLOT /* a rank reads its own contribution from a slot that the other may fill again */
         assert(exchanged_slot[EXCHANGED(me, g)] == g);
 #endif
         other = 0;

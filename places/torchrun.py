@@ -19,8 +19,8 @@ from places.frame import (
 from tests.network.hosts import CannotMakeHosts, Network
 
 SECRET = {"COBRE_TCP_TOKEN": "of this job"}
-# On Python 3.11, PyTorch 1.13 cannot read its own defaults of these two options. So they are given
-# here, for worker 9, which does not exist.
+# On Python 3.11, PyTorch 1.13 cannot read its own defaults of these two options. So each option has
+# a value here, which concerns worker 9, which does not exist.
 WORKAROUND = "--redirects", "9:1", "--tee", "9:1"
 ONE = *WORKAROUND, "--nnodes", 1, "--master_port", 29511
 RESTARTS = """import os, runpy, sys

@@ -1,4 +1,4 @@
-"""Make a channel of conda from installed packages, and build the recipe with it; see ``conda.py``.
+"""Make a channel of conda from installed packages, and build the recipe from it; see ``conda.py``.
 
     python channel.py list                       the packages of this environment, as JSON
     python channel.py build FOLDER PREFIX ENV    FOLDER has packages.json and recipe.yaml

@@ -49,7 +49,7 @@ def fresh(name: str) -> Path:
 
 
 def run(*words: object, cwd: Path = ROOT, **variables: str) -> str:
-    """Run a program; return its output, or raise :class:`StepFailed` with it."""
+    """Run a program; return its output, or raise :class:`StepFailed` with its output."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(DECIDED)}
     done = subprocess.run(
         [str(word) for word in words],
@@ -74,7 +74,7 @@ def environment(name: str, *requirements: object) -> Path:
 
 
 def tools() -> Path:
-    """Return the folder of programs that build and check, of an environment that is kept."""
+    """Return the folder of the programs that build and check; their environment is kept."""
     programs = BUILD / "tools" / "bin"
     if all((programs / name).exists() for name in ("auditwheel", "hatchling", "numba", "twine")):
         return programs

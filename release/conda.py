@@ -18,7 +18,7 @@ TOLD = ("environment.yml: ", "built ", "tested ")  # lines of channel.py that ar
 
 
 def check_conda() -> None:
-    """Build the recipe of the sdist with rattler-build, and run the tests that it names."""
+    """Build the sdist's recipe with rattler-build, and run the tests that the recipe names."""
     sdist, _ = artefacts()
     # The requirements of the build include all that the package needs to run.
     python = environment("conda-packages", *NEEDED, *build_requirements()) / "python"

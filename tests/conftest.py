@@ -1,4 +1,4 @@
-"""Hooks and fixtures of all test functions; a class of the suite has the fixtures of its grid."""
+"""Hooks and fixtures of all test functions; classes of the suite get fixtures from their grid."""
 
 import gc
 import os
@@ -16,7 +16,7 @@ from tests.grid import OUR_GRID, skip_unless_here, usual_and_slow
 # Where colorama is installed, numba colours its errors; this variable stops that. Ranks get the
 # variable, too.
 os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
-# A use of an old name is an error in ranks too. In this process every warning is an error.
+# In this process every warning is an error. In ranks, the use of an old name is an error too.
 os.environ.setdefault("PYTHONWARNINGS", f"error:{BEGINNING}:DeprecationWarning")
 TABLE = "tests/conformance/test_table.py"
 POINT = re.compile(r"(?:local|shm|tcp|mpi)[-a-z]*(?::[\d,x]+)?-\d+")  # a backend and its ranks
@@ -30,8 +30,8 @@ pytest_plugins = ["cobre_comm.testing.plugin"]
 def pytest_sessionstart(session):
     """Compile kernels before a test's time runs, and let Ctrl-C end ranks.
 
-    A background shell ignores this signal. A launcher would pass the ignored signal on to its
-    ranks, and they would ignore it too.
+    A process that a shell starts in the background ignores SIGINT and SIGQUIT. Launchers and ranks
+    inherit this, so they would ignore these signals too.
     """
     for number, usual in (
         (signal.SIGINT, signal.default_int_handler),
@@ -68,9 +68,9 @@ def pytest_collection_modifyitems(items):
 
     The tests of a network come early: they are one group that mostly waits, and other workers run
     other tests meanwhile. The table of cases comes last. In the table, pools of many ranks come
-    before pools of few, and MPI and local before other backends, because these take long: a worker
-    that begins a long group last would end long after the others. Tests of one pool come one after
-    the other, because only some pools stay.
+    before pools of few, and MPI and local before other backends: such groups take long, and a
+    worker that begins a long group last would end long after the other workers. Tests of one pool
+    come one after the other, because only the pools that were used last are kept.
     """
     rungs.mark(items)
 

@@ -1,4 +1,4 @@
-"""Processes that are forks of this one; ranks that are forks, and signals that strike them.
+"""Forks of this process, ranks that are forks, and a signal that strikes at a chosen call.
 
 A fork has all modules of this process, and may have a /dev/shm of its own. A job of forked ranks
 takes milliseconds, because the kernels are loaded already.
@@ -58,7 +58,7 @@ def make_private_memory(size):
 
 def start(act):
     """Start a process that calls a function; what the function returns is its exit code."""
-    # a fork beside threads warns; the threads of pytest-xdist only wait
+    # Python warns of a fork while threads run, but the threads of pytest-xdist only wait.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         pid = os.fork()
@@ -73,7 +73,7 @@ def start(act):
 
 
 def become_alone(stdin, stdout, stderr, kept=()):
-    """Leave the session of the process that forked this one, and its handler of Ctrl-C.
+    """Leave the session of the parent process, and give up the parent's handler of Ctrl-C.
 
     Only these descriptors stay open: the three arguments, as 0, 1 and 2, and those in ``kept``.
     """
@@ -148,7 +148,7 @@ def load():
 def ranks(backend, size, body, *args, env=MappingProxyType({}), timeout_s=60.0, connect=True):
     """Run ``body(comm, *args)`` on forked ranks; return the outcome of each rank.
 
-    It is for tests that end ranks or need ranks of their own, and that do not try how ranks start.
+    Use it in tests that end ranks or need new ranks, and that do not try how ranks start.
     mpiexec cannot start forks, so the ranks of an MPI are started by ``run_ranks_outcomes``.
     """
     if BackendName.parse(backend).is_mpi:

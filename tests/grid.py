@@ -14,8 +14,8 @@ SIZES = (1, 2, 3, 4, 7)
 EVERY_RANK_ALONE = "0,1,2,3,4,5,6"
 
 
-# Nodes, and the number of ranks: one rank on each node, 2 + 2 ranks, 3 + 1, two nodes in turn, 1 +
-# 2 + 4. Where all ranks are on one node, the name of a backend has no list of nodes.
+# The node of each rank, and the number of ranks: one rank on each node, 2 + 2 ranks, 3 + 1, ranks
+# on two nodes in turn, 1 + 2 + 4. A backend with all ranks on one node has no list in its name.
 LAYOUTS = [("0,1,2,3", 4), ("0,0,1,1", 4), ("0,0,0,1", 4), ("0,1", 4), ("0,1,1,2,2,2,2", 7)]
 
 
@@ -40,7 +40,7 @@ def some(quick, everything):
 
 
 def pairs(rows, alone=()):
-    """Return few of the rows: each pair of values that is in any row is in one of these few."""
+    """Return a few rows; each pair of values that occurs in any row occurs in one of these few."""
     return [rows[number] for number in sorted(choose(rows, alone=alone))]
 
 
@@ -48,7 +48,7 @@ def points(usual, slow_ones=()):
     return [*usual, *(Slow(point) for point in slow_ones)]
 
 
-# On one node mpi and tcp run the kernels of shm, and only start in another way. Over several nodes,
+# On one node mpi and tcp run the kernels of shm, and differ in how they start. Over several nodes,
 # one rank of each node or several (``x2``) call MPI, which moves messages by shared memory of its
 # own, or through sockets (``-net``). The usual points have each library and each way at least once.
 MPI_USUAL = [
@@ -80,15 +80,15 @@ TCP_SLOW = [
     *((f"tcp:{layout}", size) for layout, size in LAYOUTS if layout != "0,0,1,1"),
     ("tcp:0,1,1,0,1,0x3", 7),
 ]
-# Seven ranks on few cores take as long as all other points together. Three ranks of these backends
-# are slow too, because mpi has three ranks at the usual points.
+# Seven ranks on few cores take as long as all other points together. The points of three ranks are
+# left to slow runs too, because mpi has three ranks at the usual points.
 CROWDED = [("shm", 7), ("tcp-flat", 7), ("shm", 3), ("tcp-flat", 3)]
 OUR_GRID = Grid(
     points=points(
         [point for point in [*WITHOUT_MPI, *TCP_OF_NODES, *MPI_USUAL] if point not in CROWDED],
         [*CROWDED, *TCP_SLOW, *MPI_SLOW],
     ),
-    # For cases of many minutes: every transport; one rank, many ranks, and some numbers in between.
+    # For cases that take many minutes: every transport, and few numbers of ranks between 1 and 7.
     thorough_points=[
         *(("local", 1), ("shm", 2), ("shm", 7), ("tcp-flat", 3), ("tcp", 3)),
         ("mpi-openmpi", 2),
@@ -103,7 +103,7 @@ OUR_GRID = Grid(
         ],
         [("shm", 1), ("tcp", 1), ("mpi-openmpi", 1), ("mpi-mpich", 3), ("mpi-openmpi-net", 3)],
     ),
-    # Each backend occurs once, because the code that is compiled for mpi is the same on all nodes.
+    # Each backend occurs once, because the same code is compiled whatever nodes the ranks are on.
     typed_points=[("local", 1), ("shm", 2), ("tcp-flat", 2), ("mpi-mpich", 2)],
     # Backends of several ranks, for cases that choose the number of ranks themselves.
     backends=[

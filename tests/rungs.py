@@ -12,10 +12,10 @@ slowest    `make test-all` it has the mark quiet; or it has the mark slow, and i
                            costs more than `CI_S` and is not of `SHIPPED`
 ========== =============== =======================================================================
 
-A cost is the seconds of CPU that `make test-costs` has recorded (`tests/costs/recorded.json`), of
-all processes that worked for the test. Work that serves later tests too is left out. A test that is
-not recorded counts as if it cost nothing. A test that becomes expensive leaves `make test` after
-the next recording, and CI or `make test-all` still runs it. A test that keeps a promise is in
+A cost is the CPU seconds of all processes that worked for the test, as `make test-costs` has
+recorded them (`tests/costs/recorded.json`). Work that serves later tests too is left out. A test
+that is not recorded counts as if it cost nothing. A test that becomes expensive leaves `make test`
+after the next recording, and CI or `make test-all` still runs it. A test that keeps a promise is in
 `make test` with its cheapest row on each kind of backend. Where all tests of a promise cost more
 than `PROMISE_S` on a kind of backend, the cheapest of them is in `make test`, whatever it costs.
 
@@ -35,7 +35,7 @@ from cobre_comm.testing.pairwise import choose
 
 USUAL_S = 0.6  # seconds of CPU that a usual test may cost
 PROMISE_S = 2.0  # seconds of CPU of a test that keeps a promise
-COMBINED_S = 0.1  # of a row if each of its values occurs in another row too
+COMBINED_S = 0.1  # seconds of CPU of a row, if all its values occur in other rows too
 CI_S = 6.0  # the most seconds of CPU of a test in CI
 # Tests that need a bare machine or long preparations, and rows that CI does not need.
 SLOWEST = re.compile(

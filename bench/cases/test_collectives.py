@@ -35,7 +35,7 @@ INTO_REGION = [
 ]
 
 BARRIER_RANKS = (2, 4, 8, 16)
-GATHERED = [MIB, 16 * MIB, 256 * MIB]  # by both of two ranks together
+GATHERED = [MIB, 16 * MIB, 256 * MIB]  # bytes of two ranks together
 
 
 def region_figures():

@@ -1,9 +1,9 @@
 """Every rank writes a part of shared data: a region and `fence`, beside `allgatherv`.
 
-All ways take turns in the same processes. Bytes are those of all parts together. Each rank computes
-its part in place, and then makes the part visible to all. In the second way, each rank computes
-into a buffer of its own, and `allgatherv` makes a copy for every rank. The third way is a window of
-MPI's shared memory with `MPI_Win_fence`.
+All ways take turns in the same processes. Bytes are those of all parts together. In the first way,
+each rank computes its part in place, in a region, and `fence` makes the part visible to all ranks.
+In the second way, each rank computes into a buffer of its own, and `allgatherv` makes a copy for
+every rank. The third way is a window of MPI's shared memory with `MPI_Win_fence`.
 """
 
 from bench.cases.grid import RANKS

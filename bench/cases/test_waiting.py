@@ -7,8 +7,8 @@ waiting process uses, from Python and from @njit, beside MPI_Barrier in the same
 switch the kernel changes from one process to another on the same core. To time such switches, two
 processes that are pinned to a core pass a word back and forth by futex(2). Between two barriers
 each of the R ranks has to run once, so a barrier takes at least R switches, on all cores together.
-So 1000 barriers are compared with 1000 * R switches. Each core has an equal share of these
-switches, which a pair of processes makes.
+So 1000 barriers are compared with 1000 * R switches. On each core, a pair of processes makes an
+equal share of these switches.
 """
 
 from bench.plan import PEER, Figure, Job

@@ -31,7 +31,7 @@ SELECTIONS = (None, "dynamic", "lml1")  # None is Cobre's default: every cut is 
 SEED = 1
 
 LONGER = 2
-"""Ours trains this many times Cobre's iterations, because it may need more for Cobre's bound."""
+"""For each iteration of Cobre, ours trains so many: it may need more to reach Cobre's bound."""
 
 
 class Size(NamedTuple):

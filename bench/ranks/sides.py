@@ -1,4 +1,4 @@
-"""Sides: a side makes a call without arguments of an operation and its buffers."""
+"""Sides: a side turns an operation and its buffers into a call without arguments."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class InPlace(InRegion):
         return super().call_of(operation, arrays)
 
     def _placed(self, data: np.ndarray, place: np.ndarray, has_data: bool) -> np.ndarray:
-        if has_data:  # the ranks of a node have the region in common
+        if has_data:  # others see the data too, because ranks of a node share the region
             place[:] = data
         return place
 

@@ -4,8 +4,8 @@ All ranks of the job share ``CORES`` cores. In a bare context switch the kernel 
 runs another process on the same core. Two processes, pinned to the core, pass a word back and forth
 by futex(2): each process wakes the other and then sleeps. Between two barriers each of R ranks has
 to run once, so a barrier costs at least R switches on all cores together. So ``calls`` barriers are
-compared with ``calls * R`` switches. Each core has an equal share of these switches, which a pair
-of processes makes.
+compared with ``calls * R`` switches. On each core, a pair of processes makes an equal share of
+these switches.
 
 The ranks meet through our communicator, in which they sleep; in MPI they would spin all the time.
 """
@@ -41,7 +41,7 @@ class Crowd:
 
 @njit(nogil=True)
 def hand_over(mine, theirs, first, count, begins, scratch):
-    """Pass a word to the other process of the pair, and sleep until it is back; do this often."""
+    """Pass a word to the pair's other process ``count`` times; sleep until the word is back."""
     for number in range(first, first + count):
         if begins:
             # read by load_acquire in `sleep_until` of the other process

@@ -83,8 +83,8 @@ def measure(
 def _calls(side: Side, slowest: Callable[[float], float], block_s: float) -> tuple[int, float]:
     """Warm up; return how many calls fill a block, and the least seconds of a call.
 
-    The time of the warm-up does not count, because the warm-up compiles: the number of calls does
-    not depend on how long the compilation took.
+    The warm-up compiles, so its time does not count: how long the compilation took does not change
+    the number of calls.
     """
     timed(side.prepare(side.warm))
     best, calls, fewest = math.inf, 1, math.ceil(FEWEST_CALLS / FEWEST_BLOCKS)

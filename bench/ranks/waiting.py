@@ -1,4 +1,4 @@
-"""Rank 0 is late to a barrier: this is the CPU time that rank 1 spends on its wait.
+"""Measures the CPU time that rank 1 spends at a barrier while it waits for rank 0, which is late.
 
 The CPU time is that of rank 1's whole process, in user and kernel mode.
 """

@@ -21,7 +21,7 @@ from bench.ranks.timing import Block, Side
 ALL_BYTES = 64 * 2**20  # the arrays of a case together, if the case has many
 MOST_SETS = 16
 MOST_FRESH_SETS = 256
-# a rank writes so much before a row of calls; it stays in the second-level cache
+# A rank writes so many bytes before a row of calls, and they stay in the second-level cache.
 FRESH_BYTES = 2**20
 MOST_CALLS = 5000  # calls of a block; each call is an object
 NO_CACHE_BYTES = 128 * 2**20  # a set of so many bytes exceeds any cache, so that one set is enough
@@ -115,8 +115,8 @@ def verify(arrays: Arrays, in_rank_order: bool) -> None:
 class Work:
     """The arrays of a case on one rank, for one side, and the calls on these arrays in turn.
 
-    With fresh data, all ranks write new data into the arrays before each row of calls. So a rank
-    has no line in its cache because it read the same data before. The writing is not timed.
+    With fresh data, all ranks write new data into the arrays before each row of calls. So no line
+    is still in a rank's cache from an earlier read of the same data. The writing is not timed.
     ``sets`` is the number of sets of arrays; 0: more sets than a cache holds.
     """
 
@@ -186,7 +186,7 @@ class Work:
 
         Then release the memory of the results.
         """
-        # before it, the block of a rank may still be on its way into a region
+        # Until all ranks have met here, a block may still be on its way into a region.
         self._world.slowest(0.0)
         own = getattr(self._side, "verify", None)  # a side that gives other results has this method
         for arrays in self._arrays:

@@ -129,7 +129,7 @@ class Growth:
 
 @dataclass(frozen=True)
 class Either:
-    """Alternative targets; one has to hold. Shown is the first that holds, or else the first."""
+    """Alternative targets: one has to hold. The first that holds is shown, or else the first."""
 
     targets: tuple[Target, ...]
 

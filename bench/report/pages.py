@@ -1,10 +1,10 @@
 """Tables in pages that are written by hand, between `<!-- KIND NAME -->` and `<!-- end -->`.
 
 `table NAME` is a table of :data:`TABLES`, `run NAME` has the facts of a recorded run, and `targets
-fresh` the rows of the first targets. `speed growth` and `beside others` are a few rows that readers
-ask for first: with a core for each rank, and beside other packages. `gain sddp` is what more ranks
-gain. `cobre NAME` and `nodes NAME` are tables of the modules `bench.cobre.page` and `bench.nodes`.
-`docs/refresh.py` writes them.
+fresh` the rows of the first targets. `speed growth` has the rows that readers ask for first, with a
+core for each rank, and `beside others` has rows beside other packages. `gain sddp` is what more
+ranks gain. `cobre NAME` and `nodes NAME` are tables of the modules `bench.cobre.page` and
+`bench.nodes`. `docs/refresh.py` writes these tables into the pages.
 """
 
 from __future__ import annotations
@@ -230,8 +230,9 @@ def targets_text(results: Results, name: str) -> str:
 
 
 def speed_text(results: Results, name: str) -> str:
-    """Return what a reader asks first, where and when it was measured: a row beside the fastest MPI
-    on each number of ranks, and ours alone for an iteration of SDDP.
+    """Return the rows that a reader asks for first, and where and when they were measured.
+
+    A row stands beside the fastest MPI for each number of ranks; an iteration of SDDP stands alone.
     """
     alone = [Column("", n, None, "growth, sddp", None) for n in SPEED_RANKS]
     rows = [[f"{SPEED_SDDP}, ms", *(c.cell(results, SPEED_SDDP, "ms", None) for c in alone)]]
@@ -255,7 +256,7 @@ def speed_text(results: Results, name: str) -> str:
 
 
 def gain_text(results: Results, name: str) -> str:
-    """Return how many times as fast more ranks are than one, and their gain over the ideal."""
+    """Return how many times as fast as one rank more ranks are, and that gain over the ideal."""
     counts = (1, *CORES)
     found = results.find(label=SPEED_SDDP, setting=f"growth, {name}", side=OURS)
     times = {record.ranks: record.p50_s for record in found}

@@ -113,7 +113,7 @@ def targets_plot(grid: dict[str, list[Outcome]]) -> Figure | None:
 
 
 def speed_plot(results: Results) -> Figure | None:
-    """Our times / those of the fastest MPI: a dot for each number of ranks; each had a core."""
+    """Our times / those of the fastest MPI: a dot by number of ranks, each of which had a core."""
     beside: dict[tuple[str, int], list[Ratio]] = {}
     for record in results.find(setting="growth, python", side=OURS):
         ratio = record.ratio_to[PEERS[record.beside]]

@@ -3,10 +3,10 @@
     python -m bench.studies hops [-n 2 4 8 16 32] [--cables "no limit" ...]
 
 Every rank is a node of its own. In the processes of one job Open MPI over tcp and two communicators
-of ours take turns block by block: one sends each header to all leaders, the other goes by hops.
-Without --cables all ranks are on the loopback; else each is on a host of its own (root alone).
-A cell has the median of microseconds, and the least and the most of all blocks. The last column is
-what the formula chooses, by the longest round trip of the links.
+of ours take turns block by block: one of ours sends each header to all leaders, the other of ours
+goes by hops. Without --cables all ranks are on the loopback; else each rank is on a host of its own
+(root alone). A cell has the median of microseconds, and the least and the most of all blocks. The
+last column is what the formula chooses, by the longest round trip of the links.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def main() -> None:
 def message_us() -> float:
     """Return half the microseconds in which this process sends a message to itself, and reads it.
 
-    It takes turns with many links, as a leader does.
+    The process uses many links in turn, as a leader does.
     """
     with contextlib.ExitStack() as stack:
         server = stack.enter_context(socket.create_server(("127.0.0.1", 0)))

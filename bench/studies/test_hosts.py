@@ -6,7 +6,7 @@
 *Hosts*: the same processes hold MPI.COMM_WORLD and two of our communicators. One of ours sends
 everything around the ring, the other communicator (named "star") sends everything behind headers.
 *Lanes*: the same processes hold a communicator for each number of leaders. The cables have no
-delay. A burst of 128 kB passes a cable immediately, as it passes a network card: a short message
+delay. A burst of 128 kB passes a cable immediately, as it passes a network card, so a short message
 that is not repeated costs less than the rate says.
 """
 

@@ -1,4 +1,4 @@
-"""Sentences about wrong calls, for Python and ``@njit`` code, and the page section of each error.
+"""Sentences about wrong calls, for Python and ``@njit`` code, and where each error is explained.
 
 An error of this package has a section with the name of its class. ``TypeError`` and ``ValueError``
 are Python's own classes, so such an error names a section in the page of common mistakes, by a word

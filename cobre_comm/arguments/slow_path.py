@@ -77,7 +77,7 @@ def describe_dtype(dtype: np.dtype[Any]) -> str:
 
 
 def dtype_word(dtype: np.dtype[Any]) -> int:
-    """Return a dtype's code; for a dtype without one, OTHER, and a hash of its layout above it."""
+    """Return a dtype's code; if it has none, OTHER with a hash of its layout in the bits above."""
     code: int = dtypes.CODES.get(dtype, dtypes.OTHER)
     if code != dtypes.OTHER:
         return code

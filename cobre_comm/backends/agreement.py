@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Group(abc.ABC):
-    """Ranks that can send each other rows; an agreement needs no more of a communicator."""
+    """Ranks that can send each other rows, which is all that an agreement needs."""
 
     __slots__ = ()
     rank: int
@@ -59,8 +59,8 @@ def first_problem(group: Group, problem: str) -> str:
         return ""
     if not 0 <= first < group.size:
         return "the ranks do not agree on which of them could not do its part"
-    # If the ranks of a node or of a part have agreed before, the problem begins with a rank's
-    # number. That number counts the ranks of the node or of the part.
+    # If the ranks of a node or of a part have agreed on this problem before, its text begins with a
+    # rank's number in that node or part, which is not the number in this group.
     problem = re.sub(r"^(?=rank \d+: )", "on its node or in its part, ", problem)
     words = f"rank {group.rank}: {problem}".encode()[:REASON_BYTES].ljust(REASON_BYTES, b"\0")
     text: bytes = group.gather_rows(np.frombuffer(words, dtype=np.uint8))[first].tobytes()

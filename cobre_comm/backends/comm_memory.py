@@ -3,12 +3,12 @@
 Most words of the record are written elsewhere: limits and spins in ``wait_times.py``, the addresses
 of kernels in ``kernel_backend.py``.
 
-The guard is the record's first word, and ends a page that holds nothing else. In the child of a
-fork, Linux fills this page with zeros, and a guard of zero says FORKED. This works for a fork by a
-C library too, which runs no hook of Python, and it costs the collectives nothing.
+The guard is the record's first word, and the last word of a page that holds nothing else. In the
+child of a fork, Linux fills this page with zeros, and a guard of zero says FORKED. The page works
+even if a C library forks, which runs no hook of Python, and it costs the collectives nothing.
 
 Source: madvise(2) on MADV_WIPEONFORK, since Linux 4.14. On other systems only the hook of
-:func:`os.register_at_fork` in ``kernel_backend.py`` leaves a mark.
+:func:`os.register_at_fork` in ``kernel_backend.py`` marks the guard.
 """
 
 from __future__ import annotations

@@ -71,6 +71,6 @@ def _python_words(slow_path: Callable[..., None]) -> NDArray[np.int64]:
 
 
 def _names(*names: str) -> int:
-    """Return the address of a table of names: of the interned strings that calls pass."""
+    """Return the address of a table of names: the interned strings that Python's calls pass."""
     words = kept(np.array([id(kept(sys.intern(name))) for name in names]))
     return int(words.ctypes.data)

@@ -51,8 +51,8 @@ def job_name() -> str:
 class Journals:
     """The journals of one communicator, if this process can read them.
 
-    The addresses of the journals are written into the record of the communicator, which has to hold
-    rank, size and backend before.
+    The addresses of the journals are written into the record of the communicator, in which rank,
+    size and backend have to be set already.
     """
 
     def __init__(self, comm: View) -> None:
@@ -128,9 +128,8 @@ class Journals:
     def print_table(self) -> None:
         """Print the statistics of all ranks that can be read here, if this rank is their first.
 
-        So one rank on each machine prints a table, of the ranks on that machine. It waits for no
-        other rank, so a dead rank delays nothing.
-        other, so a dead rank delays nothing.
+        So one rank on each machine prints a table of the ranks on that machine. The rank waits for
+        no other rank, so a dead rank delays nothing.
         """
         seen = [Copied.at(int(at)) for at in self._addresses if at]
         ranks = [stats_of(copied) for copied in seen if copied is not None]
@@ -144,7 +143,6 @@ class Journals:
         """Release the segment, because no kernel uses the segment any more.
 
         If a thread is reading journals now to explain a failure, the segment stays as long as this
-        object.
         object.
         """
         self._addresses[:] = 0  # first, so that an explanation that begins now finds no journal

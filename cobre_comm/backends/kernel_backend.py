@@ -114,9 +114,9 @@ class KernelBackend(Communicator):
     makes the configurations of the parts from ``config``.
     """
 
-    # The fast methods find the record in the first slot of an object. Python orders slots by name.
-    # For the slot ``__words`` that name begins with ``_`` and the name of this class, and the
-    # capital letter behind ``_`` sorts it first.
+    # The fast methods find the record in the first slot of an object. Python orders slots by name,
+    # and names the slot ``__words`` in full ``_KernelBackend__words``. This name is sorted first,
+    # because it has a capital letter behind ``_``.
     __slots__ = (
         "__weakref__", "__words", "_address", "_comm", "_config", "_give_back", "_handled",
         "_journals", "_late_lines", "_membership", "_name", "_nodes", "_phases", "_rank",
@@ -159,13 +159,13 @@ class KernelBackend(Communicator):
 
     @classmethod
     def _of(cls, *given: Any) -> Self:
-        """Make a communicator by what its ``_begin`` takes beside a configuration."""
+        """Make a communicator by its ``_begin``, which takes more arguments than ``__init__``."""
         made = cls.__new__(cls)
         made._begin(*given)  # type: ignore[attr-defined]  # of the backends that call this
         return made
 
     def _take_kernels(self, bodies: Bodies) -> None:
-        """Note the addresses of the kernels."""
+        """Write the kernels' addresses into the record; load those for errors and exit now."""
         comm = self._comm
         comm.python = fast_methods.install(_backend_class(type(self)), serve_slowly)
         for operation, kernel in _ENTRIES.items():

@@ -72,7 +72,7 @@ class Transport(Protocol):
         """Process ids by rank, of the ranks that have a journal in memory of their own."""
 
     def let_go(self, guard: int) -> None:
-        """Close what may be closed after the guard's last state; idempotent, also in a fork."""
+        """Close what may be closed if this was the guard's last state; idempotent, even forked."""
 
 
 class Node(NamedTuple):
@@ -85,7 +85,7 @@ class Node(NamedTuple):
 
 @dataclass(frozen=True)
 class Membership:
-    """The place of a rank in its communicator, as found at the rendezvous."""
+    """What a rank has found out at the rendezvous: ranks and nodes, and what connects them."""
 
     rank: int
     size: int

@@ -14,7 +14,7 @@ from cobre_kernels.machine import access
 
 
 def draw_number() -> int:
-    """Draw a random number below 2**62 for a new region; two regions never get the same number."""
+    """Draw a random number from 1 to 2**62 for a new region, so that no other region has it."""
     return 1 + (int.from_bytes(os.urandom(8)) >> 2)
 
 
@@ -49,7 +49,7 @@ class RegionTable:
             region = self._regions.rows[row]
             # Releases: pair with the loads in regions.locate, which loads the number before the
             # bounds and again after them. If the bounds have changed meanwhile, the two numbers
-            # differ, and it ignores the row.
+            # differ, and locate ignores the row.
             store(region.begin, begin)
             store(region.end, begin + nbytes)
             store(region.number, number)

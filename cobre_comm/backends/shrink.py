@@ -54,7 +54,7 @@ class Roll(NamedTuple):
     """What a roll call has decided; the same on every survivor."""
 
     rows: Mapping[int, bytes]  # by rank: the rows of all members that have answered
-    problem: str = ""  # why no further call is possible; "" if one is
+    problem: str = ""  # why no further call is possible; "" if a call is possible
     missing: Collection[int] = ()  # the ranks that make further calls impossible
 
 

@@ -52,7 +52,7 @@ class BackendSpec:
         The value of ``COBRE_COMM_BACKEND`` that chooses this backend. Its package, and the class of
         its communicator, are named after it.
     number : int
-        The number of the backend in the records of communicators; messages show its name by it.
+        The number of the backend in a communicator's record, by which messages find its name.
     config : type or None
         The configuration that implies this backend; None if the backend has no configuration.
     configured : callable or None
@@ -63,8 +63,8 @@ class BackendSpec:
     auto_variables : tuple of str
         ``auto`` takes this backend if one of these is set, and if the backend is available.
     rank_variables : mapping
-        The variables by which a launcher tells a rank of a job where to meet, each with a function
-        of the job and the rank that returns its value.
+        The variables by which a launcher tells a rank of a job where to meet. Each has a function
+        that returns the variable's value for a job and a rank.
     why_not : callable
         Returns the reason why the backend cannot be used here, or an empty string.
     """

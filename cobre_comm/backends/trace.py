@@ -43,9 +43,9 @@ _names: dict[tuple[int, Path], str] = {}  # by process and folder, because a for
 class Trace:
     """The trace of one communicator.
 
-    The address of the trace is written into the record of the communicator, which has to hold rank
-    and size before. ``number`` counts the communicators of this process. ``OSError`` is raised if
-    the files in ``folder`` cannot be written.
+    The address of the trace is written into the record of the communicator, in which rank and size
+    have to be set already. ``number`` counts the communicators of this process. ``OSError`` is
+    raised if the files in ``folder`` cannot be written.
     """
 
     def __init__(self, comm: View, number: int, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""The union type of the backends at run time; ``cobre_comm/__init__.py`` has it for checkers."""
+"""The union of all backends' types at run time; type checkers read ``cobre_comm/__init__.py``."""
 
 import functools
 import operator

@@ -1,8 +1,8 @@
 """How a rank waits for other ranks: how long at most, and whether it keeps its core meanwhile.
 
-This file writes the timeout of every backend, and the times of its polls, into the record of a new
-communicator. ``system/cores.py`` decides whether every rank of a machine has a core. If so, a wait
-spins; on a machine with fewer cores a spin would keep another rank from running.
+This file writes into the record of a new communicator the timeout, and how long a wait spins and
+yields. ``system/cores.py`` decides whether every rank of a machine has a core. If so, a wait spins;
+on a machine with fewer cores a spin would keep another rank from running.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from cobre_comm.testing.backend_name import MPI_LIBRARIES, BackendName
 from cobre_comm.testing.ranks.surroundings import startable_mpi
 
 SHM_FOLDER = Path("/dev/shm")
-# The collective buffers of one job, twice, because a second communicator with small chunks exists
-# beside the first; regions of 2 MB; and the same amount for other programs.
+# Room for the collective buffers of one job, twice, because a second communicator with small chunks
+# exists beside the first; for regions of 2 MB; and as much again for other programs.
 SHM_BYTES = 48 * 2**20
 
 
@@ -57,7 +57,7 @@ def _check_name(name: str, others: Sequence[str]) -> None:
 
 
 def _expand(name: str) -> tuple[list[str], str]:
-    """Return the backends that a name stands for, and the reason why they cannot run, or ""."""
+    """Return the backends that a name stands for, and why they cannot run: "" if they can run."""
     chosen = BackendName.parse(name)
     reason = ""
     if name == "shm":

@@ -173,7 +173,7 @@ def _run(planned: Mapping[Point, Sequence[Check]]) -> list[Result]:
 
 @contextmanager
 def _ended_by_sigterm() -> Iterator[None]:
-    """Make SIGTERM end the command like Ctrl-C, with its own exit status; then restore handlers."""
+    """Let SIGTERM end the block as Ctrl-C does, but with an exit status that names SIGTERM."""
 
     def leave(number: int, frame: FrameType | None) -> NoReturn:
         raise SystemExit(128 + number)

@@ -50,7 +50,7 @@ def _large_calls(result: Result) -> dict[str, Any]:
 
 
 def is_right(missing: Sequence[Missing], results: Sequence[Result]) -> bool:
-    """Whether a check ran, all passed, and no backend is missing that was asked for by name."""
+    """Whether checks ran, all of them passed, and every backend that was asked for can run."""
     asked = any(each.asked for each in missing)
     return bool(results) and not asked and all(result.passed for result in results)
 

@@ -20,7 +20,7 @@ RECEIVED_BYTES = 2**29  # what all ranks together may receive in an allgatherv
 
 
 def find_ways(pool: RankPool) -> Stats:
-    """Return the statistics of rank 0 after large calls; all ranks take the same ways."""
+    """Return rank 0's statistics after large calls; check that all ranks take the same ways."""
     found: list[Stats] = pool.run(make_large_calls, fresh=True, timeout_s=TIMEOUT_S)
     assert all(stats.ways == found[0].ways for stats in found), found
     return found[0]

@@ -62,9 +62,9 @@ def _callers(point: Point) -> tuple[str, ...]:
 def _is_for(case: Case, point: Point, *, quick: bool) -> bool:
     """Whether a case is tried at a point.
 
-    A backend of another distribution may lack features, so it is tried on those cases only that all
-    backends pass; ``cobre_comm.testing.conformance`` tests the rest. Between nodes MPI does not
-    report a rank that has ended.
+    A backend of another distribution may lack features. So it is tried only on the cases that all
+    backends pass; ``cobre_comm.testing.conformance`` tests the rest. Watchful cases are not tried
+    between nodes, because MPI does not report there that a rank has ended.
     """
     if case.check not in ([QUICK] if quick else [QUICK, WHOLE]):
         return False
@@ -78,7 +78,7 @@ def _is_for(case: Case, point: Point, *, quick: bool) -> bool:
 def _by_caller(
     module: str, case: Case, callers: Sequence[str]
 ) -> Iterator[tuple[str, str, list[Cell]]]:
-    """Yield a column, a name and the cells for each caller; the cells have every pair of values."""
+    """Yield column, name and cells for each caller; each pair of values is in one of the cells."""
     cells = [cell for cell in case.cells(callers) if not cell.is_slow]
     for caller in dict.fromkeys(cell.caller for cell in cells):
         mine = [cell for cell in cells if cell.caller == caller]

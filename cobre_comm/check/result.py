@@ -49,7 +49,7 @@ class Result:
     point: Point
     column: str
     name: str
-    seconds: float  # how long the check took, with the start of its ranks
+    seconds: float  # how long the check took, including the start of its ranks
     detail: str = ""  # a text about the failure; "" if the check passed
     stats: Stats | None = None  # which way large calls take, if the check has found that
 

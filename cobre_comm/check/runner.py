@@ -18,7 +18,7 @@ from cobre_comm.testing.ranks.outcome import RanksFailed
 from cobre_comm.testing.ranks.pool import RankPool
 from cobre_comm.testing.ranks.surroundings import SHM_FOLDER, leftovers
 
-IN_A_ROW = 3  # after so many failed checks in a row a point is given up: each may take minutes
+IN_A_ROW = 3  # a point is given up after so many failures in a row: a failed check may take minutes
 NOT_TRIED = f"not tried, because {IN_A_ROW} in a row had failed"
 PLAIN = (AssertionError, RanksFailed, TrainingFailed)  # exceptions with a text that says all
 

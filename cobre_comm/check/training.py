@@ -1,4 +1,4 @@
-"""The SDDP example on every backend and number of ranks; each run is compared with one rank's."""
+"""The SDDP example on every backend and number of ranks, compared with a run on one rank."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from cobre_comm.testing.ranks.pool import RankPool
 
 ALONE = Point("local", 1)
 CASES = {"gen_h4_t5_k3": (), "gen_h8_t12_k10": ("--iterations", "5")}
-"""Cases, and options with which they take a second or two; a quick check has the first alone."""
+"""By case: options by which a training takes a second or two. A quick check has the first case."""
 COMPILES = ("--iterations", "0")
-"""Options with which a training only compiles. One rank waits for nobody and needs no limit."""
+"""Options with which a training only compiles. It runs on one rank, so it needs no timeout."""
 TIMES = 2  # how often the example is trained at each point, unless the check is quick
 
 

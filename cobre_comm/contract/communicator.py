@@ -1,4 +1,4 @@
-"""The contract of a communicator. The class of a backend documents only what is special there."""
+"""The contract of a communicator; a backend's class documents only what is special to it."""
 
 from __future__ import annotations
 
@@ -379,7 +379,8 @@ class Communicator(Closing, SharedMemoryProvider):
         ----------
         buf : ndarray
             Of the same length in bytes on all ranks, and of any fixed-size dtype without Python
-            objects. It is read on the root, where it may be read-only, and written on all others.
+            objects. It is read on the root, where it may be read-only, and written on the other
+            ranks.
         root : int
             The rank that gives its bytes, the same on all ranks.
 
@@ -654,15 +655,15 @@ class Communicator(Closing, SharedMemoryProvider):
 
     def _check_open(self) -> None:
         """Raise ``InvalidCommunicator`` for a closed communicator."""
-        self.stats()  # every backend has it, and it waits for no rank
+        self.stats()  # a method of every backend, which waits for no rank
 
     @abc.abstractmethod
     def exact_sum(self, values: Array) -> float:
         """Return the exact sum of every element on every rank, rounded once; collective.
 
-        The result has the same bits for any number of ranks, any split of the values over them and
-        any order. Ties are rounded to even. Between the first value and the result nothing is
-        rounded, and nothing overflows, so ``1e308 + 1e308 - 1e308`` is ``1e308``.
+        The result has the same bits for any number of ranks, any order of the values, and any
+        split of the values over the ranks. Ties are rounded to even. Before the final rounding
+        nothing is rounded, and nothing overflows, so ``1e308 + 1e308 - 1e308`` is ``1e308``.
 
         Parameters
         ----------
@@ -743,7 +744,7 @@ class Communicator(Closing, SharedMemoryProvider):
         rank in this communicator. The new communicator is independent of this one: either of the
         two may be closed first, the new communicator may be split again, and it has statistics and
         regions of its own. Its ranks find out anew which of them share memory. Its errors name
-        ranks by their numbers in it.
+        ranks by their new numbers.
 
         Parameters
         ----------
@@ -808,20 +809,21 @@ class Communicator(Closing, SharedMemoryProvider):
         Returns
         -------
         Communicator
-            Of this rank and the other survivors. Its errors name ranks by their numbers in it.
+            Of this rank and the other survivors. Its errors name ranks by their new numbers.
 
         Raises
         ------
         CollectiveFailed
-            On all survivors, if a rank lives and does not call this within the timeout; or if the
-            network has fallen into parts, and the part of this rank has neither more than half of
-            the ranks, nor half of them and rank 0. On ``mpi`` always and at once, because MPI ends
-            the whole job after a loss.
+            On all survivors, if a rank lives and does not call ``shrink`` within the timeout; or if
+            the network has fallen into parts, and the part of this rank is too small. A part
+            continues if it has more than half of the ranks, or rank 0 and half of them. On ``mpi``
+            always and at once, because MPI ends the whole job after a loss.
         AllocationFailed, InitializationFailed
             On all survivors, if one of them cannot have the memory, or if they cannot connect.
         InvalidCommunicator
-            If this communicator is closed, or has been shrunk before; or if another thread of this
-            rank is inside one of its collectives. Then nothing has changed: call ``shrink`` later.
+            If this communicator is closed, or has been shrunk before. Also if another thread of
+            this rank is inside one of its collectives: in this case nothing has changed, so call
+            ``shrink`` later.
 
         See Also
         --------
@@ -858,7 +860,7 @@ class Communicator(Closing, SharedMemoryProvider):
         """Share items 0 to n - 1 out, one by one, to whichever rank asks; collective. Python only.
 
         ``create_work`` is for items that take different times. With equal shares of such items, all
-        ranks would wait for the rank that has got the longest ones. The ranks of a node count
+        ranks would wait for the rank with the longest items. The ranks of a node count
         claimed items in shared memory, so a claim waits for no other rank. Between nodes, the items
         are divided beforehand, in blocks.
 
@@ -1103,8 +1105,8 @@ class Communicator(Closing, SharedMemoryProvider):
         Stats
             By operation and by phase: calls, bytes, seconds of waiting and of transferring, and how
             often and how long each rank was waited for; by phase also seconds of computing. Also
-            the way that large calls take on one machine. Its ``repr`` is a table, and it writes
-            itself to a file.
+            the way that large calls take on one machine. The ``repr`` is a table, and ``to_csv``
+            and ``to_parquet`` write a file.
 
         Raises
         ------
@@ -1122,13 +1124,13 @@ class Communicator(Closing, SharedMemoryProvider):
 
     @abc.abstractmethod
     def close(self) -> None:
-        """Leave the communicator; idempotent. Ranks that wait for this rank learn of it.
+        """Leave the communicator; idempotent. Ranks that wait for this rank learn that it left.
 
         Raises
         ------
         InvalidCommunicator
-            If another thread is inside a collective, or if a signal handler calls this during one;
-            then nothing has changed.
+            If another thread is inside a collective, or if a signal handler calls ``close`` during
+            a collective; in both cases nothing has changed.
 
         Examples
         --------

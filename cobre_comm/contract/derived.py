@@ -21,7 +21,7 @@ _OPS = {"sum": ReduceOp.SUM, "min": ReduceOp.MIN, "max": ReduceOp.MAX}
 _FLOAT64, _INT64 = np.dtype(np.float64), np.dtype(np.int64)
 
 ARRAY_HINT = "reduce an array by comm.allreduce(send, recv, ReduceOp.{})"
-LARGEST_SHARED = 2**62  # elements of all shares; the end of a larger one might not fit 64 bits
+LARGEST_SHARED = 2**62  # elements of all shares, so that the end of a share fits 64 bits
 SHARED_HINT = f"n must be from 0 to {LARGEST_SHARED}, and so must width and n * width"
 
 

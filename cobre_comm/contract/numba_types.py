@@ -52,7 +52,7 @@ class LateType:
 
 
 def _was_dropped(error: BaseException) -> bool:
-    """Tell whether no Python code has caught an error; such code would begin its traceback."""
+    """Tell whether C code has dropped an error, so that no Python caller is in its traceback."""
     first = error.__traceback__
     return first is not None and first.tb_frame.f_code is LateType.__get__.__code__
 

@@ -35,7 +35,7 @@ LEADER, OWNER, INTERLEAVE = PLACEMENTS = ("leader", "owner", "interleave")
 
 
 class RegionOwner(Protocol):
-    """The methods of the communicator of a region that the region uses."""
+    """What a region uses of its communicator."""
 
     @property
     def is_leader(self) -> bool:
@@ -53,9 +53,9 @@ class SharedRegion(Closing):
     """One array shared by the ranks of a node.
 
     The leader populates the whole array (:meth:`as_mut_slice`), or each rank a part of it
-    (:meth:`part`). Then all ranks call :meth:`fence`, and read it (:meth:`as_slice`). ``count``,
-    ``nbytes``, ``shape``, ``as_slice``, ``part`` and ``fence`` also work in ``@njit`` code. Views
-    stay valid as long as they are referenced, even after :meth:`close`.
+    (:meth:`part`). Then all ranks call :meth:`fence`, and read the array (:meth:`as_slice`).
+    ``count``, ``nbytes``, ``shape``, ``as_slice``, ``part`` and ``fence`` also work in ``@njit``
+    code. Views stay valid as long as they are referenced, even after :meth:`close`.
 
     Attributes
     ----------
@@ -230,13 +230,13 @@ class SharedRegion(Closing):
         """
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
-        """Raise if the region is used as an array: Python or NumPy would write to a copy."""
+        """Refuse to be used as an array, because Python or NumPy would write to a copy."""
         raise explained(TypeError(REGION_IS_NO_ARRAY), REGION)
 
     __getitem__ = __setitem__ = __iter__ = __len__ = __contains__ = __array__ = _refuse
 
     def __bool__(self) -> bool:
-        return True  # Python would ask for the length
+        return True  # otherwise Python would ask for the length, which is refused
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
@@ -257,7 +257,7 @@ class SharedRegion(Closing):
         array([0., 0.])
         """
         self._memory = self._readable = None
-        self.__dict__.pop("_numba_type_", None)  # numba asks anew: closed is an error
+        self.__dict__.pop("_numba_type_", None)  # so numba asks anew, and gets an error
         # Pairs with the load in regions.is_closed, of a thread in compiled code.
         store_word_kernel.call(REGION_STATE.of(self._state).closed, 1)
 

@@ -18,8 +18,8 @@ class Topology:
     Attributes
     ----------
     hosts : tuple of str
-        The host name of each node. Nodes are in the order of their first ranks. One host has two
-        nodes if their ranks cannot share memory, or have been told not to.
+        The host name of each node. Nodes are in the order of their first ranks. A host has several
+        nodes if its ranks cannot all share memory, or have been told not to share it.
     ranks : tuple of tuple of int
         The ranks of each node, ascending; they share memory and regions.
     node : int

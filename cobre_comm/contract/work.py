@@ -65,10 +65,10 @@ class Work(Closing):
     """Items 0 to n - 1, which ranks claim one by one; made by ``create_work``.
 
     On one node any rank may get any item. If there are several nodes, each node gets a block of
-    items, in proportion to its number of ranks: a share of their number, or, if :meth:`reset` gets
-    costs, a share of the costs. Which rank gets an item changes from run to run. So let each item
-    write to its own place, and read the results after a collective; then the results have the same
-    bits as with equal shares.
+    items, in proportion to its number of ranks: a part of the number of items, or, if :meth:`reset`
+    gets costs, a part of the total cost. Which rank gets an item changes from run to run. So let
+    each item write its result to elements of its own, and read the results after a collective. Then
+    they have the same bits as with equal shares.
 
     No item is claimed twice in a round. Several threads of a rank may claim at once, but no thread
     may claim while another thread resets. :meth:`claim`, ``count``, ``start`` and ``stop`` work in
@@ -204,7 +204,7 @@ class Work(Closing):
         items = None if order is None else _permutation(order, self.count)
         expected = None if costs is None else _expected(costs, self.count)
         block = begin, end = self._block(expected)
-        self._comm._check_usable()  # or a forked child would set the count of its parent to zero
+        self._comm._check_usable()  # or a forked child would set the parent's claims to zero
         held = following = self._close_round()
         try:
             digest = _digest(self._identity, held, items, expected)
@@ -298,7 +298,7 @@ class Work(Closing):
         [mine] = np.nonzero(self._claimed >= self._state.began)
         mine = mine[np.argsort(self._claimed[mine])]
         lengths = np.diff(self._claimed[mine], append=peek_now(self._state.ended) or now)
-        seconds[mine] = self._comm._seconds(np.maximum(lengths, 0))  # threads end in any order
+        seconds[mine] = self._comm._seconds(np.maximum(lengths, 0))  # ended may be before a claim
         return seconds
 
     def close(self) -> None:
@@ -322,7 +322,7 @@ class Work(Closing):
     __getitem__ = __len__ = _refuse
 
     def __bool__(self) -> bool:
-        return True  # Python would ask for the length
+        return True  # otherwise Python would ask for the length, which is refused
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
@@ -339,7 +339,7 @@ def _edges(count: int, nodes: Sequence[int], costs: NDArray[np.float64] | None) 
     """Return where the block of each node begins, and, at the end, where the last block ends.
 
     ``nodes`` has the number of ranks of each node. With costs, each node has a part of the total
-    cost; an item belongs to the node in the part of which the item's middle lies.
+    cost. An item belongs to the node that has the middle of the item's cost in its part.
     """
     before = [0, *np.cumsum(nodes).tolist()]
     largest = 0.0 if costs is None else float(costs.max(initial=0.0))

@@ -9,7 +9,7 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    """Return the type that a pickle of version 0.1.0 names; its name carries that version."""
+    """Return a class for a pickle of version 0.1.0, in which the name of a type has the version."""
     if name in ("LocalCommType", "ShmCommType", "TcpCommType", "MpiCommType", "RegionType"):
         from cobre_comm.jit import types
 

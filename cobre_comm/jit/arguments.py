@@ -45,7 +45,7 @@ def array_problem(operation: str, name: str, array: Any, *, writable: bool) -> P
 
 
 def _instead(operation: str, argument: Any) -> str:
-    """Say what an argument is that is no array, and what to pass instead."""
+    """Describe an argument that is no array, and say what to pass instead."""
     if isinstance(argument, RegionType):
         return f"{argument.what}; {OF_REGION}"
     has_memory = isinstance(argument, types.Buffer)
@@ -89,8 +89,8 @@ def integer_reader(argument: Any) -> Any:
     return _of_uint64 if argument == types.uint64 else _of_integer
 
 
-# Functions of this module, and an intrinsic, so that numba compiles each once, not in each
-# overload.
+# The next functions belong to the module, and not to an overload, so that numba compiles each of
+# them once, and not again for each overload.
 
 
 @register_jitable

@@ -28,7 +28,7 @@ def attribute(cls: type[ObjectType], name: str) -> Any:
 
 
 def method(cls: type[ObjectType], name: str, *, in_prange: bool = True) -> Any:
-    """Register an overload of a method that waits for no rank; its caller holds the object."""
+    """Register an overload of a method that waits for no rank, so numba may remove its count."""
     cls.members[name] = False
     if not in_prange:
         cls.of_one_thread.add(name)
@@ -51,7 +51,7 @@ def _naming(register: Any) -> Any:
 
 
 def naming(choose: Any) -> Any:
-    """Give each implementation that an overload chooses by types a function name of its own."""
+    """Let an overload give a function name of its own to each implementation that it returns."""
 
     @functools.wraps(choose)
     def named(*arguments: Any, **more: Any) -> Any:

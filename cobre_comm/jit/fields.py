@@ -1,4 +1,4 @@
-"""Reads the fields of an object of ours in ``@njit`` code; one is the address of its record."""
+"""Reads the fields of an object of ours in ``@njit`` code, such as the address of its record."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def explain(typingctx: Any, record: Any, operation: Any, outcome: Any, at: Any) 
 def check_usable(record: Any) -> None:
     """Raise ``InvalidCommunicator`` if no collective may begin any more.
 
-    A collective that is under way does not count as a reason.
+    A collective under way is no reason to raise.
     """
     outcome = standing(record)
     if outcome != OK:
@@ -81,7 +81,7 @@ def check_usable(record: Any) -> None:
 
 
 def entering(operation: int) -> Any:
-    """Return the function that calls the entry of a collective, and raises if it fails."""
+    """Return the function that calls the entry of a collective, and raises if the entry fails."""
     check = checking(operation)
 
     def enter(record: Any, call: Any) -> None:
@@ -106,7 +106,7 @@ def checking(operation: int) -> Any:
 
 
 def _explaining(context: Any, module: Any) -> Any:
-    """Define a function that calls Python; otherwise LLVM would inline no method that calls Python.
+    """Define a function that calls Python, so that LLVM can inline the methods that call it.
 
     Python code may not run while an exception is pending. In ``@vectorize`` the exception of an
     earlier element may be pending. This exception is laid aside for the call; numba drops it when

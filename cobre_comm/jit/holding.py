@@ -2,12 +2,13 @@
 
 numba gives a reference back after the last use of a variable. In ``comms.pop().barrier()`` the last
 use of the communicator is the reading of the method, which comes before the call. So a bound method
-has a count of its own. numba also removes a pair of counting up and counting down if it sees no
-other count between the two. But between them a list that pops, a dictionary that deletes, or
-another thread that assigns to a field may take a count away. So each count of a value is on an
-address that is opaque to LLVM, and then numba removes no count. A method that waits for no rank
-ends before anything else can run. So numba may remove the count of such a method if a variable has
-a count too.
+has a count of its own.
+
+numba also removes two steps of a count, one up and one down, if it sees no other step between them.
+But in between, a list that pops, a dictionary that deletes, or another thread that assigns to a
+field may take a count away. So each count of a value is on an address that is opaque to LLVM, which
+keeps numba from removing steps. A method that waits for no rank ends before anything else can run.
+So numba may remove the count of such a method if a variable has a count too.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ def _attribute(context: Any, builder: Any, owned: Any, value: Any, name: str) ->
 
 
 def give_back_after(cls: Any, name: str) -> None:
-    """Let a call of a method give its count back when it fails.
+    """Let a call of a method give its count back when the call fails.
 
     When an exception leaves a function, numba gives back none of the counts of that function. So
     the method runs in a function of its own. The exception leaves that function, and its caller

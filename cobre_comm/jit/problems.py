@@ -1,8 +1,8 @@
 """Problems with the types of arguments in ``@njit`` code, and the errors that they become.
 
 The errors have the same notes as the errors in Python (``arguments/mistakes.py``). numba makes an
-exception of a class and constants. The classes here then make a plain ``TypeError`` or
-``ValueError``.
+exception by calling a class with constants. A class of this module returns a plain ``TypeError`` or
+``ValueError`` from this call.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from cobre_comm.arguments.mistakes import Mistake, explained
 
 
 class WrongType(TypeError):
-    """An instance, made of a sentence and a word, is a ``TypeError`` with a note on the word."""
+    """A call with a sentence and a word makes a ``TypeError`` that has a note with the word."""
 
     def __new__(cls, *values: Any) -> TypeError:  # type: ignore[misc]  # see the class
         """Return the error."""
@@ -21,7 +21,7 @@ class WrongType(TypeError):
 
 
 class WrongValue(ValueError):
-    """An instance, made of a sentence and a word, is a ``ValueError`` with a note on the word."""
+    """A call with a sentence and a word makes a ``ValueError`` that has a note with the word."""
 
     def __new__(cls, *values: Any) -> ValueError:  # type: ignore[misc]  # see the class
         """Return the error."""

@@ -1,4 +1,4 @@
-"""Makes our objects and functions known to numba; ``numba_types.py`` says when this is imported."""
+"""Makes our objects and functions known to numba, when ``numba_types.py`` imports this module."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ TYPES = {"communicator": CommType(), "local": LocalCommType(), "work": WorkType(
 def give_type(kind: str, owner: Any, value: Any) -> Any:
     """Return the type of an object, and store the type in its class, where numba finds it later.
 
-    A region stores its type in the region itself. If the region is closed, ``InvalidCommunicator``
-    is raised.
+    The type of a region is stored in the region itself. If the region is closed,
+    ``InvalidCommunicator`` is raised.
     """
     if kind == "region":
         owner = value

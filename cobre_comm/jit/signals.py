@@ -53,7 +53,7 @@ def _key(typingctx: Any) -> Any:
 
 @intrinsic
 def _looked_ns(typingctx: Any) -> Any:
-    """Return the address of the time of the last look, in a word of the compiled function."""
+    """Return the address of the word in which compiled code keeps the time of its last look."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         word = builder.module.globals.get(KEY)
@@ -70,7 +70,7 @@ def _looked_ns(typingctx: Any) -> Any:
 def _is_due() -> Any:
     """Tell whether a thread without the GIL should look for signals again.
 
-    Load and store are relaxed: at worst, two threads that share the word look at the same time.
+    A relaxed load and store suffice: at worst, two threads look for signals at the same time.
     """
     now = libc.monotonic_ns()
     looked = _looked_ns()

@@ -1,6 +1,6 @@
 """The objects of ours that ``@njit`` code takes: a table, from which numba gets all it asks for.
 
-A class of :class:`ObjectType` lists the fields that compiled code holds of one kind of object.
+A subclass of :class:`ObjectType` lists the fields that compiled code holds of one kind of object.
 Model and boxing (``values``), reference counts (``holding``) and messages about attributes
 (``attributes``) are written once, for all kinds. The attributes and methods of each kind have a
 module of their own.
@@ -39,7 +39,7 @@ STATE_TYPE = RecordType(REGION_STATE.name)
 WORK_TYPE = RecordType(WORK.name)
 _by_name: dict[str, type[ObjectType]] = {}  # by the name of the class, which pickles contain
 
-name_functions()  # here: a pickle of compiled code imports this file before it is linked
+name_functions()  # here: a pickle of compiled code imports this file before the code is linked
 
 
 @functools.cache
@@ -51,7 +51,7 @@ def version_tag() -> str:
 
 
 class CurrentVersion:
-    """A constant in a cached function, so that no other version of this package can load it."""
+    """A constant in a cached function, so that other versions of this package do not load it."""
 
     def __reduce__(self) -> Any:
         return current_version, (version_tag(),)
@@ -80,7 +80,7 @@ def current_version(tag: str) -> CurrentVersion:
 
 
 def restored(name: str, class_name: str, *arguments: Any) -> Any:
-    """Return a pickled type; for a type of another version, one that equals no other type.
+    """Return a pickled type; for another version, a type that equals no other type.
 
     numba keeps the types of a user's cached function in pickles. It loads these types before it
     looks at the version, and it writes types of older versions again. So a pickle has the name of
@@ -94,8 +94,8 @@ class HeldField(NamedTuple):
     """A field that compiled code holds of an object."""
 
     name: str  # the name by which compiled code reads the field
-    path: str  # the attribute of the Python object with the value, or with the record's address
-    numba_type: Any = None  # if None, the object's type has it, in the attribute of that name
+    path: str  # the Python object's attribute that has the value, or the address of the record
+    numba_type: Any = None  # None: the object's type has the field's type as attribute ``name``
 
 
 class ObjectType(types.Type):  # type: ignore[misc]  # numba is untyped
@@ -115,7 +115,8 @@ class ObjectType(types.Type):  # type: ignore[misc]  # numba is untyped
     said: ClassVar[Mapping[str, str]] = {}
     no_text: ClassVar[str] = ""  # what to write in place of ``str``
     no_constant: ClassVar[str] = ""  # why a global or a closure cannot hold such an object
-    # What to write in place of an index, ``len`` or a ``for`` loop, and the word to explain it.
+    # What to write in place of an index, ``len`` or a ``for`` loop, and the word for
+    # ``cobre-comm explain``.
     no_sequence: ClassVar[tuple[str, str] | None] = None
     # By name of an attribute or method, whether it is a collective; ``attributes`` fills this.
     members: ClassVar[dict[str, bool]]
@@ -147,7 +148,7 @@ class ObjectType(types.Type):  # type: ignore[misc]  # numba is untyped
 
     @classmethod
     def names(cls) -> list[str]:
-        """Return the names of the object's attributes and methods, in the order of messages."""
+        """Return the names of attributes and methods, in the order in which messages list them."""
         return sorted(cls.members)
 
     def __reduce__(self) -> Any:

@@ -54,7 +54,7 @@ def _unbox(typ: Any, obj: Any, c: Any) -> NativeValue:
     """Read the fields of a Python object into a value, which now holds the object.
 
     If an attribute is missing, or an exception is set, the code that follows is skipped. numba
-    gives the count of the object back.
+    gives the count on the object back when it drops the value.
     """
     carry_version(c.context)
     message = f"this is not {typ.what}, or one whose __init__ has not run"
@@ -118,7 +118,7 @@ def _is_same(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 
 
 @overload(operator.eq)
-def _equal(left, right):  # type: ignore[no-untyped-def]  # numba compares two by its result
+def _equal(left, right):  # type: ignore[no-untyped-def]  # numba compares by the returned function
     if isinstance(left, ObjectType) and isinstance(right, ObjectType):
         return lambda left, right: left is right
     return None

@@ -1,9 +1,9 @@
-"""Makes events in the Chrome trace format, which Perfetto opens, of the rows of a trace.
+"""Turns the rows of a trace into events of the Chrome trace format, which Perfetto opens.
 
 A file of rows begins with a line of JSON about its rank, padded to whole rows. A Chrome trace is
 one array of events, so ``jq -s add`` joins the traces of several ranks. Times are microseconds
-since :data:`EPOCH_S`, with three decimals. They are made of whole nanoseconds, because a float64
-distinguishes nanoseconds for 104 days only.
+since :data:`EPOCH_S`, with three decimals. They are computed as integers of nanoseconds, because a
+float64 distinguishes nanoseconds for 104 days only.
 
 Source: "Trace Event Format" (Chromium), JSON Array Format, complete events.
 """
@@ -72,7 +72,7 @@ def add_to_trace(calls: Path, trace: Path, remark: str, failed: PastCall | None 
 
 
 def move_to_trace(calls: Path, trace: Path, remark: str, failed: PastCall | None = None) -> str:
-    """Add a file of calls to a Chrome trace, and remove it; return why it stays where it is."""
+    """Add a file of calls to a Chrome trace, and remove the file; return an error's text, or ""."""
     try:
         add_to_trace(calls, trace, remark, failed)
         calls.unlink()
@@ -84,7 +84,7 @@ def move_to_trace(calls: Path, trace: Path, remark: str, failed: PastCall | None
 def add_what_is_left(folder: Path, job: str, ranks: Iterable[int]) -> None:
     """Make Chrome traces of the files that the killed ranks of a job have left.
 
-    If such a file has another content, the file stays, and a line of the log names it.
+    A file with such a name but other content stays, and a line of the log names the file.
     """
     for rank in ranks:
         for calls in sorted(folder.glob(f"{job}.rank-{rank}[.-]*.calls")):
@@ -120,7 +120,7 @@ def _read(calls: Path) -> tuple[Mapping[str, Any], NDArray[np.int64]]:
     return about, rows
 
 
-# The members of each event, but for its place: the rank and the communicator.
+# The next functions yield the members of each event, without its place: ``pid`` and ``tid``.
 def _names(about: Mapping[str, Any], remark: str) -> Iterator[str]:
     rank, communicator = about["rank"], about["communicator"]
     name = f"rank {rank} ({about['host']}, process {about['pid']})"

@@ -105,7 +105,7 @@ def letters_at(address: int, nbytes: int) -> str:
 
 
 def words_of(letters: bytes, nbytes: int) -> NDArray[np.int64]:
-    """Return words of a record: letters, which are cut after ``nbytes``, and zeros behind them."""
+    """Return letters as words of a record: cut after ``nbytes``, or filled up with zeros."""
     return np.frombuffer(letters[:nbytes].ljust(nbytes, b"\0"), dtype=np.int64)
 
 
@@ -183,8 +183,8 @@ class Copied:
         return ticks + (value(noted.entered) if is_inside else self.ticks)
 
     def _calls(self) -> tuple[PastCall, ...]:
-        # An error reads several journals for each rank that it names; to read word by word takes
-        # too long.
+        # All words at once, because reading word by word takes too long: an error reads several
+        # journals for each rank that it names.
         begin = JOURNAL.offsets["calls"] // WORD_BYTES
         words = self.words[begin : begin + journal.CALLS * _CALL_WORDS]
         rows = sorted(words.reshape(journal.CALLS, _CALL_WORDS).tolist())

@@ -52,11 +52,11 @@ class Reports(NamedTuple):
 
 
 def note(payload: object) -> None:
-    """Note the numbers in a report, if it is a mapping that has some."""
+    """Note the numbers in a report, if the report is a mapping with numbers."""
     if found := _numbers_in(payload):
         pid = os.getpid()
         if pid not in _notes:
-            _notes.setdefault(pid, InTurn(Notes().add))  # of two threads, one makes the kept one
+            _notes.setdefault(pid, InTurn(Notes().add))  # the notes of the first thread stay
         _notes[pid](found)
 
 
@@ -119,7 +119,7 @@ def read_reports(memory: NDArray[np.int64]) -> Reports | None:
         is_whole = words[0] == number and load(view.begun) < number + REPORTS
         if is_whole:
             found.append(words)
-    # Names are read after the reports: the name of each number is there by then, and never changes.
+    # Names are read after the reports: by then each number has its name, which never changes.
     named = load(view.named)
     names = [letters_at(view.series[index].name.address, NAME_BYTES) for index in range(named)]
     values = [

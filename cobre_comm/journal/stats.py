@@ -137,7 +137,7 @@ class PhaseStats(NamedTuple):
 
     @property
     def transferring_s(self) -> float:
-        """Seconds of the rest of these collectives.
+        """The rest of the seconds in collectives.
 
         Examples
         --------
@@ -165,12 +165,12 @@ class PhaseStats(NamedTuple):
 class WayStats(NamedTuple):
     """The way of the large calls of one operation and one power of two of bytes.
 
-    A large call has 64 KiB or more of private memory, on one machine. It goes through slots
-    (``"slots"``), also with results written past the caches (``"streamed"``), or ranks read the
-    arrays of other ranks (``"read"``), or in a broadcast the root also writes to the arrays of the
-    others (``"both ends"``). The first calls try all ways, one after the other. All ranks then take
-    the way that was the fastest, and try again after so many calls that the trials of slower ways
-    cost a 32nd of the time of all calls, but not before 128 calls.
+    A large call has 64 KiB or more of private memory, on one machine. Its bytes go through slots
+    (``"slots"``), and ranks may write results past their caches (``"streamed"``). Or ranks read the
+    arrays of other ranks (``"read"``), and in a broadcast the root may also write to the arrays of
+    the others (``"both ends"``). The first calls try all ways, one after the other. Then all ranks
+    take the fastest way. After 128 calls or more, they try all ways again: so late that the trials
+    of slower ways cost at most a 32nd of the time of all calls.
 
     Attributes
     ----------
@@ -180,7 +180,7 @@ class WayStats(NamedTuple):
         A power of two. The calls have at least so many bytes, and less than twice as many: bytes of
         the buffer in a broadcast, of the largest block in an allgatherv.
     calls : int
-        Calls since the ways were last tried, with those that tried them.
+        Calls since the last trials of the ways began; these trials count too.
     way : str
         The way that is taken, or ``"trying"`` as long as ways are tried.
     seconds : dict of str to float
@@ -221,8 +221,8 @@ class Stats:
         By name, the operations that were called. ``"library"`` stands for collectives that the
         library calls itself, inside ``split`` or ``objects.broadcast`` for example.
     phases : dict of str to PhaseStats
-        By name, the phases that were entered. ``"outside"`` is the time in none of them, from when
-        the first phase got its number; ``"library"`` is the time in methods that call collectives
+        By name, the phases that were entered. ``"outside"`` is the time outside these phases, since
+        the first phase got its number. ``"library"`` is the time in methods that call collectives
         themselves. For a program without phases there is no entry.
     ways : tuple of WayStats
         The ways of large calls, by operation and power of two of bytes. Empty before the first such
@@ -300,7 +300,7 @@ class Stats:
         """Write a row for each operation and each phase to a CSV file, UTF-8, replacing it.
 
         The columns are ``rank``, ``size``, ``kind`` (``operation`` or ``phase``), ``name``,
-        ``entered``, ``computing_s`` (both of a phase only), ``calls``, ``bytes``, ``waiting_s``,
+        ``entered``, ``computing_s`` (both for phases only), ``calls``, ``bytes``, ``waiting_s``,
         ``transferring_s`` and ``waited_calls``. Then follow the rank that was waited for longest,
         the calls in which that rank came last, and the seconds until it had arrived:
         ``waited_for``, ``waited_for_calls``, ``waited_for_s``. A cell without a value is empty.
@@ -329,7 +329,7 @@ class Stats:
         >>> columns[:20], row[:16]
         ('rank,size,kind,name,', '0,1,operation,ba')
         """
-        import csv  # not at the start of each rank
+        import csv  # here, so that each rank starts sooner
 
         with Path(path).open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
@@ -425,7 +425,8 @@ def stats_of(copied: Copied, waits: NDArray[np.int64] | None = None) -> Stats:
     """Return the statistics in a copy of a journal.
 
     ``waits``, of shape (operations + phases, size, 2), has the calls and ticks that the rank of the
-    journal waited for each rank. Without it, only the rank is known that was waited for longest.
+    journal waited for each rank. Without ``waits``, the only known rank is the one that was waited
+    for longest.
     """
     view = copied.view
     operations = {

@@ -80,7 +80,7 @@ def last_calls(journal: Journal) -> str:
 
 
 def _elsewhere(journal: Journal) -> str:
-    """Say in which collective of another communicator a rank is, if it entered that one later."""
+    """Say in which collective of another communicator a rank is, if no call here was later."""
     since = max((call.left_ns or call.entered_ns for call in journal.calls), default=0)
     for path in shared_files(journal.pid):
         for other in journals_in(path, journal.pid):
@@ -110,10 +110,10 @@ def _age(journal: Journal, time_ns: int) -> str:
 
 
 def _tell_of_other(comm: View, rank: int) -> str:
-    """Describe a rank that has no readable journal, by the last call that this rank has left.
+    """Describe a rank that has no readable journal, by the last call that our own rank has left.
 
-    A collective ends when all ranks have entered it, so the other rank has entered that call. A
-    fence does not count, because only the ranks of one node enter it.
+    A collective ends when all ranks have entered it, so the described rank has entered this call
+    too. A fence does not count, because only the ranks of one node enter a fence.
     """
     own = _read(comm, comm.rank)
     done = [c for c in own.calls if c.left_ns is not None and c.operation != "fence"] if own else []

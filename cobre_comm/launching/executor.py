@@ -1,11 +1,11 @@
 """Ranks of ``launch(executor=...)``: each rank is a task that the executor runs in a worker.
 
 The executor brings the function and its arguments to a worker, and the outcome back. It offers
-tasks no way to find each other, so the tasks meet the launcher first. For this there is a
-rendezvous in which the launcher is rank 0, and rank r of the job is rank r + 1. The launcher counts
-the tasks that have arrived, and tells each task where rank 0 of the job will listen. The links of
-this rendezvous stay open. If a link ends before the launcher has ended it, the worker has died. If
-the launcher ends a link, it awaits that rank no more.
+tasks no way to find each other, so the tasks first meet the launcher, in a rendezvous in which the
+launcher is rank 0, and rank r of the job is rank r + 1. The launcher counts the tasks that have
+arrived, and tells each task where rank 0 of the job will listen. The links of this rendezvous stay
+open. If a link ends before the launcher has ended it, the worker has died. When the launcher itself
+ends a link, the launcher no longer awaits that rank.
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ def _assemble(meeting: Coordinator, futures: list[Any]) -> None:
 def _outcomes(meeting: Coordinator, futures: list[Any]) -> dict[int, Done]:
     """Return the last message of each rank, or raise the first failure.
 
-    After a failure the other ranks get a moment to end by themselves. The moment is longer as long
-    as this failure only follows from the loss of another rank.
+    After a failure the other ranks get a moment to end by themselves. This moment is longer if all
+    failures so far only follow from the loss of another rank, because that rank has yet to end.
     """
     links: dict[Any, int] = {link: peer - 1 for peer, link in meeting.links.control.items()}
     said: dict[int, Any] = {}  # by rank: the rank's last message, or None

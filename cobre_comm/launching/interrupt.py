@@ -19,7 +19,7 @@ Value = TypeVar("Value")
 
 @contextlib.contextmanager
 def forwarded(send: Callable[[int], None]) -> Iterator[None]:
-    """Give the first signal of each number that asks to stop to ``send``; a second acts as usual.
+    """Call ``send`` with each signal that asks to stop; its second arrival acts as usual.
 
     Python runs handlers in the main thread alone, so in another thread no signal is forwarded.
     """
@@ -69,10 +69,10 @@ def postponed() -> Iterator[None]:
 
 
 def outcome_of(make: Callable[[], Value]) -> tuple[Value | None, BaseException | None]:
-    """Return the result of code that is not ours, or the exception that it raised; raise a Ctrl-C.
+    """Return the result of code that is not ours, or the exception that it raised.
 
     Such code runs, for instance, when a value is unpickled. A SystemExit is returned, and so is a
-    KeyboardInterrupt that the code raises by itself.
+    KeyboardInterrupt that the code raises by itself. The exception of a Ctrl-C is raised.
     """
     came = []
 
@@ -93,7 +93,7 @@ def interrupted(size: int) -> KeyboardInterrupt:
     """Return the ``KeyboardInterrupt`` of ``launch``; if nobody catches it, Python prints one line.
 
     A traceback would only show that this program waits for the workers. If the program has an
-    excepthook of its own, or is a notebook, the exception is shown in its way.
+    excepthook of its own, or is a notebook, the hook or the notebook shows the exception.
     """
     error = KeyboardInterrupt(f"launch has ended its {size} ranks")
     if sys.excepthook is sys.__excepthook__:

@@ -216,9 +216,9 @@ def launch(
         whole may take longer.
     on_progress : callable, optional
         Called in this process with (rank, payload) for each :func:`report_progress`. Reports of one
-        rank arrive in their order. If it raises, the job ends and the exception propagates.
-        ``on_progress`` is refused with an executor, which brings nothing back before a task has
-        ended.
+        rank arrive in their order. If the callable raises, the job ends and the exception
+        propagates. ``on_progress`` is refused with an executor, which brings nothing back before a
+        task has ended.
     executor : dask.distributed.Client or concurrent.futures.Executor, optional
         Where the ranks run: one in each of ``size`` workers, on one machine or several. Workers
         must be processes, and free at the same time. The ranks meet over ``tcp``, and share memory
@@ -230,9 +230,9 @@ def launch(
         Each restart is a WARNING of the logger ``cobre_comm``. A rank in this process is not
         started again.
     min_ranks : int, optional
-        The fewest ranks of a restart, with ``max_restarts``. If it is given, a restart leaves out
-        ranks that SIGKILL has ended, because the kernel sends that signal if memory is short. By
-        default all ranks are started again.
+        The fewest ranks with which a restart may begin; needs ``max_restarts``. If this number is
+        given, a restart leaves out ranks that SIGKILL has ended, because the kernel sends that
+        signal if memory is short. By default all ranks are started again.
     survive : bool
         Whether the other ranks continue when a rank is lost. A lost rank has ended by a signal, or
         has raised an exception that does not follow from another loss. The other ranks get

@@ -31,8 +31,8 @@ from cobre_comm.reports.trace_folder import trace_folder
 from cobre_comm.system.log import logger
 from cobre_comm.system.streams import open_standard
 
-INTERRUPT_S = 1.0  # from the Ctrl-C that the launcher passes on to SIGTERM
-LOOK_S = 0.1  # a dead rank is looked for this often: a forked child may keep its pipe open
+INTERRUPT_S = 1.0  # after the launcher has passed a Ctrl-C on, until it sends SIGTERM
+LOOK_S = 0.1  # between two looks for dead ranks: a forked child may keep a dead rank's pipe open
 EXIT_S = 10.0  # from a rank's value to the end of its process
 
 

@@ -29,7 +29,7 @@ def check_not_nested() -> None:
 
 
 def check_call(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-    """Raise ``TypeError`` if a call does not fit the function, or calls nothing."""
+    """Raise ``TypeError`` if a call does not fit the function, or would not run its code."""
     name = getattr(fn, "__name__", repr(fn))
     if inspect.iscoroutinefunction(fn):
         raise TypeError(
@@ -42,8 +42,8 @@ def check_call(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[st
             "in place of yield, or report what it has by report_progress"
         )
     try:
-        signature = inspect.signature(fn, follow_wrapped=False)  # of the called function
-    except (TypeError, ValueError):  # of a function in C
+        signature = inspect.signature(fn, follow_wrapped=False)  # that of ``fn`` itself
+    except (TypeError, ValueError):  # a function in C may have none
         return
     try:
         signature.bind(None, *args, **kwargs)

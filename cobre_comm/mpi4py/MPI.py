@@ -36,7 +36,9 @@ from cobre_comm.mpi4py.specifications import (
 
 PROC_NULL, ROOT, UNDEFINED, COMM_TYPE_SHARED, BOTTOM = -1, -3, -32766, 0, 0
 THREAD_SINGLE, THREAD_FUNNELED, THREAD_SERIALIZED, THREAD_MULTIPLE = range(4)
-PIECE_BYTES = 2**20  # of each rank's contribution; pairs and quadruples of numbers stay together
+# How much of each rank's contribution is folded at a time. Because this is a power of 2, pairs and
+# quadruples of numbers stay together.
+PIECE_BYTES = 2**20
 IN_PLACE = INFO_NULL = OP_NULL = None  # IN_PLACE is None, because mpi4py accepts None for it
 DATATYPE_NULL = Datatype("DATATYPE_NULL", "V")
 Win, LOCK_EXCLUSIVE, LOCK_SHARED = windows.Win, windows.LOCK_EXCLUSIVE, windows.LOCK_SHARED
@@ -210,7 +212,7 @@ class Comm(Partial):
         if ranks:
             check_fills(recv, send)
         count = max(1, PIECE_BYTES // send.itemsize)
-        if send.size > count:  # a rank with fewer elements makes another call: they disagree
+        if send.size > count:  # a rank with fewer makes another call, and the ranks disagree
             sizes = self._everyone(np.array([send.size]))[:, 0].tolist()
             if min(sizes) != max(sizes):
                 raise ValueError(f"the ranks reduce different numbers of elements: {sizes}")
@@ -225,7 +227,7 @@ class Comm(Partial):
         return elements(send)
 
     def _serves(self, call: str, op: Any = None) -> AbstractContextManager[None]:
-        """Make ranks compare which call of mpi4py they make: collectives do not show this."""
+        """Make ranks compare their calls of mpi4py: several calls use the same collectives."""
         comm: Any = self._comm
         operation = f"({getattr(op, 'name', 'MPI_OP_USER').removeprefix('MPI_')})" if op else ""
         serving: AbstractContextManager[None] = comm._serving(f"mpi4py.{call}{operation}")

@@ -1,6 +1,7 @@
-"""The part of mpi4py for programs that send no messages between two ranks, over a communicator.
+"""The part of mpi4py for programs that send no messages between two ranks.
 
-``docs/howto/mpi4py-programs.md`` lists this part. mpi4py's documentation describes its functions.
+Its functions use a communicator of cobre_comm. ``docs/howto/mpi4py-programs.md`` lists them, and
+mpi4py's documentation describes them.
 """
 
 import sys
@@ -8,7 +9,7 @@ from typing import Any, NoReturn
 
 from cobre_comm.mpi4py.missing import Missing, lacking
 
-__version__ = "4.1"  # the version of the documentation that applies
+__version__ = "4.1"  # the documentation of this version of mpi4py applies here
 
 
 class Rc:

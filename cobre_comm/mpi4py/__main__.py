@@ -1,6 +1,7 @@
-"""``python -m mpi4py program.py``, as users of ``mpiexec`` write it; here nobody needs to.
+"""The command ``python -m mpi4py program.py``, which users of ``mpiexec`` write.
 
-In mpi4py it makes all ranks end when the program of one rank raises. Here the launcher does that.
+In mpi4py this command makes all ranks end when the program of one rank raises. Here nobody needs
+the command, because the launcher ends the ranks.
 """
 
 import pathlib

@@ -1,7 +1,7 @@
-"""The names of mpi4py that this package lacks: each is an error, and a line if it may be hidden.
+"""The names of mpi4py that this package lacks: the use of each raises an error.
 
 A program may import names under ``except ImportError``, and continue without them. In this case
-each rank does the whole work alone, and only the line on stderr says why.
+each rank does the whole work alone. So an error that an import may hide is also written to stderr.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ class Missing:
         if package == self.package and module != "__main__" and name not in sys.modules:
             error = NotHere(module)
             _say(error)
-            # If the error had the module's full name, `from mpi4py import module` would hide it.
+            # `from mpi4py import module` would hide an error that has the module's full name.
             raise ModuleNotFoundError(str(error), name=f"mpi4py.{module}")
 
 
 def _say(error: NotHere) -> None:
-    """Write a line on rank 0, once."""
+    """Write the words of an error to stderr once, on rank 0, or in a process that is no rank."""
     if str(error) not in _said and seat.rank_here() in (None, 0):
         write_error(f"cobre-comm: {error}")
     _said.add(str(error))

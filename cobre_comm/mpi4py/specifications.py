@@ -62,11 +62,11 @@ TYPEDICT = {kind.dtype.str[1:]: kind for kind in TYPEDICT.values()} | TYPEDICT
 
 
 class Op(Partial):
-    """A reduction: a function of two Python objects, and, if there is one, of two arrays."""
+    """A reduction: a function of two Python objects, and a function of two arrays, or None."""
 
     def __init__(self, name: str, of_objects: Any, of_arrays: Any, *, own: bool = False) -> None:
         self.name, self._of_objects, self._of_arrays = f"MPI_{name}", of_objects, of_arrays
-        self._own = own  # a function of the program, which gets the elements' type too
+        self._own = own  # whether the program made the function, which then gets a type too
         self._ours = ReduceOp.__members__.get(name)
 
     @classmethod
@@ -153,7 +153,7 @@ PICKLE = Pickle()
 
 @contextlib.contextmanager
 def usual_float_mode() -> Iterator[None]:
-    """Compute in the float mode of a new thread; a library may have set another mode here."""
+    """Compute in the float mode of a new thread, because a library may have changed the mode."""
     kept = np.empty(1, dtype=np.int64)
     leave_float_mode_kernel.call(kept.ctypes.data)
     try:
@@ -165,7 +165,7 @@ def usual_float_mode() -> Iterator[None]:
 def whole(number: Any) -> int:
     """Return a number as mpi4py reads an int of C: a bool is a number, and a float is truncated.
 
-    Counts of elements are read in another way: they must be integers, in mpi4py too.
+    Counts of elements are read by ``index``, because they must be integers, in mpi4py too.
     """
     if isinstance(number, (str, bytes)) or np.ndim(number):
         raise TypeError(f"an integer is required, got {describe(number)}")
@@ -221,13 +221,16 @@ def check_fills(recv: Array, values: Array) -> None:
 
 
 def fill(recv: Array, values: Array) -> None:
-    """Copy values into a buffer. NumPy alone might repeat a single value, or convert values."""
+    """Copy values into a buffer that they must fill: NumPy alone might repeat or convert them."""
     check_fills(recv, values)
     recv.reshape(-1)[:] = values.reshape(-1)
 
 
 def _parts(spec: Any, pair: Any) -> tuple[Array, Any, Any]:
-    """Return array, count and displacement, or None where missing; a ``pair`` may hold two."""
+    """Return array, count and displacement, or None for a missing count or displacement.
+
+    ``pair`` has the types of a sequence that may hold count and displacement together.
+    """
     data, *rest = spec if isinstance(spec, (list, tuple)) and spec else (spec,)
     kind = rest.pop() if len(rest) > 1 or isinstance([*rest, 0][0], (Datatype, str)) else None
     if len(rest) == 1 and isinstance(rest[0], pair):

@@ -36,7 +36,7 @@ LOCK_EXCLUSIVE, LOCK_SHARED = 1, 2
 CACHE_LINE = 64
 LONGEST_NAP_S = 1e-3
 FLOCK = "hhqqi0q"  # of Linux: type, whence, start, length, pid
-# By communicator, the number of its holders: the program, and each window, which may live longer.
+# How many hold each communicator: the program, and each window. A window may be freed last.
 _HOLDERS: WeakKeyDictionary[Communicator, int] = WeakKeyDictionary()
 
 
@@ -74,7 +74,7 @@ class Win(Partial):
         self._begins = (np.cumsum(lengths) - lengths).tolist()
         self._region = comm.create_shared_region(int(lengths.sum()), np.uint8)
         self._marks = comm.create_shared_region(comm.size, np.int64)  # 1 + the exclusive holder
-        file, problem = hand_over(CommGroup(comm), 0, make_private)  # ends with the last rank
+        file, problem = hand_over(CommGroup(comm), 0, make_private)  # exists until all ranks end
         if problem:
             raise NotHere("Win", f"needs memfd_create and /proc of Linux here: {problem}")
         self._file = cast(Descriptor, file)
@@ -117,7 +117,7 @@ class Win(Partial):
             said = f"this rank holds the lock of rank {rank} already; call Unlock({rank}) first"
             raise OutOfTurn("Win.Lock", said)
         how = fcntl.LOCK_EX if lock_type == LOCK_EXCLUSIVE else fcntl.LOCK_SH
-        gate = self._comm.size + rank  # a byte at which a writer waits, and later readers behind it
+        gate = self._comm.size + rank  # a byte: later readers wait behind a writer that waits here
         self._take(gate, how, rank)
         try:
             self._take(rank, how, rank)
@@ -125,7 +125,7 @@ class Win(Partial):
             self._give_back(gate)
         mark = self._marks.part(rank, rank + 1)
         mine = self._comm.rank + 1
-        if mark[0] not in (0, mine):  # it is mine if a signal has interrupted a Lock of this rank
+        if mark[0] not in (0, mine):  # mine: left by a Lock here that a signal interrupted
             self._give_back(rank)
             raise _lost(int(mark[0]) - 1, f"ended while it changed the part of rank {rank}")
         if mark[0] != (wanted := mine if how == fcntl.LOCK_EX else 0):
@@ -168,7 +168,7 @@ class Win(Partial):
         return self._region.part(begin, begin + self._sizes[rank])
 
     def _target(self, rank: int, target: Any, nbytes: int) -> Array:
-        """Return the bytes of a rank's part from a displacement on, as many as the origin's."""
+        """Return ``nbytes`` bytes of a rank's part, from the displacement in ``target`` on."""
         rank = self._known(rank)
         begin = int((target[0] if np.ndim(target) else target) or 0) * self._units[rank]
         if not 0 <= begin <= begin + nbytes <= self._sizes[rank]:

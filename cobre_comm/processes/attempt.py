@@ -78,7 +78,7 @@ class Attempt(Closing):
         self.ranks: list[RankProcess] = []
         self.job_control = JobControl(self.ranks)
         self.starter: MpiStart | None = None  # the mpiexec that starts the ranks
-        self.lost: dict[int, Ending] = {}  # while the others continued, or had ended well
+        self.lost: dict[int, Ending] = {}  # lost ranks that were reported to the user
         self.shown: set[int] = set()  # ranks that were asked to show where in their code they are
         self.killed: list[int] = []
         self._job = job
@@ -120,7 +120,7 @@ class Attempt(Closing):
 
     @property
     def by_themselves(self) -> list[Ending]:
-        """The decisive endings before the launcher's first signal, which may cause later ones."""
+        """The decisive endings until the launcher's first signal, which may cause any later one."""
         endings = [end for end in self.decisive if end.at <= self.escalation.ended_by_us]
         starter = None if self.starter is None else self.starter.ending
         return endings if starter is None else with_abort(endings, starter)

@@ -72,7 +72,7 @@ def auto_ranks(threads: int | None, cores: Sequence[Core] | None = None) -> int:
 
 
 def _take(ranks: int, count: int, cores: Sequence[Core]) -> list[list[Core]]:
-    """Return ``count`` cores for each rank; no core is in two ranks, and ``cores`` has enough."""
+    """Return ``count`` cores for each rank, no core twice; ``cores`` must have enough for all."""
     free = list(cores)
     taken = []
     for _ in range(ranks):

@@ -15,7 +15,7 @@ from cobre_comm.errors import how_ended, out_of_memory_hint
 from cobre_comm.reports.alike import alike
 from cobre_comm.reports.report_pipe import Report
 
-STARTER = -1  # in place of a rank's number: mpiexec
+STARTER = -1  # stands for mpiexec, in place of a rank's number
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Ending:
 
     @property
     def lost(self) -> frozenset[int]:
-        """The other ranks that were lost before, so that this rank failed."""
+        """The other ranks that were lost and so, as this rank reports, made this rank fail."""
         named = frozenset(self.report.lost if self.report else ())
         return frozenset() if self.rank in named else named
 
@@ -48,8 +48,9 @@ class Ending:
 def first_failure(endings: Iterable[Ending]) -> Ending | None:
     """Return the ending that caused the others, or None if no rank failed."""
     failures = [ending for ending in endings if ending.code != 0]
-    # At the same moment, an ending by a signal counts first, because a signal leaves no time for a
-    # consequence. And a rank that has lost another rank says more than mpiexec.
+    # Of endings at the same moment, an ending by a signal counts first, because a signal leaves no
+    # time for a consequence. The ending of a rank that has lost another rank counts before that of
+    # mpiexec, because the rank says more.
     return min(
         failures,
         key=lambda end: (end.secondary, end.rank == STARTER, end.at, end.code >= 0),
@@ -83,7 +84,7 @@ def of_survivors(endings: Iterable[Ending]) -> list[Ending]:
 
 
 def ranks_alike(endings: Iterable[Ending], first: Ending) -> list[int]:
-    """Return the ranks that have reported the same mistake as the first failure, with its rank."""
+    """Return the rank of the first failure, and all ranks that reported the same mistake."""
     reports = {ending.rank: ending.report for ending in endings if ending.report is not None}
     groups = alike(reports, lambda report: report.cause)
     return next((ranks for ranks, _ in groups if first.rank in ranks), [first.rank])

@@ -27,9 +27,9 @@ def rank_environment(
 ) -> dict[str, str]:
     """Return the whole environment of a rank.
 
-    Variables that the user has set in ``base``, the environment of the launcher, stay. But
-    variables are removed by which another launcher, ours or an MPI's, has said which rank of which
-    job this is.
+    Variables that the user has set in ``base``, the environment of the launcher, stay. But the
+    variables by which another launcher, ours or an MPI's, has told this process its rank and job
+    are removed.
     """
     foreign = {report_pipe.VARIABLE, report_pipe.HOLDS_VARIABLE, seat.VARIABLE}
     foreign.update(name for spec in SPECS for name in (*spec.auto_variables, *spec.rank_variables))

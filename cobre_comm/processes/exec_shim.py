@@ -39,8 +39,8 @@ def die_with_parent(parent: int) -> None:
 def let_signals_come(blocked: set[int]) -> None:
     """Make signals act as in a program of a shell: none is blocked, and SIGCHLD is not ignored.
 
-    The thread that starts a rank may block signals that the launcher sends to ranks. SIGINT alone
-    stays blocked if it was blocked: a worker of ``launch`` unblocks it when it can report a Ctrl-C.
+    The thread that starts a rank may block signals that the launcher sends to ranks. Only SIGINT
+    stays blocked among them: a worker of ``launch`` unblocks SIGINT when it can report a Ctrl-C.
     """
     for number in signal.valid_signals():
         if callable(signal.getsignal(number)):  # Python's handler, or a launcher's

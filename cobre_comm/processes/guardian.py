@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterable
 
 GOODBYE = "end"
 ASKED_S = 1.0  # from SIGTERM to SIGKILL, for the children of ranks
-TIDY_S = 0.5  # after that, for processes that ignore SIGTERM: they may clean up after others
+TIDY_S = 0.5  # after that SIGKILL, for processes that ignore SIGTERM to clean up after others
 LOOK_S = 0.01
 
 

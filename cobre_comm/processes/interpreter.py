@@ -14,7 +14,7 @@ from typing import Any
 
 from cobre_comm.processes import exec_shim
 
-MOST_PAGES = 2**16  # of 4 KiB; a fork copies their table, and a system may refuse a larger copy
+MOST_PAGES = 2**16  # of 4 KiB; a fork copies the page table, and a system may refuse a larger one
 
 
 def interpreter_command() -> list[str]:
@@ -38,7 +38,7 @@ def interpreter_command() -> list[str]:
 
 
 def calling(module: str) -> list[str]:
-    """Return the arguments of an interpreter that calls ``main`` of a module, and imports as here.
+    """Return arguments by which an interpreter calls ``main`` of a module, with this ``sys.path``.
 
     With a ``sys.path`` of its own, the interpreter would first look into the current folder, where
     a file of the user's may have the name of any module. Entries of ``sys.path`` that are no text
@@ -79,7 +79,8 @@ def tied_command(command: Sequence[str], cpus: Sequence[int]) -> list[str]:
     """Return ``command`` behind the shim, which ties it to this process and binds it to CPUs.
 
     If another thread than the first one starts the command, the command is not tied, because Linux
-    would kill it when that thread ends. In this case the guardian alone ends it.
+    would kill it when that thread ends. In this case only the guardian can end the command after
+    the launcher was killed.
     """
     is_first = threading.get_native_id() == os.getpid()
     parent = str(os.getpid()) if is_first else exec_shim.UNTIED

@@ -70,8 +70,8 @@ def check_timeout(timeout_s: float | None) -> None:
 def check_nodes(job: Job, environ: Mapping[str, str]) -> None:
     """Raise ``ValueError`` if the list of pretended nodes does not fit the number of ranks.
 
-    The list names the node of each rank. If it is shorter, it is repeated, and its length must
-    divide the number of ranks.
+    The list names the node of each rank. A list with fewer names than the job has ranks is
+    repeated, so its length must divide the number of ranks.
     """
     variable = chosen(environ, PRETEND_NODES.get(job.backend, ""))
     count = len([word for word in environ.get(variable, "").split(",") if word.strip()])

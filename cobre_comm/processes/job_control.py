@@ -88,7 +88,7 @@ class JobControl(Closing):
         return True
 
     def stop(self, number: int) -> None:
-        """Stop the ranks, then this process by a signal; when it continues, continue the ranks."""
+        """Stop the ranks, then this process; continue the ranks when this process continues."""
         reader = self._reader
         if reader is not None and number in READING and not _is_watched():
             for each in (signal.SIGHUP, signal.SIGCONT):  # as the kernel does to an orphaned group
@@ -117,7 +117,7 @@ def _give_to(group: int) -> None:
 
 
 def _is_watched() -> bool:
-    """Whether a shell of this session can continue this process; otherwise nothing may stop it."""
+    """Whether a shell of this session can continue this process; if not, it must not be stopped."""
     try:
         return os.getsid(os.getppid()) == os.getsid(0) and os.getpgid(os.getppid()) != os.getpgrp()
     except ProcessLookupError:

@@ -31,7 +31,7 @@ class Standard(NamedTuple):
     stdin: int = 0
     stdout: int = 1
     stderr: int = 2
-    others: tuple[int, ...] = ()  # inherited under the same numbers; nobody closes them
+    others: tuple[int, ...] = ()  # inherited under the same numbers; `close` leaves them open
 
     def close(self) -> None:
         """Close the launcher's copies."""
@@ -43,8 +43,8 @@ class RankProcess:
     """A rank that this process starts, as its launcher sees it.
 
     The rank has a session of its own, so a Ctrl-C of the terminal reaches it only through the
-    launcher. But if its stdin is the launcher's terminal, it only has a process group of its own
-    (``job_control.py``). Its children are in its process group. ``environment`` has all variables
+    launcher. But if its stdin is the launcher's terminal, the rank has only a process group of its
+    own (``job_control.py``). Its children are in this group. ``environment`` has all variables
     of the rank, except the variable of its report pipe. Without ``cpus`` the rank is not bound.
     """
 
@@ -147,8 +147,8 @@ class RankProcess:
     def exit_code(self) -> int | None:
         """Return the exit code of the process, negative for a signal; None while the process runs.
 
-        If the code is lost, return 1, a failure, because nothing else says that the rank has
-        succeeded.
+        If the code is lost, return 1, which means a failure, because nothing shows that the rank
+        has succeeded.
         """
         if self._process.returncode is not None or not hasattr(os, "waitid"):
             return self._process.poll()  # macOS before Python 3.13 has no waitid

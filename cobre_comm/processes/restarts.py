@@ -1,9 +1,9 @@
-"""Decides whether a job that has lost a rank is started again: after which pause, on which ranks.
+"""Decides if a job that lost a rank is started again, after which pause, and on how many ranks.
 
 An attempt is one start of all ranks of a job, up to their end. The user allows a job a number of
 restarts. The job is given up earlier if a further attempt cannot help: because the job was asked to
-end, because its arguments are wrong, or because as many attempts in a row as there may be restarts
-have ended at once.
+end, because its arguments are wrong, or because attempts have ended at once, as many in a row as
+there may be restarts.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def times(count: int) -> str:
 
 
 def check_restarts(most: int, least: int | None, size: int) -> Restarts:
-    """Return the restarts of a job of ``size`` ranks; ``ValueError`` if the numbers cannot be."""
+    """Return the restarts of a job of ``size`` ranks; ``ValueError`` for impossible numbers."""
     most = operator.index(most)
     if most < 0:
         raise ValueError(f"max-restarts must be 0 or more, got {most}")

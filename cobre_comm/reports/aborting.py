@@ -1,10 +1,10 @@
 """The end of a whole job by ``abort``: on the rank that calls it, and on ranks that learn of it.
 
 The rank that calls ``abort`` closes its communicators as it would after an exception, ``Aborted``.
-So the other ranks get the line about this exception. A rank that reads the line ends with the same
-code. Some launchers end all ranks when one rank has failed. Under such a launcher the ranks that
-read the line wait until the launcher ends them, so that the launcher first sees the end of the rank
-that called ``abort``.
+So the other ranks get a line that reports this exception. A rank that reads the line ends with the
+same code. Some launchers end all ranks when one rank has failed. Under such a launcher the ranks
+that read the line wait until the launcher ends them, so that the launcher first sees the end of the
+rank that called ``abort``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LAUNCHER_S = 5.0  # the time for a launcher to end this rank; on a quiet machine
 
 
 class Aborted(Exception):
-    """The exception by which ranks of an aborted job end; has the exit code, and who aborted."""
+    """The exception that ends ranks of an aborted job; it has the exit code, and who aborted."""
 
     def __init__(self, code: int, rank: int) -> None:
         super().__init__(f"{code} of {rank}")
@@ -35,7 +35,7 @@ _LINE = re.escape(raised.type_of(Aborted(0, 0))) + r": (\d+) of (\d+)"
 
 
 def abort_in(line: str) -> Aborted | None:
-    """Return the abort that a line reports, with the rank that has called it; None if none."""
+    """Return the abort that a line reports; None if the line reports something else."""
     told = re.fullmatch(_LINE, line)
     return Aborted(*map(int, told.groups())) if told else None
 

@@ -11,7 +11,7 @@ T = TypeVar("T")
 def alike(
     failures: Mapping[int, T], key: Callable[[T], Hashable] = lambda each: each
 ) -> list[tuple[list[int], T]]:
-    """Return one failure for each key, with the ranks that have it; ordered by their first rank."""
+    """Return one failure for each key, with all ranks of this key, in the order of ``failures``."""
     ranks: dict[Hashable, list[int]] = {}
     for rank, each in failures.items():
         ranks.setdefault(key(each), []).append(rank)

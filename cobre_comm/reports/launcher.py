@@ -19,7 +19,7 @@ _BY_VARIABLE = {
     "MPI_LOCALNRANKS": "mpiexec",
 }
 LIMIT_VARIABLE = "COBRE_TIMEOUT_GIVEN"  # set by a launcher if the user has given the timeout
-TIMEOUT_VARIABLE = "COBRE_COMM_TIMEOUT_SECS"  # holds where that of the backend is not set
+TIMEOUT_VARIABLE = "COBRE_COMM_TIMEOUT_SECS"  # for a backend if its own variable is not set
 ON_MACHINES = {  # by a variable that `cobre-comm run` sets: the option that decides its value
     "COBRE_TCP_SIZE": "-n and --nnodes, which all launchers of a job share",
     "COBRE_TCP_RANK": "--node-rank, which differs between the launchers of a job",
@@ -27,7 +27,7 @@ ON_MACHINES = {  # by a variable that `cobre-comm run` sets: the option that dec
 
 
 def given(variable: str) -> str:
-    """Return the option by which the user made a launcher set a variable; else the variable.
+    """Return the option by which a launcher got the value of a variable, or else the variable.
 
     If the timeout of one backend is not set, the variable for all backends is returned.
     """

@@ -8,7 +8,7 @@ from typing import Any
 
 from cobre_comm.reports.exception_text import text_of
 
-_FORGETS_ITS_CALLER = 0x20 | 0x80 | 0x200  # generators, coroutines: CO_* of the module inspect
+_FORGETS_ITS_CALLER = 0x20 | 0x80 | 0x200  # flags CO_* of inspect: generators and coroutines
 living: weakref.WeakSet[Any] = weakref.WeakSet()  # communicators, which end when their rank ends
 
 
@@ -46,10 +46,10 @@ def end_all(error: BaseException | None) -> None:
 def uncaught() -> BaseException | None:
     """Return the exception that ends this process, which Python keeps; None if there is none.
 
-    In the same place, consoles, debuggers and pytest keep exceptions that they have caught, and
-    some show them by ``sys.excepthook``. An exception that nothing has caught has left the
-    outermost frame of the program, which no other frame has called. In Python's own console such an
-    exception ends a line, but not the process.
+    Consoles, debuggers and pytest keep exceptions that they have caught in ``sys.last_value`` too,
+    and some show these exceptions by ``sys.excepthook``. An exception that nothing has caught has
+    left the outermost frame of the program, which no other frame has called. In Python's own
+    console such an exception ends a line, but not the process.
     """
     trace = getattr(sys, "last_traceback", None)
     if trace is None or trace.tb_frame.f_back is not None:

@@ -2,8 +2,8 @@
 
 The launcher names the pipe in an environment variable. A rank claims the pipe when it makes its
 first communicator. From then on neither its children nor the programs that it becomes have the
-pipe. If an exception ends the rank before, but after the import of this package, the rank claims
-the pipe to report the exception.
+pipe. If an exception ends the rank after the import of this package and before its first
+communicator, the rank claims the pipe to report the exception.
 
 A rank sends ``Met`` when it has made its first communicator, and ``Aborts`` when it ends the whole
 job. A rank of ``cobre-comm run`` sends one ``Report``: when an exception is not caught, or when it
@@ -13,8 +13,8 @@ nothing: its failure counts as primary.
 
 If the launcher asks for it, a rank does not print its traceback. Then the report contains the
 traceback, and the launcher prints it once for all ranks with the same mistake. A rank prints its
-traceback itself if it is too long, if the report cannot be sent, or if the program has its own
-excepthook.
+traceback itself if the traceback is too long, if the report cannot be sent, or if the program has
+its own excepthook.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def lost_ranks(error: BaseException | None) -> tuple[int, ...]:
 
 
 def note_lost(ranks: tuple[int, ...], *, they_run: bool) -> None:
-    """Remember the ranks that this rank has lost: the program may catch the error and exit."""
+    """Remember which ranks this rank has lost, in case the program catches the error and exits."""
     global _lost, _lost_run
     if ranks:
         _lost, _lost_run = ranks, they_run
@@ -175,13 +175,13 @@ def launcher() -> str:
 
 
 def claim(launcher: str = "") -> ReportPipe | None:
-    """Return the pipe of this process, once; None if no launcher has given it a pipe.
+    """Return the pipe of this process, at the first call only; None if no launcher has given one.
 
     ``launcher`` is the name of the launcher that gives its processes such pipes.
     """
     global _launcher, _pipe
     fd, _, inode = os.environ.pop(VARIABLE, "").partition(":")
-    if not fd:  # int("") would raise, and Python may lose a Ctrl-C meanwhile
+    if not fd:  # int("") would raise, and a Ctrl-C at that moment may be lost
         return None
     try:
         status = os.fstat(int(fd))
@@ -266,8 +266,8 @@ class _Reporter:
         """Report an uncaught exception; this function is ``sys.excepthook``.
 
         At the end, ``gc.freeze`` exempts all present objects from Python's last garbage
-        collections. To look at the objects of numba takes four fifths of the time in which a
-        process ends. If many ranks share cores, they would take seconds to end.
+        collections. Otherwise Python would look at all objects of numba, which takes four fifths of
+        the time in which a process ends. Ranks that share cores would take seconds to end.
         """
         if uncaught() is not error:
             self._before(kind, error, trace)

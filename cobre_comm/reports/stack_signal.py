@@ -1,8 +1,8 @@
 """A signal that makes a rank write the stack of its Python code to its stderr.
 
 The handler is that of faulthandler. It needs neither the GIL nor the interpreter, so it works even
-if the rank hangs in compiled code, or in a C library. Only on Linux, because other systems have no
-signal to spare.
+if the rank hangs in compiled code, or in a C library. Ranks use it only on Linux, because other
+systems have no signal to spare.
 """
 
 from __future__ import annotations

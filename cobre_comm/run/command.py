@@ -195,7 +195,7 @@ def _add_nodes(parser: Parser) -> None:
 
 
 def main(words: Sequence[str]) -> int:
-    """Check everything that can be checked, then start; return the exit status."""
+    """Check everything that can be checked, then run the job; return the exit status."""
     from cobre_comm.run.launcher_signals import usual_signals
 
     usual_signals()  # first, because the rest takes time
@@ -262,7 +262,7 @@ def _told_backend(environ: Mapping[str, str]) -> str:
 
 
 def _stand_in(backend: str) -> None:
-    """Make ranks import cobre_comm.mpi4py as mpi4py, and this process when it looks for ``-m``."""
+    """Make ranks find cobre_comm.mpi4py as mpi4py, and this process too, when it checks ``-m``."""
     if backend == "mpi":
         raise ValueError("--as-mpi4py is for programs without an MPI: over mpi, leave it out")
     folder = str(pathlib.Path(__file__).parents[1] / "mpi4py" / "stand_in")
@@ -285,7 +285,7 @@ def _example(chosen: argparse.Namespace) -> str:
 
 
 def _job(chosen: argparse.Namespace) -> Job:
-    """Return the job for the options; ``ValueError`` or ``BackendError`` if there cannot be one."""
+    """Return the job for the options; ``ValueError`` or ``BackendError`` if they do not fit."""
     from dataclasses import replace
 
     from cobre_comm.processes.job import check_nodes

@@ -40,8 +40,8 @@ def by_ranks(attempt: Attempt, tails: Mapping[int, bytes]) -> tuple[int, list[st
 
     ``tails`` has the end of each rank's stderr, if it is known. The lines say, in this order: which
     ranks failed after the first one; what was written by ranks that others have lost and that have
-    reported nothing; the tracebacks; the last words of the rank with the failure that explains the
-    job, called the speaker; how the first rank ended.
+    reported nothing; the tracebacks; the last words of the speaker, which is the rank whose failure
+    explains the end of the job; how the rank that failed first ended.
     """
     first, by_themselves = attempt.failure, attempt.by_themselves
     if first is None:
@@ -87,8 +87,9 @@ def _in_few(
 ) -> dict[str, list[str]]:
     """Return at most ``MOST_TEXTS`` of the texts of ranks, by the names of these ranks.
 
-    If there are more texts, those that begin with the same lines are shown once. As many lines are
-    compared as leave few enough texts. The text of the rank ``last`` comes at the end.
+    If there are more texts, one text stands for all that begin with the same lines. As many lines
+    as possible are compared without leaving too many texts. The text of the rank ``last`` comes at
+    the end.
     """
     known = list(texts)
     depth = max((len(text) for _, text in known), default=0)
@@ -122,5 +123,5 @@ def last_words(ending: Ending, tail: bytes) -> list[str]:
 
 def last_lines(tail: bytes) -> list[str]:
     """Return the last lines of a rank's stderr, as a terminal shows them."""
-    text = re.sub(r"[^\n]*\r(?!\n)", "", tail.decode(errors="replace"))  # of progress bars
+    text = re.sub(r"[^\n]*\r(?!\n)", "", tail.decode(errors="replace"))  # drops old progress bars
     return text.rstrip().splitlines()[-TAIL_LINES:]

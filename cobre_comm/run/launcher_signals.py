@@ -26,7 +26,7 @@ def usual_signals() -> None:
 
 
 class SignalInbox(Closing):
-    """Signals as bytes in a pipe: a signal ends a wait, and signals are handled in order."""
+    """Signals as bytes in a pipe, so that a signal ends a wait, and all are handled in order."""
 
     def __init__(self, numbers: Iterable[int]) -> None:
         self._old: dict[int, object] = {}
@@ -36,7 +36,7 @@ class SignalInbox(Closing):
         signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
         for number in numbers:
             old = signal.getsignal(number)
-            if old is not signal.SIG_IGN:  # such as SIGHUP under nohup
+            if old is not signal.SIG_IGN:  # SIGHUP under nohup stays ignored
                 self._old[number] = old
                 signal.signal(number, lambda number, frame: None)
 

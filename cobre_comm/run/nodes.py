@@ -1,4 +1,4 @@
-"""A job on several machines: each machine has a launcher, with a number by ``--node-rank``."""
+"""A job on several machines: each machine has a launcher, with the number ``--node-rank``."""
 
 from __future__ import annotations
 

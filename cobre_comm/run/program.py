@@ -1,7 +1,7 @@
 """The program of the ranks: a script or a module, checked before a rank is started.
 
 Users of ``mpiexec`` write ``python`` before the script. Ranks run in the Python of the launcher. So
-the word is dropped if it means this Python, and refused if it means another Python.
+``python`` is dropped if it means the launcher's Python, and refused if it means another Python.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _check_script(name: str) -> None:
 
 
 def _check_language(name: str, text: bytes) -> None:
-    """Raise ``ValueError`` for a script of another language, by its name or its first line."""
+    """Raise ``ValueError`` for a script of another language, which Python cannot compile."""
     first = text.partition(b"\n")[0].decode(errors="replace")
     if first[:2] == "#!" and "python" in first:
         return

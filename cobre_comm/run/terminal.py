@@ -30,7 +30,7 @@ from cobre_comm.run.output.destinations import Output, Shown
 from cobre_comm.run.output.outlet import Outlet
 from cobre_comm.system.open_files import SPARE_DESCRIPTORS, allow
 
-STRAGGLERS_S = 0.3  # the time for processes that ranks have started to end by themselves
+STRAGGLERS_S = 0.3  # the time in which children of ranks may end by themselves
 WITNESS_S = 0.05  # for a sender of a signal to reach all processes, if it sends to all
 EACH, SHIM = 4, 1  # descriptors that each rank takes, and that its shim takes
 
@@ -42,8 +42,8 @@ class Options:
     binding: Binding = UNBOUND
     grace_s: float = GRACE_S  # the time for ranks to end after a signal
     shown: Shown = field(default_factory=Shown)
-    # Signals that ask ranks to stop. After the first of each number, the launcher waits for the
-    # ranks.
+    # Signals that ask ranks to stop. After the first signal of each number, the launcher waits for
+    # the ranks to end by themselves.
     asking: frozenset[int] = frozenset()
 
     @property
@@ -61,7 +61,7 @@ def run_attempt(
 ) -> AttemptEnding:
     """Run ``command`` on every rank that ``job`` has here; call this in the main thread.
 
-    Without ``mpiexec``, this process starts the ranks.
+    With ``mpiexec``, a rank is started when its shim has connected; otherwise at once.
 
     The status is 0 if and only if all these ranks exited with 0 and their output was written.
     Otherwise the status is the exit code of the first rank that failed, or 128 plus the number of

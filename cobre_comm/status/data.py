@@ -20,7 +20,7 @@ _CALLS = 5  # calls of a rank that are shown; the page has no room for all 64
 
 
 def as_data(jobs: Iterable[SeenJob]) -> dict[str, Any]:
-    """Return what the page shows as JSON can hold it: without NaN; times are seconds before now."""
+    """Return what the page shows, fit for JSON: without NaN, and with times in seconds ago."""
     return {
         "host": os.uname().nodename,
         "version": cobre_comm.__version__,

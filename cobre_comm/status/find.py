@@ -59,7 +59,7 @@ def find_ranks() -> list[SeenRank]:
 
 
 def _with_reports(found: list[SeenRank]) -> list[SeenRank]:
-    """Add what each process has reported to that rank which has its oldest communicator."""
+    """Give the reports of each process to the rank in the oldest communicator of the process."""
     oldest: dict[int, int] = {}
     for index, seen in enumerate(found):
         if seen.process is not None and seen.journal.ended != CLOSED_WELL:

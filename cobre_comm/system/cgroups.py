@@ -40,7 +40,7 @@ def memory_left() -> int:
 
 def _memory_left(group: pathlib.Path) -> int:
     for limit, used, given_back in (_V2, _V1):
-        with contextlib.suppress(OSError, ValueError):  # of the other version of cgroups, or "max"
+        with contextlib.suppress(OSError, ValueError):  # no file in this cgroup version, or "max"
             left = int((group / limit).read_text()) - int((group / used).read_text())
             stat = (line.split() for line in (group / "memory.stat").read_text().splitlines())
             return max(0, left + sum(int(value) for name, value in stat if name in given_back))

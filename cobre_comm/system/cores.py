@@ -9,9 +9,9 @@ import sys
 
 from cobre_comm.system import cgroups
 
-SPIN_US = 30.0  # if every rank has a core
+SPIN_US = 30.0  # how long a wait spins if every rank has a core
 
-_QUOTA_AND_PERIOD = (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us"))  # in v2, in v1
+_QUOTA_AND_PERIOD = (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us"))  # cgroups v2, v1
 
 
 def usable_cores() -> int:
@@ -61,7 +61,7 @@ def core_numbers() -> list[int]:
 
 def _quota(cgroup: pathlib.Path) -> int:
     for names in _QUOTA_AND_PERIOD:
-        with contextlib.suppress(OSError, ValueError):  # of the other version of cgroups, or "max"
+        with contextlib.suppress(OSError, ValueError):  # no file in this cgroup version, or "max"
             words = " ".join((cgroup / name).read_text() for name in names).split()
             quota, period = map(int, words)
             if quota > 0:

@@ -9,7 +9,7 @@ from typing import Any
 
 
 class InTurn:
-    """Calls ``take`` with each item, never during another call of it; threads wait for each other.
+    """Calls ``take`` with each item, one call at a time; threads wait for each other.
 
     A signal handler cannot wait for the call that it has interrupted. So the interrupted thread
     takes the handler's item next.

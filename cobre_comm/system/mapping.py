@@ -1,4 +1,4 @@
-"""Mappings of files that end with their last view, and hold no descriptor.
+"""Mappings of files; a mapping ends with the last array over it, and holds no descriptor.
 
 ``mmap.mmap`` holds a descriptor of its file as long as it exists; before Python 3.13 this cannot be
 avoided. So a program with a thousand regions would reach its limit of open files.
@@ -35,10 +35,10 @@ class Mapping(mmap.mmap):
 
 
 class Listing:
-    """Takes a region off its table when the region goes, before the pages that its row names go.
+    """Takes a region off the table of regions before the pages of the region are unmapped.
 
-    ``strike_off`` is a call in C: an exception that a signal handler raised in Python code would be
-    lost here too.
+    ``strike_off`` is a call in C, because an exception that a signal handler raised in Python code
+    would be lost here too.
     """
 
     def __init__(self, strike_off: Callable[[], None]) -> None:

@@ -10,7 +10,10 @@ SPARE_DESCRIPTORS = 64  # for other files of the process, and a few connections
 
 
 def raise_limit(wanted: int) -> int:
-    """Raise the limit of open files to ``wanted``, if it is lower; return the lower of both."""
+    """Raise the limit of open files to ``wanted``, if it is lower; return the limit, or ``wanted``.
+
+    The result is the lower of the two, because the system may refuse so high a limit.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)

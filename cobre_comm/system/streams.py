@@ -31,14 +31,14 @@ def flush_output() -> None:
 def write_whole_lines() -> None:
     """Make ``sys.stdout`` write each line at once, because other processes write there too.
 
-    With ``PYTHONUNBUFFERED`` it would otherwise write each part of a line separately.
+    With ``PYTHONUNBUFFERED``, ``sys.stdout`` would otherwise write each part of a line separately.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True, write_through=False)
 
 
 def open_standard() -> None:
-    """Open /dev/null as stdin, stdout or stderr, if it is closed: a pipe could get its number."""
+    """Open /dev/null for each closed standard stream, because a pipe could get its number."""
     for descriptor in (STDIN, STDOUT, STDERR):
         try:
             os.fstat(descriptor)
@@ -47,7 +47,7 @@ def open_standard() -> None:
 
 
 def terminal_owner(descriptor: int) -> int | None:
-    """Return the process group that owns a terminal; None unless it controls this process."""
+    """Return the process group that owns our controlling terminal; None for another descriptor."""
     try:
         return os.tcgetpgrp(descriptor)
     except OSError:

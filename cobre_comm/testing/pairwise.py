@@ -1,4 +1,4 @@
-"""Chooses few combinations that together have every pair of values: greedy, always the same."""
+"""Chooses few combinations that together have every pair of values; each run chooses the same."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def choose(
     parts = [set(_parts(row, strength, alone)) for row in rows]
     missing = set().union(*parts).difference(*(parts[number] for number in given))
     chosen = set(given)
-    # Among rows that add equally many, chance decides, so that other values are mixed too.
+    # Among rows that add equally many new combinations, chance decides, so that the values outside
+    # these combinations are mixed too.
     chance = random.Random(0)
     heap = [(-len(p), n in last, chance.random(), n) for n, p in enumerate(parts)]
     heapq.heapify(heap)

@@ -29,7 +29,7 @@ MARKERS = (
 MOST_POOLS = 6
 SUITE = "cobre_comm.testing.suite"  # if it is not loaded, a fixture named `pools` is not ours
 
-# A failing assert of a case then shows the values that it compares, as in a file of tests.
+# Makes a failing assert of a case show the values that it compares, as in a file of tests.
 if "cobre_comm.testing.cases" not in sys.modules:
     pytest.register_assert_rewrite("cobre_comm.testing.cases")
 
@@ -87,7 +87,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Build the kernels' machine code, if it is missing, before the time of any test runs."""
+    """Build the kernels' machine code, if it is missing, outside of the time of any test."""
     backends = set(_backends(session.items))
     if backends and not session.config.option.collectonly:
         from cobre_kernels.machine.made import prepare

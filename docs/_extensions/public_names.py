@@ -35,7 +35,7 @@ def _is_old(app, what, name, value, skip, options):
 
 
 def setup(app):
-    """Look when all pages have been read."""
+    """Compare the names when all pages have been read."""
     app.connect("env-check-consistency", _check)
     app.connect("autodoc-skip-member", _is_old)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -7,7 +7,7 @@ of light and of dark pages.
 import html
 
 ARROW = 8  # length of an arrow's head
-# On light, on dark.
+# The colour on a light page, and on a dark page.
 COLOURS = {
     "paper": ("#ffffff", "#14181e"),
     "text": ("#222832", "#ced6dd"),
@@ -61,7 +61,7 @@ class Canvas:
     width, height : int
         Of the figure.
     title : str
-        What it shows, for readers who do not see it.
+        What the figure shows, for readers who cannot see it.
     """
 
     def __init__(self, width, height, title):
@@ -70,7 +70,7 @@ class Canvas:
         self._shapes = []
 
     def text(self, x, y, words, kind="", anchor="middle"):
-        """Write words; their middle, ``start`` or ``end`` is at x."""
+        """Write words so that their ``middle``, ``start`` or ``end`` is at x."""
         place = f'x="{x}" y="{y}" text-anchor="{anchor}"'
         self._add(f'<text {place} class="{kind}">{html.escape(words)}</text>')
 

@@ -1,4 +1,4 @@
-"""Two parities: why the next step but one may overwrite."""
+"""Two parities: why step 9 may overwrite the cells and slots of step 7."""
 
 from docs.figures.canvas import Canvas
 

@@ -1,4 +1,4 @@
-"""How long items take together that are shared out in three ways: measured, beside the ideal."""
+"""How long ranks need for uneven items that are shared out in three ways, beside the ideal."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ WAYS = {
     "cobre_comm": ("good", "claimed by last cost"),
 }
 TOP, BASE, WIDTH = 60, 240, 22  # of the bars
-MOST = 1.5  # of the ideal, at the top
+MOST = 1.5  # time / the ideal at the top of the figure
 
 
 def p50_of(run):

@@ -89,11 +89,11 @@ class Alone(Communicator):
 
 
 class AloneOnShm(Alone, ShmBackend):
-    """A class with the type of all communicators but `local`'s; numba asks for the class."""
+    """A class to which numba gives the type of all communicators but those of `local`."""
 
 
 class AloneOnLocal(Alone, LocalBackend):
-    """A class with the type of the communicator of `local`."""
+    """A class to which numba gives the type of the communicators of `local`."""
 
 
 def types_of_training(comm: Communicator, case: Case | None = None) -> tuple[Any, ...]:
@@ -112,8 +112,8 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--local", action="store_true", help="for the backend local, too")
     kinds = [AloneOnShm, AloneOnLocal] if parser.parse_args(argv).local else [AloneOnShm]
     begun = time.monotonic()
-    # Objects that numba makes live long. To collect garbage as often as usual took a sixth of the
-    # time.
+    # Objects of numba live long, so garbage is collected less often than usual, which saves a sixth
+    # of the time.
     gc.set_threshold(50_000, 20, 20)
     with compiled_by_one():
         for kind in kinds:

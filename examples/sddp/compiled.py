@@ -3,12 +3,13 @@
 With `_nrt=False`, numba does not count references. These functions allocate nothing, and work on
 arrays that the Python caller owns. If numba counted, it would count every array of every named
 tuple that is passed or unpacked, and compilation would take a third longer. Functions that call the
-communicator are compiled with counting, because the code that they inline needs it; they get single
-arrays instead of tuples.
+communicator are compiled with counting, because the code that they inline needs the counts. So they
+get single arrays instead of tuples.
 
 Functions that only compiled code calls are routines, which become machine code as parts of their
-callers. With numba's `njit` alone, without its wrappers, the compilation takes 69 s of CPU time in
-place of 22 s. `routine` is no public name of `cobre_comm`: other programs use `njit`.
+callers. If they were under numba's `njit`, even without its wrappers for Python, the compilation
+would take 69 s of CPU time in place of 22 s. `routine` is no public name of `cobre_comm`, so other
+programs use `njit`.
 """
 
 import contextlib
@@ -61,7 +62,7 @@ def compiled_by_one(source: Path = Path(__file__)) -> Iterator[None]:
     """Let the first rank that arrives compile; the others then load its code from the cache.
 
     Use this outside of all collectives, so that no timeout runs while a rank compiles. The lock is
-    on this source file, because that can be locked without permission to write.
+    on this source file, because a file can be locked without the permission to write to it.
     """
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):  # if the file cannot be locked, each rank compiles

@@ -38,7 +38,7 @@ def through_losses(comm: Any, work: Callable[[Any], None]) -> None:
     Raises
     ------
     CollectiveFailed
-        If no rank is lost: the cause is another one, which would recur.
+        If no rank is lost, because then the error has another cause, which would recur.
     """
     while True:
         try:

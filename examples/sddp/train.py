@@ -115,7 +115,7 @@ def find_problems(arguments: argparse.Namespace) -> list[str]:
 
 
 def work(comm: Any, arguments: argparse.Namespace) -> None:
-    """Read the case, train it, and write result and plot; with `--survive`, through losses."""
+    """Read the case, train it, write result and plot; with `--survive`, again after a loss."""
     finished = Finished()
     if arguments.survive:
         through_losses(comm, lambda comm: work_once(comm, arguments, finished))

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from places.frame import Failed, Missing, environment, run, tool
 
-# MODULES_HERE has the modules of this machine's kernel. If kvm_amd and kvm_intel are both missing
-# there, KVM starts only kernels that are made for this KVM.
+# MODULES_HERE has the modules of this machine's kernel. If neither kvm_amd nor kvm_intel is among
+# these modules, KVM starts only kernels that are made for this KVM.
 KVM, MODULES_HERE = pathlib.Path("/dev/kvm"), pathlib.Path("/sys/module")
 QEMU, BUSYBOX, KERNEL = "qemu-system-x86_64", "busybox", "linux-image-amd64"
 # The order of loading: a module needs only modules that come before it.
@@ -30,8 +30,8 @@ MODULES = (
 GIB_EACH = 1  # the memory of each NUMA node
 DISTANCE = 21  # between two NUMA nodes; within one NUMA node Linux says 10
 INIT = pathlib.Path(__file__).with_name("init.sh")
-# On a busy machine that emulates another machine, timers are late. The words about timers and
-# watchdogs keep the kernel from giving up because of that.
+# On a busy machine that emulates another machine, timers are late. With the words about timers and
+# watchdogs, the kernel does not give up because timers are late.
 KERNEL_WORDS = "console=ttyS0 panic=-1 quiet no_timer_check nowatchdog mitigations=off"
 
 

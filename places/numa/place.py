@@ -32,8 +32,8 @@ EMULATED_LIMITS = 20
 def run_place(place, folder, stack):
     """Run the tests on each machine; return the versions."""
     machine = Machine(folder)
-    # These kernels are for any processor: an emulated processor has fewer instructions than this
-    # one.
+    # These kernels are for any processor, because an emulated processor has fewer instructions than
+    # the processor of this machine.
     kernels = str(folder / "kernels")
     extra = {"XDG_CACHE_HOME": str(folder / "cache"), "COBRE_COMM_KERNELS": kernels}
     build = "-m", "cobre_kernels.machine.build", "--levels", "x86-64"

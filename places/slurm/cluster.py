@@ -95,9 +95,9 @@ class Cluster:
     def _link_pmix(self):
         """Give the library of PMIx the file name that Slurm's plugin looks for.
 
-        Debian's package of the library does not have that name. So on the hosts, and only there, a
-        copy of the package's folder, with that name in it, is mounted over the folder. Return
-        whether this machine has PMIx.
+        Debian's package of the library has no file of that name. So a copy of the package's folder,
+        with such a file in it, is mounted over the folder, on the hosts alone. Return whether this
+        machine has PMIx.
         """
         found = sorted(pathlib.Path("/usr/lib").glob("*/pmix2/lib"))
         for folder in found:

@@ -52,7 +52,7 @@ def in_turn(comm):
 
 @pytest.mark.parametrize("size", [3, 5])
 def test_other_collectives_find_their_slots_as_they_left_them(size):
-    """Collectives follow at once: a slow rank still reads its slots while a fast rank writes."""
+    """Calls follow at once: a fast rank writes slots while a slow rank still reads other slots."""
     values_of(forked.ranks("shm", size, in_turn, env=SMALL))
 
 

@@ -64,7 +64,7 @@ def test_python_has_no_part_in_a_plain_call(comm, form, monkeypatch):
 
 @pytest.mark.parametrize("cls", [LocalBackend, ShmBackend, TcpBackend, MpiBackend])
 def test_one_class_below_has_the_record_in_the_first_slot(cls):
-    """Methods in compiled code read the record from the first slot of the object, by its offset."""
+    """Methods in compiled code find the record by the offset of the object's first slot."""
     assert cls.__bases__ == (KernelBackend,)
     assert KernelBackend.__bases__ == (Communicator,)
     for own in (cls, type("Sub", (cls,), {})):

@@ -96,7 +96,7 @@ def test_wish(places, wanted, others, right):
 
 @pytest.mark.parametrize("places", [[0, 0, 0], [0, 1, 2]])
 def test_one_node_and_flat_ones_have_one_lane(places):
-    """No rank is asked: one node speaks to no other; in a flat communicator every rank leads."""
+    """No rank is asked where there is one node, or where each node has one rank, its leader."""
     group = Answers()
     assert lanes.with_lanes(group, placed(*places), 4).lanes == 1
     assert group.own is None

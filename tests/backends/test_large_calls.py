@@ -1,4 +1,4 @@
-"""All ranks take the same way for large calls, the fastest one, and ``comm.stats()`` tells it."""
+"""All ranks take the fastest way for large calls, and ``comm.stats()`` tells which way it is."""
 
 import os
 from types import SimpleNamespace
@@ -14,8 +14,8 @@ from cobre_comm.journal.stats import SLOTS_ONLY
 BROADCAST_CALLS = ways.MOST_TRIED  # until the fastest way is known
 ALLGATHERV_CALLS = ways.TRIALS * len(ways.NAMES) + 1
 NBYTES = 2**17 + 2**16  # in a broadcast, and of the largest block in an allgatherv
-SEED, MANY = 7, 2500  # calls of the long test
-SIZES = (4 * 2**10, 2**16, 2**16 + 4099, 2**18)  # the first is small; the next two are of one row
+SEED, MANY = 7, 2500  # the seed and the calls of the long test
+SIZES = (4 * 2**10, 2**16, 2**16 + 4099, 2**18)  # the first is small; the next two share a row
 OFTEN = (0.1, 0.36, 0.4, 0.14)
 
 
@@ -80,7 +80,7 @@ def test_the_table_of_ways():
 
 
 def rows_of(comm):
-    """Return what all ranks should have equal in the rows of large calls."""
+    """Return the numbers in the rows of large calls that should be equal on all ranks."""
     rows = [comm._comm.node.large[number] for number in range(LARGE_ROWS)]
     return np.array(
         [
@@ -123,7 +123,7 @@ def test_all_ranks_have_equal_rows_after_thousands_of_calls(comm):
     check_rows(comm)
 
 
-# Some trials: the way before, the times, and what follows: the way, and the calls until new trials.
+# The way before trials, the time of each way, and the way and the calls until the next trials.
 DECISIONS = {
     "the same way": (2, (900, 950, 500, 510), (2, 32 * 8 * (400 + 450 + 10) // 500)),
     "too little gain": (3, (900, 950, 500, 510), (3, 32 * 8 * (390 + 440 - 10) // 510)),

@@ -32,7 +32,7 @@ def pss_bytes():
 @pytest.mark.skipif(available_gib() < 2, reason="needs 2 GiB of free memory")
 @pytest.mark.ranks(4, backends=["shm", slow("mpi-mpich"), slow("mpi-openmpi")], timeout=120)
 def test_four_ranks_hold_one_copy_of_a_region(comm):
-    """When all ranks have read the region, the sum of their PSS has grown by one region."""
+    """When all ranks have read a region, the sum of their PSS has grown by its size only once."""
     count = GIB // 4 // 8
     before = np.array([pss_bytes()])
     region = comm.create_shared_region(count)
@@ -91,7 +91,7 @@ def names_of_calls_while(drop):
 
 
 def test_an_interrupt_is_not_lost_in_a_mapping_that_goes(tmp_path):
-    """C alone frees a mapping, because Python would ignore an exception in a ``__del__``."""
+    """C code alone frees a mapping, because Python would lose an interrupt in a ``__del__``."""
     with (tmp_path / "file").open("wb+") as file:
         file.truncate(mmap.PAGESIZE)
         held = [map_file(file.fileno(), mmap.PAGESIZE)]

@@ -5,7 +5,7 @@ from cobre_comm.testing.cases.raised import raises
 
 
 class Other(Communicator):
-    """A backend that has only what phases need."""
+    """A backend that inherits all that phases need."""
 
 
 class Counting(Other):

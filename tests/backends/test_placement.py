@@ -27,7 +27,7 @@ reserve = getattr(os, "posix_fallocate", None)
 
 
 def watched(monkeypatch):
-    """Return a list, to which each range of bytes is added when this rank takes its pages."""
+    """Return a list that gets each range of bytes whose pages this rank takes."""
     ranges = []
 
     def note(fd, start, count):
@@ -71,7 +71,7 @@ def test_ranks_take_the_pages_of_their_slots(comm, monkeypatch):
 
 @pytest.mark.ranks(1, backends=["shm"])
 def test_a_large_region_is_taken_in_pieces(comm, monkeypatch):
-    """Before Linux 6.10 a signal undoes the piece under way; a timer would undo each long piece."""
+    """Pieces are short: before Linux 6.10 a signal, say of a timer, undoes the piece under way."""
     taken = []
     monkeypatch.setattr(
         os, "posix_fallocate", lambda fd, start, count: taken.append((start, count))
@@ -118,7 +118,7 @@ def policy_at(address):
 @pytest.mark.skipif(not Path("/proc/self/numa_maps").exists(), reason="a kernel without NUMA")
 @on_forks(2)
 def test_pages_are_interleaved_over_several_numa_nodes(comm, monkeypatch, tmp_path):
-    """This machine may have one NUMA node: Linux ignores nodes that a machine does not have."""
+    """One NUMA node is enough for this test, because Linux ignores nodes that a machine lacks."""
     done, interleave = [], numa.interleave
     monkeypatch.setattr(cpus, "SYSFS", write_sysfs(tmp_path / f"{comm.rank}", cores=1))
     monkeypatch.setattr(numa, "interleave", lambda *where: done.append(interleave(*where)))

@@ -15,14 +15,14 @@ from cobre_comm import CollectiveFailed
 from tests.forked import on_forks
 
 LEAST = 2**ways.LEAST_SHIFT
-LENGTH = 2**23 + 4099  # no multiple of a word; each slot is shorter
-# Below and above the first large call, and multiples of a page; odd ends of pages, words and lines.
+LENGTH = 2**23 + 4099  # not a multiple of a word; longer than a slot
+# Lengths around the least large call and one page more, and lengths that end within a word.
 LENGTHS = (
     *(LEAST + more for more in (-1, 0, 1, PAGE_BYTES - 1, PAGE_BYTES, PAGE_BYTES + 1)),
     5 * LEAST - 3,
     2**20 + 2**19 + 7,  # the shares of two and three ranks have more than one piece
 )
-READ_STEPS = 2  # of a call that takes no slots
+READ_STEPS = 2  # the steps of a call that takes no slots
 
 
 def values(length, rank, number=0):
@@ -111,7 +111,7 @@ def test_every_way_gives_the_same_bytes(comm):
 
 @on_forks(7, "shm")
 def test_shares_that_are_empty(comm):
-    """The sixteen pages of the least large call are fewer than six shares of three pages."""
+    """Six shares of three pages exceed 16 pages, so the last reader begins at the buffer's end."""
     for way in (READ, BOTH):
         with Forced(comm, way):
             for root in range(comm.size):
@@ -120,7 +120,7 @@ def test_shares_that_are_empty(comm):
 
 
 def show_another(comm, another):
-    """Let rank 1 show a process that is not its own."""
+    """Let rank 1 show its peers the id of another process than its own."""
     pids = np.empty(comm.size, np.int64)
     comm.allgather(np.array([os.getpid()]), pids)
     if comm.rank == 1:
@@ -131,7 +131,7 @@ def show_another(comm, another):
 @pytest.mark.parametrize("another", ["no process", "the parent", "a reader"])
 @on_forks(3, "shm")
 def test_ranks_that_cannot_read_begin_anew_and_do_not_try_again(comm, another):
-    """A process id of another PID namespace names no process in this one, or a wrong process."""
+    """A rank's process id names no process, or a wrong one, for peers in other PID namespaces."""
     comm._comm.node.forced_way = READ
     show_another(comm, another)
     first = broadcast_from(comm, 1)

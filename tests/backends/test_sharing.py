@@ -77,7 +77,7 @@ def test_rank_without_shared_memory_is_alone(monkeypatch):
         ([0, 0, 0], [0, 0, 0]),
         ([0, 0, 1], [0, 0, 2]),  # rank 2 can open a file of rank 1, but no file of rank 0
         ([0, 1, 1, 0], [0, 1, 1, 0]),
-        ([2, 1, 2], [0, 1, 2]),  # rank 0 names a later rank, but the first rank of a node leads it
+        ([2, 1, 2], [0, 1, 2]),  # rank 0 names a later rank, but a node is led by its first rank
     ],
 )
 def test_rank_whose_leader_has_joined_another_is_alone(found, leaders):
@@ -102,7 +102,7 @@ def test_only_the_offered_file_is_opened(tmp_path, monkeypatch):
 
 
 def test_a_fifo_that_a_peer_points_at_is_not_opened(tmp_path):
-    """To open a FIFO for reading would block, and a process that writes to it could continue."""
+    """Opening a FIFO would block this rank, and would wake a process that awaits a reader."""
     os.mkfifo(tmp_path / "fifo")
     path = os.open(tmp_path / "fifo", os.O_PATH)
     status = os.fstat(path)

@@ -1,4 +1,4 @@
-"""Sources of two versions are refused, in our two packages in one process and in a job's ranks."""
+"""Two versions are refused: of our two packages in one process, and of the ranks of a job."""
 
 import os
 import pathlib
@@ -120,7 +120,7 @@ def test_ranks_of_two_versions_over_mpi_name_both(comm):
 
 
 def test_ranks_compare_all_that_they_run():
-    """They compare each folder that they run, except ``reports``: no rank reads others' reports."""
+    """Ranks compare each folder that they run, except ``reports``: no rank reads those reports."""
     met = folders(reached("cobre_comm.backends", "cobre_comm.mpi4py"))
     assert {*sources._OF_RANKS} == met - {"reports"}
 

@@ -58,8 +58,8 @@ WAITS = ({}, {"COBRE_TEST_PORTABLE_WAIT": "1"}, {"COBRE_COMM_SPIN_US": "8000000"
 # Kinds with limits that fit short calls, or with a victim that counts as dead if a call takes
 # longer than a poll.
 NO_LARGE = {"memory", "tiny_memory", "suspended", "descriptors"}
-LARGE_BYTES, MOST_BYTES = 2**16, 2**26  # of a large payload
-MOST_OF_MANY = 2**23  # of more than three ranks
+LARGE_BYTES, MOST_BYTES = 2**16, 2**26  # the least and the most bytes of a large payload
+MOST_OF_MANY = 2**23  # the most bytes if there are more than three ranks
 BYTES_PER_S = 1e9  # that a large call moves; it moves 2e7 where many processes share few cores
 
 
@@ -75,7 +75,7 @@ def draw(seed, index):
 
 
 def _perhaps_large(dice, fault):
-    """Let a fault that strikes in a step over shared memory strike in a large call, or not."""
+    """Return the fault, moved into a large call in half of the cases in which this can be."""
     is_there = fault.moment == STEP and fault.backend in ("shm", "tcp")
     if not is_there or fault.kind in NO_LARGE or dice.random() < 0.5:
         return fault

@@ -11,7 +11,7 @@ from cobre_kernels.tcp.tags import PROTOCOL_VERSION
 
 from tests.faults.tcp.clients import frame, handshake
 
-MOST_HELD = 40  # connections that stay open and send nothing
+MOST_HELD = 40  # connections that stay open and send nothing more
 
 
 class Fuzzer:
@@ -34,7 +34,7 @@ class Fuzzer:
         return self._random.randbytes(self._random.randrange(1, most))
 
     def _handshake(self, client, key=None, **changes):
-        """Return a handshake that would be accepted without its changes."""
+        """Return a handshake that would be accepted if it had no changes and no other key."""
         rank = self._random.randrange(1, self._size)
         fields = {"rank": rank, "size": self._size, **changes}
         return bytearray(handshake(client.challenge(), key or self._token, **fields))

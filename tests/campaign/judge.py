@@ -34,8 +34,8 @@ class CampaignJudge(Judge):
     def need_not_learn(self, rank):
         """Tell whether a rank may end without an error.
 
-        A rank may do this if a launcher may have ended it first, or if it was at its end and needed
-        no other rank.
+        A rank may, if a launcher may have ended the rank before the error, or if the rank was at
+        its end and needed no other rank.
         """
         is_at_the_end = self.fault.moment == CLOSE or self.goes_on()
         return self.is_launched or (is_at_the_end and "done" in self.accounts[rank])

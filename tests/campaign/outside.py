@@ -20,7 +20,7 @@ LATEST_S = 120.0  # how long it may take until the victim arrives at the step at
 
 
 def strike(fault, folder, pids, launcher):
-    """Strike a job from outside; return when it is done."""
+    """Strike a job from outside; return when the strike is over."""
     ledger, dice = Ledger(folder, "outside"), random.Random(fault.seed)
     if fault.kind.startswith("launcher"):
         time.sleep(fault.delay_s)
@@ -72,7 +72,7 @@ def visit(fault, port, token):
 
 
 def _listening():
-    """Return the ports at which processes listen that have the same parent as this one."""
+    """Return the ports at which this process's siblings, the processes of the job, listen."""
     known = listening()
     for sibling in psutil.Process().parent().children():
         with contextlib.suppress(OSError):

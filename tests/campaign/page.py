@@ -19,7 +19,7 @@ def report(results, broken, skipped, options):
 
 
 def write(page, is_busy, text):
-    """Replace the part of the page on a quiet machine, or the part on a busy machine."""
+    """Replace the page's part for a quiet machine, or its part for a busy machine."""
     wanted = "campaign", "busy" if is_busy else "quiet"
     made = filled(page.read_text(), lambda *part: f"\n{text}\n" if part[:2] == wanted else None)
     if text not in made:

@@ -25,7 +25,7 @@ def _rank(comm):
 
 
 def launching(folder):
-    """Return the exit code of a program that launches the ranks."""
+    """Launch the ranks, as a program does; return the exit code of the program."""
     from cobre_comm import WorkerError, launch
 
     fault, kind = fault_of(folder), os.environ["COBRE_COMM_BACKEND"]

@@ -39,7 +39,7 @@ COLLECTIVE, FENCE, REGION, SHRINK, RETURNED = "collective", "fence", "region", "
 
 
 class Death(NamedTuple):
-    """How a rank dies: what it does then, and after how many calls of Python, or seconds."""
+    """How a rank dies: during what, and after how many calls of functions, or how many seconds."""
 
     during: str
     moment: float
@@ -57,7 +57,7 @@ class Loss(NamedTuple):
 
 
 def draw(seed, index, backends=tuple(BACKENDS)):
-    """Return the loss that a seed and a number give: always the same."""
+    """Return the loss that a seed and a number give; it is the same at each call."""
     dice = random.Random(f"{seed} {index}")
     weights = [BACKENDS.get(name, 1) for name in backends]
     backend = dice.choices(backends, weights)[0]
@@ -90,7 +90,7 @@ def killed_at(moment):
 
 
 class Rank:
-    """One rank of a job: it works until it has died, or until only ranks that live on are left."""
+    """One rank of a job: it works until it dies, or until all ranks that are to die have died."""
 
     def __init__(self, loss, comm):
         self.loss, self.comm, self.me = loss, comm, comm.rank

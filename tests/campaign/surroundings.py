@@ -1,4 +1,4 @@
-"""What surrounds a job: /dev/shm and child processes, where what the job leaves behind is seen."""
+"""What surrounds a job: /dev/shm and child processes, which show what the job leaves behind."""
 
 import contextlib
 import ctypes
@@ -31,7 +31,7 @@ def names():
 
 
 def await_no_children(known, patience_s):
-    """End known processes, and wait until no child is left; end those that stay, and name them."""
+    """End known processes, and await the end of all children; end and name children that stay."""
     for pid in known:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -46,7 +46,7 @@ def await_no_children(known, patience_s):
 
 
 def stretch():
-    """Return elapsed time by CPU time of a busy process: 1 on a quiet machine."""
+    """Return the elapsed time divided by the CPU time of a busy process: 1 on a quiet machine."""
     wall, own = time.monotonic(), time.process_time()
     while time.process_time() - own < 0.3:
         sum(range(1000))

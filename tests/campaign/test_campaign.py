@@ -43,8 +43,8 @@ def test_a_process_that_ends_is_a_miss(monkeypatch, capsys):
 
 
 # The backend, and the rank that is stopped. Rank 3 is a follower that has not fetched the outcome
-# of a broadcast; its leader is the root, and does not wait until it has. Rank 0 is a leader, and is
-# late for the ranks of its own node and for the other nodes.
+# of a broadcast; its leader is the root, and does not wait until followers have fetched. Rank 0 is
+# a leader, and is late for the ranks of its own node and for the other nodes.
 STOPPED = [("mpi-openmpi", 3), ("tcp", 0)]
 EACH = [(name, victim) for name in ("tcp", "mpi-openmpi", "mpi-mpich") for victim in range(4)]
 

@@ -24,7 +24,7 @@ def work(comm, caller, fault, folder, rank=None):
     """Be a rank of a job that a fault strikes; return the account.
 
     If ``comm`` is None, the rank makes a communicator from its environment. If ``rank`` is None,
-    the communicator tells the number of the rank; where there is none, MPI tells it.
+    the communicator tells the number of the rank, or MPI tells it if there is no communicator.
     """
     if rank is None:
         rank = _rank_of_mpi() if comm is None else comm.rank
@@ -81,7 +81,7 @@ class WholeWorker(Worker):
             time.sleep(LONGEST_S)  # the signal arrives while the rank closes, or soon afterwards
 
     def try_later(self):
-        # at LAST, the communicator that broke was held by the call alone
+        # at LAST, only the call held the communicator that broke, so it is gone now
         if self.fault.moment != LAST:
             super().try_later()
 

@@ -1,4 +1,4 @@
-"""Pools of forked ranks, which from the beginning have all modules that a body imports.
+"""Pools of forked ranks; a forked rank has all modules that a body imports from the beginning.
 
 A started rank of a pool takes half a second of CPU to import numba and the cases. The table of
 cases needs some sixty ranks over shared memory and sockets, and does not try how a rank starts. So

@@ -91,7 +91,7 @@ class Meter:
         os.close(descriptor)
         self._notes = pathlib.Path(notes)
         os.environ[compilations.NOTES] = notes
-        sys.path.append(str(SITE))  # ranks of pools get this path, and other processes the variable
+        sys.path.append(str(SITE))  # ranks of pools get this path; other processes get PYTHONPATH
         os.environ["PYTHONPATH"] = os.pathsep.join(
             filter(None, [str(SITE), os.environ.get("PYTHONPATH")])
         )

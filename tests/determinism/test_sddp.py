@@ -16,16 +16,16 @@ RUNS = [
     *((f"{name}:{layout}", size) for name in BACKENDS[1:] for layout, size in LAYOUTS),
 ]
 ALL = ()
-# blocks are unequal, and of seven ranks some are idle
+# With five forward passes, blocks are unequal, and of seven ranks some are idle.
 FEW = ("--iterations", "5", "--forward-passes", "5")
 SELECT = ("--iterations", "20", "--forward-passes", "5", "--select-cuts")
-# a fifth of the default for this case, which is enough
+# So many iterations are enough here; by default this case is trained until it is settled.
 MOST = {"gen_h8_t12_k10": ("--iterations", "40")}
 SMALL = "gen_h4_t5_k3"
 CASES = [path.stem for path in sorted(example_folder().glob("cases/*.json"))]
 QUICK = ("shm", 2, SMALL, FEW)
-# With fewer than three ranks, two orders of a sum are the same. Over tcp, one leader has a
-# follower.
+# Three ranks, because with fewer ranks every order of a sum has the same result. Over tcp, one of
+# the two leaders has a follower.
 EVERY_DAY = [
     ("shm", 3, SMALL, ALL),
     ("tcp:0,0,1", 3, SMALL, FEW),

@@ -15,7 +15,7 @@ SEEDS = range(40)
 @pytest.mark.slow  # `make test` tries the kernels of one rank: tests/kernels/test_same_bits.py
 @pytest.mark.timeout(600)
 def test_simd_width(tmp_path):
-    """Kernels with vectors of 128 bits and no fused multiply-add, of 256 and of 512 bits agree."""
+    """Kernels agree for vectors of 128 bits (no fused multiply-add), of 256 and of 512 bits."""
     build(levels(), tmp_path)
     for name in levels():
         (tmp_path / name).mkdir()

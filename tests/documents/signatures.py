@@ -24,7 +24,7 @@ class _Plain:
     """An annotation that is shown as it stands in the source, in every version of Python."""
 
     def __init__(self, annotation):
-        text = getattr(annotation, "__forward_arg__", annotation)  # a NamedTuple has references
+        text = getattr(annotation, "__forward_arg__", annotation)  # in a NamedTuple: ForwardRef
         self._text = text if isinstance(text, str) else inspect.formatannotation(text)
 
     def __repr__(self):
@@ -67,7 +67,7 @@ def constructor(cls):
 
 
 def member(cls, name):
-    """Return the text of a member of a class; "" if it is none for users."""
+    """Return the text of a member of a class; "" if the member is not for users."""
     owner = next((base for base in cls.__mro__ if name in vars(base)), None)
     if owner is None or not _is_ours(owner):
         return ""
@@ -95,7 +95,7 @@ def attributes(cls):
 
 
 def members(cls, classes):
-    """Return the members that a class has, or has otherwise than its bases among ``classes``."""
+    """Return the members of a class that its bases in ``classes`` lack, or have in another form."""
     bases = [base for base in cls.__mro__[1:] if base in classes]
     found = set(attributes(cls)).union(member(cls, n) for n in dir(cls) if n[0] != "_")
     return sorted(found - {""} - {text for base in bases for text in members(base, classes)})

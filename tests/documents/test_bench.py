@@ -109,7 +109,7 @@ def test_a_record_keeps_its_newest_runs_and_each_of_them_once(tmp_path):
 
 
 def test_a_figure_of_several_runs_is_their_median_with_their_span(tmp_path):
-    """It is the median of the runs' ratios: times differ more between runs than within a run."""
+    """A figure is a median of ratios, because times differ more between runs than within a run."""
     results = load([recorded_ratios(tmp_path / "run.json", [1.32, 0.31, 0.8])])
     ours, theirs = results.records
     assert (theirs.p50_s, len(results.runs)) == (1e-5, 3)

@@ -60,7 +60,7 @@ def test_one_rank_draws_the_progress_bar():
 
 @pytest.mark.slow
 def test_threads_and_ranks_find_the_same_mean(tmp_path):
-    """The second and the third job load the code that the first has compiled from numba's cache."""
+    """From numba's cache, the second and third job load the code that the first has compiled."""
     program = tmp_path / "costs.py"
     program.write_text((HOWTO / "threads/costs.py").read_text())
     for ranks, threads in ((1, 2), (2, 1), (2, 2)):

@@ -247,7 +247,7 @@ def rank_of(comm):
 
 
 def set_nothing():
-    """Forgets the communicator."""
+    """Lacks a parameter for the communicator."""
 
 
 async def awaited(comm):

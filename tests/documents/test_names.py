@@ -45,7 +45,7 @@ def paths(text):
     """Return the files and folders of this repository that code spans name."""
     folders = "bench|cobre_comm|docs|examples|kernels|model|tests"
     named = rf"[\w*][\w*./-]*\.(?:{SUFFIXES})\b|(?:{folders})/[\w*./-]*"
-    variable = re.compile(r"<\w+>")  # a path has such a variable, as in backends/<name>/spec.py
+    variable = re.compile(r"<\w+>")  # a path may have a variable, as in backends/<name>/spec.py
     found = {
         path
         for span in spans(text)

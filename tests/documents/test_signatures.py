@@ -1,4 +1,4 @@
-"""The names and signatures that users write change only with a line of review."""
+"""Names and signatures that users write change only with `signatures.txt`, which a review sees."""
 
 import re
 

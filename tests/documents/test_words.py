@@ -1,4 +1,4 @@
-"""The documents have at most so many words of prose: what is said twice, or needless, has to go.
+"""The documents have at most `MOST_WORDS` words of prose, so what is said twice has to go.
 
 Prose is all of a page but fenced blocks, and the parts that a program fills, which stand between
 `<!-- NAME -->` and `<!-- end -->`, or `<!-- NAME begins -->` and `<!-- NAME ends -->`.

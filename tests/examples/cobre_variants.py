@@ -1,4 +1,4 @@
-"""Cases made from Cobre's, with more of its features at once; `bounds.json` has their bounds.
+"""Cobre's cases, changed to use more features of Cobre at once; `bounds.json` has their bounds.
 
 `python cobre_variants.py` (with cobre-python 0.5.1 and pyarrow) prints these bounds.
 """

@@ -1,4 +1,4 @@
-"""What `make demo` prints about the larger case, and where the result has its times."""
+"""What `make demo` prints about the larger case, and where its times stand in the result."""
 
 import json
 
@@ -10,7 +10,7 @@ CORES = 3
 
 @pytest.fixture
 def planted(monkeypatch):
-    """Return a function after whose call trainings end at once; `cuts` says what each returns."""
+    """Return a function that makes trainings end at once, with `cuts` by the number of ranks."""
 
     def plant(cuts):
         def train(ranks, case, out, *words):

@@ -22,7 +22,7 @@ HERE = Path(__file__).resolve().parent / "far_apart"
 
 
 def rivers(downstream, seed=3):
-    """Return a case with a hydro for each entry of ``downstream``, which names its next hydro.
+    """Return a case with a hydro for each entry of ``downstream``: the hydro that gets its water.
 
     The case has limits and prices of water, and its units are near one.
     """
@@ -92,7 +92,7 @@ def test_spill_that_costs_millions_of_deficits_makes_no_stage_infeasible(comm):
 
 
 def test_spill_that_never_comes_may_cost_anything(comm):
-    """The bound once stayed 4 % below the optimum: theta was a millionth of the rows of cuts."""
+    """The bound once stayed 4 % low, because theta's entry in rows of cuts was a millionth."""
     case = parse(json.loads((HERE / "dear_spill_that_never_comes.json").read_text()))
     assert train(case, comm)[0] == pytest.approx(extensive_form(case), rel=1e-6)
 

@@ -106,7 +106,7 @@ def test_where_a_file_cannot_be_written_is_known_before(tmp_path, monkeypatch):
     for path in (tmp_path, tmp_path / "gone" / "a.json", tmp_path / "dangling"):
         assert "cannot write --out" in unwritable("p", {"--out": path})[0]
     assert unwritable("p", {"--out": None, "--plot": tmp_path / "a.png"}) == []
-    # root may write anywhere
+    # The test plants this answer, because root may write anywhere.
     monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)
     assert "can be written to" in unwritable("p", {"--out": tmp_path / "a.json"})[0]
 

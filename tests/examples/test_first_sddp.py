@@ -1,4 +1,4 @@
-"""The trainer in one file finds the optima of reference cases, and prints the same on any ranks."""
+"""The trainer in one file finds the optima of cases, and prints the same on any number of ranks."""
 
 import importlib.util
 import json

@@ -139,9 +139,9 @@ def test_a_basis_of_rows_that_are_nearly_alike_is_rebuilt(apart, is_regular):
     a = np.array([[1.0, 1.0], [1.0, 1.0 + apart]])
     lp = allocate(a, 0, 0)
     assert cold_start(lp)
-    lp.place[:] = 0, 1, -1, -1  # both variables are basic, and neither row is
+    lp.place[:] = 0, 1, -1, -1  # both variables are basic, and no row is basic
     assert rebuild(lp) == is_regular
     if is_regular:
-        # the rows are lines, the columns are the places of the variables
+        # in `inverse`, a line belongs to a row of `a`, and a column to the place of a variable
         at = lp.inverse[:, lp.place[:2]]
         np.testing.assert_allclose(at @ a, -np.eye(2), atol=1e-4)

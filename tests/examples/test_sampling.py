@@ -8,7 +8,7 @@ from training.sampling import draw_opening, listed_path, stride_of
 
 from cobre_comm import random
 
-WEIGHT = np.array([9.0, 0.0, 0.25, 0.75, 0.0])  # the stage has the openings 1 to 4
+WEIGHT = np.array([9.0, 0.0, 0.25, 0.75, 0.0])  # entries 1 to 4 are the stage's openings
 KEYS = [
     random.key(3, iteration, m, t) for iteration in range(5) for m in range(8) for t in range(20)
 ]

@@ -1,4 +1,4 @@
-"""Simulation follows the policy of the training: balances, statistics, same digits on any ranks."""
+"""Simulations follow the policy: balances and statistics hold, alike on any number of ranks."""
 
 import csv
 import itertools

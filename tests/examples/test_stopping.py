@@ -1,4 +1,4 @@
-"""Training stops where a stopping rule holds, alike on all ranks and in two parts."""
+"""Training stops where a stopping rule holds: alike on all ranks, and when done in two parts."""
 
 import json
 import math

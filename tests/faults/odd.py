@@ -1,4 +1,4 @@
-"""A process that lacks descriptors, addresses or bytes, or holds a pipe open; a job with it."""
+"""Odd processes, which lack descriptors or addresses, or hold a pipe open; a job with one."""
 
 import contextlib
 import os

@@ -32,7 +32,7 @@ def begin(comm, caller):
 
 
 def compile_claim(caller):
-    """Compile the claim in this process before ranks are forked, because no limit runs yet."""
+    """Compile the claim before ranks are forked, so that no limit counts the time of compiling."""
     if caller == "njit":
         CLAIM[caller].compile((WorkType(),))
 

@@ -28,7 +28,7 @@ from tests import forked
 
 MIB = 2**20
 LIMIT = {"COBRE_SHM_TIMEOUT_SECS": "0.4"}
-LONGER_S = 1.5  # of a large call: on a busy machine, one rank may begin so much later than another
+LONGER_S = 1.5  # limit of a large call, which one rank may begin much later on a busy machine
 LONGER = {"COBRE_SHM_TIMEOUT_SECS": str(LONGER_S)}
 PATTERN = 0xA5  # no element of the data
 FEWER = 8  # elements; a rank with so many fewer disagrees
@@ -57,7 +57,7 @@ READING = {name: CALLS[name] for name in ("broadcast-read", "broadcast-both", "a
 
 
 def prepared(comm, call, size_bytes, root=0):
-    """Return a rank's output, and a function that makes the call; the payload has that size."""
+    """Return a rank's output, and a function that makes the call with a payload of that size."""
     comm._comm.node.forced_way = call.way
     own = np.full(size_bytes // 8, comm.rank + 1, np.int64)
     if call.operation == SHARED.operation:
@@ -151,7 +151,7 @@ def come_late(comm, call, words):
 def test_a_late_rank_writes_to_no_output_of_a_rank_that_has_given_up(name):
     """A rank that has shown its array in the first step gives up, and then the root arrives.
 
-    A call of one step succeeds on a late rank.
+    If the call has only one step, it succeeds on a late rank.
     """
     call = CALLS[name]
     outcomes = forked.ranks("shm", call.size, come_late, call, shared_words(4, 1), env=LIMIT)
@@ -164,8 +164,8 @@ def test_a_late_rank_writes_to_no_output_of_a_rank_that_has_given_up(name):
 def fail_while_read(comm, call, words):
     """Be rank 0, which gives up and changes its array, or be rank 1, which reads the array later.
 
-    Rank 0 seems to have entered the last step: a rank that is stopped for long between two
-    instructions finds the others so, but no test can stop it there.
+    Rank 0 seems to have entered the last step. A rank that is stopped for long between two
+    instructions may find its peers in this state, but no test can stop a rank there.
     """
     _, make = prepared(comm, call, MIB)
     cells = comm._comm.node.control.blocks[0].cells
@@ -212,7 +212,7 @@ class Strike(NamedTuple):
 
 
 def strikes(call, event, trials, seed):
-    """Return strikes on each rank in turn; every other one is in a write, if the root writes."""
+    """Return strikes on each rank in turn; if the root writes, every second one is in a write."""
     dice = random.Random(f"{call} {event} {seed}")
     return [
         Strike(
@@ -257,7 +257,7 @@ def be_struck(comm, call, strike, words):
 
 
 def do_strike(strike, words, size):
-    """Send the signal at its moment, let ranks that have not returned run on, and end the trial."""
+    """Send the signal at its moment, continue a stopped victim, await ranks, and end the trial."""
     rows, others = words[:size], [rank for rank in range(size) if rank != strike.victim]
     assert wait_until(lambda: (rows[:, STATE] == READY).all())
     words[-1, GO] = 1
@@ -266,7 +266,7 @@ def do_strike(strike, words, size):
         await_moment(strike, rows)
         os.kill(pid, SIGNALS[strike.event])
         if strike.event == "stop":
-            # A rank returns only later if the victim was stopped right before a write to its array.
+            # If the victim was stopped right before it wrote to a rank's array, this rank waits.
             wait_until(lambda: (rows[others, STATE] == RETURNED).all(), LONGER_S + 3.0)
             os.kill(pid, signal.SIGCONT)
     ending = others if strike.event == "kill" else [*range(size)]

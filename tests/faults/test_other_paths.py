@@ -37,7 +37,7 @@ def test_portable_essentials(caller, size):
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["shm", slow("tcp-flat"), slow("mpi-mpich:0,1")])
 def test_long_spin(pools, backend):
-    """A wait reads the clock millions of times, and each reading once took more of the stack."""
+    """A wait reads the clock millions of times; an old defect took more stack at each reading."""
     env = {"COBRE_COMM_SPIN_US": "10000000"}
     times = pools.get(backend, 2).run(barrier.late_rank_delays_all, "njit", 0, 4.0, env=env)
     assert min(left for _, left in times) >= max(entered for entered, _ in times)
@@ -101,7 +101,7 @@ def small_frames(comm, frame_bytes):
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 3, 4])
 def test_many_small_frames(size):
-    """Compiled code can send a gigabyte in a frame; without compilation, frames of few bytes do."""
+    """Compiled kernels put up to a gigabyte in a frame, so kernels in Python send small frames."""
     env = {"COBRE_TCP_EAGER_BYTES": "0"}
     with RankPool("tcp-flat", size, env=INTERPRETED) as pool:
         for frame_bytes in (1, 40, 64):

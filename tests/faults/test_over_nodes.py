@@ -26,7 +26,7 @@ from tests.grid import skip_unless_here, slow, some, timeout_of
 COUNT = 2**15  # elements: many chunks on every transport, because buffers are small
 FOLLOWER = 1
 LIMIT_S = 3.0
-LONG = 2**17  # numbers: to copy them takes a rank longer than it takes to wake another rank
+LONG = 2**17  # numbers; a rank needs longer to copy these than to wake another rank
 
 
 @pytest.fixture(params=["tcp:0,0,1", *map(slow, ("mpi-mpich:0,0,1", "mpi-openmpi:0,0,1"))])
@@ -49,7 +49,7 @@ def test_follower(nodes, kind, tmp_path):
 
 
 def lost_before(comm, operation):
-    """A follower ends before the others enter the call; return the error that this rank gets."""
+    """A follower ends before the others enter the call; return the error of any other rank."""
     region = comm.create_shared_region(40)
     comm.barrier()
     if comm.rank == FOLLOWER:
@@ -107,7 +107,7 @@ def half_readable(count):
 
 
 def crash_amid(comm, operation, victim):
-    """One rank crashes when half of a long call is done; return the error that this rank gets."""
+    """The victim crashes when half of a long call is done; return the error of any other rank."""
     root, into_region = victim, operation == "allreduce into a region"
     recv = np.zeros(comm.size * COUNT)
     tables = np.full(comm.size, COUNT), COUNT * np.arange(comm.size)

@@ -83,7 +83,7 @@ def calls_without_one(comm, folder):
 
 @pytest.mark.parametrize("backend", ["shm", "tcp", "tcp-flat", slow("tcp:0,0,1,1")])
 def test_all_survivors_name_the_rank_that_does_not_call(backend, tmp_path):
-    """The errors name neither the dead rank nor each other; a second call raises the same error."""
+    """Errors name neither dead nor calling ranks; a second call raises the same error."""
     outcomes = forked.ranks(
         backend, SIZE, calls_without_one, str(tmp_path), env=timeout_of(2), timeout_s=120
     )

@@ -4,8 +4,8 @@
 
 Each function is compiled by ranks that are forks of this process. numba numbers the functions of a
 process, and so begins with the same number in all forks. Then other forks load all functions, in
-both orders: each of two functions has once been loaded before the other. A loaded function has to
-return what it returns as a function of Python.
+both orders, so that each of any two functions is once loaded first. A loaded function has to return
+what Python returns for the same source.
 """
 
 import importlib

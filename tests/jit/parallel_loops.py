@@ -1,4 +1,4 @@
-"""Collectives in a ``prange``: numba refuses those that it sees; no error of others is lost."""
+"""Collectives in ``prange``: refused if numba sees them; otherwise their errors are not lost."""
 
 import numpy as np
 from numba import TypingError, njit, prange

@@ -1,4 +1,4 @@
-"""``check_signals`` in code that numba compiles and caches; the table has its other cases."""
+"""``check_signals`` in code that numba compiles and caches; the table of cases has the rest."""
 
 import pytest
 from numba import TypingError, config, njit, prange

@@ -198,7 +198,7 @@ def test_every_form_works_or_is_refused_in_one_sentence():
 
 @pytest.mark.ranks(2, timeout=120)
 def test_a_failed_collective_of_several_elements_raises_its_own_error(comm):
-    """The collective fails in ``@vectorize`` and ``@guvectorize``; their loops still continue."""
+    """Loops of ``@vectorize`` and ``@guvectorize`` continue after an element has failed."""
 
     @vectorize([NUMBER(NUMBER)])
     def each(x):

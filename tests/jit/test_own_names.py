@@ -41,7 +41,7 @@ def test_a_function_that_closes_over_nothing_keeps_its_name():
 
 
 def test_no_two_functions_of_ours_share_a_name():
-    """A symbol consists of a function's name and a number; two processes may use one number."""
+    """A symbol is a function's name and a number, which another process may use as well."""
     found = json.loads(python("-m", "tests.jit.compiled_names", within_s=300).stdout)
     assert found["shared"] == {}
     assert found["names"] > 200, "the listener has missed functions"
@@ -67,5 +67,5 @@ def test_every_two_functions_from_caches_keep_apart(tmp_path, level):
     program = "-m", "tests.jit.pairs_from_caches", str(tmp_path)
     found = json.loads(python(*program, env=environment).stdout)
     assert found["wrong"] == []
-    # With NUMBA_OPT=0, numba caches no function that calls another function with its own name.
+    # With NUMBA_OPT=0, numba caches no function that calls a function with a name of its own.
     assert found["pairs from caches"] > (1900 if level == "3" else 600), found["compiled anew"]

@@ -1,4 +1,4 @@
-"""Routines do what functions of ``@njit`` do, also in a process that loads their callers' code."""
+"""Routines do what functions of ``@njit`` do, also where their callers come from a cache."""
 
 import warnings
 from functools import reduce

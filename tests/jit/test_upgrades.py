@@ -33,7 +33,7 @@ def test_the_types_of_all_objects_are_tried_here():
 
 
 def of_another_version(cls, *arguments):
-    """Return a type that this process has not made; numba may look functions up by made types."""
+    """Return a type made without its constructor, by which numba would come to know the type."""
     other = object.__new__(cls)
     vars(other).update(vars(cls(*arguments)))
     other.name = f"{cls.__name__}(0123456789abcdef)"

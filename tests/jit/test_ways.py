@@ -184,8 +184,8 @@ for function, *arguments in user.calls:
     print(function.__name__, function.stats.cache_hits.total())
 """
 
-# A jitclass and a jitted function are other types in each process: numba never finds cached code
-# that has such a type.
+# A jitclass and a jitted function have another type in each process, so numba never finds cached
+# code for an argument of such a type.
 NEVER_FOUND = {"of_jitclass", "with_jitted"}
 
 

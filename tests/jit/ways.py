@@ -3,8 +3,8 @@
 A row of ``WAYS`` says how the object is held, and how compiled code reads the object from there. A
 row of ``KINDS`` says what the object is, and what is called. Rank 0 calls in a thread. If ranks
 meet in the call, rank 0 looks while the call waits for rank 1: the object must be alive then. The
-object must be gone when the call has ended. Rank 1 meets rank 0 from Python: if both ranks ran
-compiled code, this would prove nothing more.
+object must be gone when the call has ended. Rank 1 calls from Python, because compiled code on both
+ranks would prove nothing more.
 """
 
 import collections
@@ -135,7 +135,7 @@ def returned(_kind):
 
 
 def by_first_class_function(kind):
-    """Only when the code runs, it is known which of two functions gets the object."""
+    """The length of the list chooses the function at run time, not when the code is compiled."""
     signature = kind(types.ListType(kind))
     functions = tuple(njit(signature)(body) for body in (lambda h: h.pop(), lambda h: h.pop(0)))
 

@@ -22,7 +22,7 @@ class Operation(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A call of an atomic operation, the comment above the call, and its function's docstring."""
+    """A call of an atomic operation, with the comment above and the docstring of its function."""
 
     operation: Operation
     comment: str
@@ -53,7 +53,7 @@ def sources():
 
 
 def calls_in(function, names):
-    """Return the calls of functions that have one of these names, also as an attribute."""
+    """Return the calls within a function that call one of these names, also as an attribute."""
     return [
         node for node in ast.walk(function) if isinstance(node, ast.Call) and called(node) in names
     ]

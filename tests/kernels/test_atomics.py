@@ -21,7 +21,7 @@ ORDERING = r"ld(?:ar|apr|axr|xr)|st(?:lr|lxr|xr)|(?:ldadd|swp|cas)(?:a|l|al)?|dm
 
 
 class Operation(NamedTuple):
-    """An operation: how many arguments it has, its instruction in LLVM, and those on aarch64."""
+    """An operation: its count of arguments, its LLVM instruction, and its aarch64 instructions."""
 
     arguments: int
     instruction: str
@@ -59,7 +59,7 @@ def has_aarch64():
 
 
 def body_of(function, arguments):
-    """Return a compiled function's name, and its optimised IR without the wrappers."""
+    """Return a compiled function's name, its optimised IR, and the IR with the wrappers."""
     compiled = njit(error_model="numpy")(function)
     signature = (types.int64,) * arguments
     compiled.compile(signature)

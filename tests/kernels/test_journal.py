@@ -66,7 +66,7 @@ def rank(monkeypatch):
 
 
 def shown(rank):
-    """Copy the journal; return the values of WORDS of each call in the copy, by its number."""
+    """Copy the journal; return the values of WORDS for each call in it, by the call's number."""
     words, now = JOURNAL.array(), np.zeros(2, dtype=np.int64)
     copy = Copy(words.ctypes.data, now.ctypes.data)
     journal.copy_journal_kernel.function(rank.journal, copy)
@@ -84,7 +84,7 @@ def test_the_last_calls_are_shown(rank):
 
 
 def test_a_call_that_begins_is_shown_whole_or_not_at_all(rank, monkeypatch):
-    """Some stores come before the copy, the others between two of its loads: all ways are tried."""
+    """Try all cases: some stores come before the copy, the rest between two loads of the copy."""
     rank.enter(LAST + 1)
     stores, before = list(rank.pending), rank.words.copy()
     older = range(LAST - CALLS + 2, LAST + 1)

@@ -59,12 +59,12 @@ PATIENCE_MS = 60_000
 
 
 class Peer:
-    """The leader of the other node: the test has its ends of the links to the leader under test.
+    """The leader of the other node: a test holds this leader's ends of the links.
 
-    ``comm`` is the communicator of the leader under test. This leader waits without a limit, so a
-    test sends the bytes that end the wait before it calls a verb. ``data`` is the test's end of the
-    data link to the first of the other nodes, ``next`` the end of that to the last of these nodes.
-    With two nodes, ``data`` and ``next`` are the same.
+    ``comm`` is the communicator of the leader under test. The leader under test waits without a
+    limit, so a test sends the bytes that end the wait before it calls a verb. ``data`` is the
+    test's end of the data link with the first of the other nodes, and ``next`` the test's end of
+    the data link with the last of them. With two nodes, ``data`` and ``next`` are the same.
     """
 
     def __init__(self, own=0, size=2):
@@ -275,7 +275,7 @@ def message(payload=b"", verb=VERB, signature=SIGNATURE, length=None):
 
 
 class Four(Peer):
-    """The leader under test is node 0 of four. Node 3 sends to it, and then node 2, with node 1."""
+    """Node 0 of four is under test: node 3 sends to it first, then node 2, for node 1 as well."""
 
     def __init__(self):
         super().__init__(0, size=4)
@@ -330,14 +330,14 @@ def test_a_bundle_that_comes_in_parts(four, parts):
 )
 @pytest.mark.parametrize("place", ["near", "far", "behind"])
 def test_a_message_of_another_call_or_of_no_protocol(four, odd, is_right, place):
-    """The leader that has sent a message is named, also if the message is that of another one."""
+    """The sender of a message is named, also if it has passed on the message of another leader."""
     near, far, behind = (
         odd if name == place else message(right)
         for name, right in (("near", b"node3"), ("far", b"node2"), ("behind", b"node1"))
     )
     four.near.sendall(near)
     four.far.sendall(far + behind)
-    for sock in (four.near, four.far):  # what is too short ends
+    for sock in (four.near, four.far):  # ends a message that is too short
         sock.shutdown(socket.SHUT_WR)
     assert four.exchange(b"node0") == (OK if is_right else LOST_PEER)
     if is_right:

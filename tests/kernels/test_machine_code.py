@@ -116,7 +116,7 @@ def test_each_kernel_is_there_for_compiled_code_and_for_python(objects):
 
 
 def test_of_threads_that_need_kernels_at_once_one_loads_them(monkeypatch):
-    """If each thread loaded kernels, all but one would free theirs, which a caller may use."""
+    """If each thread loaded kernels, all sets but one would be freed, while callers use them."""
     loaded, both = [], threading.Barrier(2)
 
     class Engine:

@@ -20,7 +20,7 @@ NAMES = ("lower bound", "upper bound")
 
 
 def numbers(report):
-    """Return the numbers of the report that has this number."""
+    """Return what the report with this number holds, in the order of NAMES."""
     return 1000.0 + report, -2000.5 - report
 
 
@@ -42,7 +42,7 @@ def test_the_last_reports_are_read(count):
 
 
 def test_a_report_that_begins_is_shown_whole_or_not_at_all(monkeypatch):
-    """Some stores come before the copy, the others between two of its loads: all ways are tried."""
+    """Try all cases: some stores come before the copy, the rest between two loads of the copy."""
     notes, pending = Notes(), []
     for report in range(1, REPORTS + 1):
         add(notes, report)
@@ -137,7 +137,7 @@ def test_a_process_that_is_forked_off_has_reports_of_its_own():
 
 
 def test_a_process_that_is_forked_off_during_a_report_can_report():
-    """Another thread holds the lock because it reports; this thread does not run in the child."""
+    """Another thread, which is not in the child, holds the lock at the fork because it reports."""
     progress.note({"parent": 1.0})
     held, ends = threading.Event(), threading.Event()
 

@@ -1,4 +1,4 @@
-"""A comment at each atomic operation names its partner; nothing else touches shared memory."""
+"""A comment at each atomic operation names its partner; few files may touch shared memory."""
 
 import ast
 import collections

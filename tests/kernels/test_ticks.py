@@ -1,4 +1,4 @@
-"""The counter of ticks: every kind of processor has an instruction for it, and it keeps time."""
+"""The counter of ticks keeps time; every kind of processor has an instruction that reads it."""
 
 import time
 

@@ -16,10 +16,10 @@ from tests.command import run
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 DEADLINE_S = 100
-# for ranks to end, which takes a moment on a quiet machine; if nothing ends them, they stay a
-# minute
+# The limit for ranks to end, which takes a moment on a quiet machine. Ranks that nothing ends stay
+# for a minute.
 SOON_S = 50
-# Options of jobs at which a test looks from outside: that takes long on a busy machine.
+# Options of jobs that a test inspects from outside, because that takes long on a busy machine.
 PATIENT = ("--timeout", 2 * DEADLINE_S)
 COMMAND = [sys.executable, "-m", "cobre_comm"]
 

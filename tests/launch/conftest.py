@@ -37,8 +37,8 @@ def nothing_left_behind():
     before = names()
     children = set(psutil.Process().children(recursive=True))
     yield
-    # What the last poll of this wait has seen decides: later, another worker of pytest may begin a
-    # job.
+    # The last poll of this wait decides, because afterwards another worker of pytest may begin a
+    # job, with names of its own.
     assert wait_until(lambda: names() <= before), names() - before
     new = set(psutil.Process().children(recursive=True)) - children
     assert [p for p in new if "resource_tracker" not in " ".join(p.cmdline())] == []

@@ -49,7 +49,7 @@ ENDINGS = {
     ("SIGKILL", "last", ""): (137, "1", KILLED + MEMORY),
     # Rank 1 does not arrive at a call, and continues to run.
     ("raise", "late", "timeout"): (1, "02", "exited with code 1", "raised CollectiveFailed: ba"),
-    # Survivors: if they continue, there is no last line; else it names one of them that has failed.
+    # If survivors continue, there is no last line; else that line names a survivor that has failed.
     ("SIGKILL", "caught", "survive"): (0, "", ""),
     ("raise", "caught", "survive"): (0, "", ""),
     ("os._exit", "caught", "survive"): (0, "", ""),
@@ -64,8 +64,8 @@ ENDINGS = {
     # The job is started again, and rank 1 ends in the same way again.
     ("os._exit", "raises", "again"): (5, "1", "exited with code 5"),
 }  # fmt: skip
-# The lines before the last line, or all lines if no line is the last. A busy launcher may learn of
-# the loss only after the others have ended; then it says that they had ended.
+# The lines before the last line, or all lines if survivors continue. A busy launcher may learn of
+# the loss only after the other ranks have ended; then it says that the others had ended.
 GO_ON = "the other ranks (go on|had ended)"
 BEFORE = {
     ("raise", "late", "timeout"): [re.escape(f"rank 1 {WHERE}")],

@@ -3,9 +3,8 @@
     python -m tests.losses --way survive --trainings 100 --seed 1
 
 Prints a table with a row for each way: how many trainings ended with the cuts of the undisturbed
-training, and how long after a kill the ranks that are left, or that were started again, printed the
-line that follows their first collective. If a training ends without these cuts, all of its output
-is shown.
+training, and how long after a kill the remaining or restarted ranks printed the line that follows
+their first collective. If a training ends with other cuts or none, all of its output is shown.
 """
 
 import argparse

@@ -57,7 +57,7 @@ def test_everything():
             "ERROR: assertion violated (sleeps_on[its]==255)",
         ),
         ("step --kind clean --depth 100", "NOT EXHAUSTIVE: the search was not deep enough"),
-        # With one step alone the parity never returns, so nothing can be overwritten.
+        # In a single step no parity comes again, so no slot can be overwritten.
         ("step --case ONE_SLOT --define STEPS=1", "NOT FOUND: no error in all states"),
     ],
 )

@@ -69,7 +69,7 @@ def test_time_in_which_the_whole_job_is_suspended_is_no_wait_for_a_lock():
 
 
 def test_changes_under_an_exclusive_lock_are_seen_whole_and_none_is_lost():
-    """Ranks that read all the time do not keep ranks that write from the lock."""
+    """Ranks that write get the lock, although other ranks read all the time."""
     done = cobre("run", "-n", 4, COUNTS)
     assert (done.returncode, done.stderr) == (0, "")
     for rank in range(4):
@@ -162,7 +162,7 @@ def told(call, *arguments):
 
 @pytest.mark.ranks(2, backends=["shm", "tcp"])
 def test_where_the_number_of_a_process_means_another_one_there_is_no_window(comm):
-    """Rank 0 seems to be in another PID namespace, where its pid is that which rank 1 has here."""
+    """Rank 0 seems to be in another PID namespace, and to have there the pid of rank 1 here."""
     world = MPI.Intracomm(comm)
     pids = world.allgather(os.getpid())
     with contextlib.ExitStack() as stack:

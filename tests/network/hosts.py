@@ -29,8 +29,8 @@ MPI_ON_CABLE = {
     "PMIX_MCA_ptl_base_remote_connections": "1",
     "UCX_NET_DEVICES": CABLE,
 }
-# A bucket of twice the size of a segment, which is 64 KiB, lets a segment pass in one piece. A
-# switch queues data of about 10 ms.
+# A TCP segment has up to 64 KiB, and a bucket of twice that size lets it pass in one piece. Like a
+# switch, the cable queues data of about 10 ms.
 BURST_BYTES = 128 * 1024
 QUEUE = "10ms"
 _TOOL_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
@@ -111,7 +111,7 @@ class Host:
         self.name = f"{prefix}-h{number}"  # the name of its namespace in the list of ``ip netns``
         self.address = f"10.77.0.{number + 1}"
         self.address6 = f"fd77::{number + 1}"
-        self.room = None  # a room with its memory and processes, when it is connected
+        self.room = None  # while the host is connected: the room with its memory and processes
         self._switch = f"{prefix}-switch"
         self._port = f"port{number}"
         self.is_plugged = True

@@ -38,8 +38,9 @@ class HostedPool(RankPool):
 class MpiHostedPool(RankPool):
     """A pool of an MPI's ranks; each rank is in the network of its host, but not in its room.
 
-    ``mpiexec`` runs on the first host and starts all ranks, because its children can only be
-    processes of this machine. The name of the backend says which ranks share memory.
+    ``mpiexec`` starts all ranks on the first host, and each rank moves to the network of its own
+    host. A rank cannot be in a room, because children of ``mpiexec`` can only be processes of this
+    machine. The name of the backend says which ranks share memory.
     """
 
     def __init__(self, backend, hosts):

@@ -23,11 +23,11 @@ KINDS = {
     "pid_for_children": 0x20000000,
     "mnt": 0x00020000,
 }
-# for a thread without children, the other file may name no namespace to which it can return
+# While a thread has no children, its `pid_for_children` may lead nowhere, unlike its `pid`.
 OWN = {"pid_for_children": "pid"}
 KEEP = """mount -t tmpfs -o mode=1777 shm /dev/shm &&
 echo "$0" > /proc/sys/kernel/hostname && echo kept && exec cat"""
-# The process that prints its number becomes the keeper, so the number comes before "kept".
+# The process prints its number and becomes the keeper; then a child of the keeper prints "kept".
 BECOME = """echo $$ &&
 exec unshare --mount --pid --fork --mount-proc --uts --ipc sh -c "$1" "$0"
 """

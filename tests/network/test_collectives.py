@@ -15,9 +15,9 @@ from tests.network.conftest import LAYOUTS
 
 DEADLINE_S = 60
 LENGTHS = [1, 13, 5_000, 100_003]
-# Values of COBRE_TCP_EAGER_BYTES, which is the largest payload that travels behind its header: our
-# default; so large that all payloads travel behind headers; so small that all go around the ring;
-# so that those of the two shorter LENGTHS travel behind headers, and those of the two longer
+# Values of COBRE_TCP_EAGER_BYTES, the largest payload that travels behind its header: our default;
+# a value by which all payloads travel behind headers; one by which all go around the ring; and one
+# by which payloads of the two shorter LENGTHS travel behind headers, and payloads of the two longer
 # LENGTHS go around the ring.
 THRESHOLDS = [None, 2**31, 0, 4096]
 

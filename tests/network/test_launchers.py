@@ -19,7 +19,7 @@ HELLO, WAIT = EXAMPLES / "hello_ranks.py", PROGRAMS / "wait.py"
 
 @pytest.fixture
 def start():
-    """Return a function that starts a launcher on each host; on the first host it starts last.
+    """Return a function that starts a launcher on each host; that of the first host starts last.
 
     All launchers end with the test.
     """
@@ -68,7 +68,7 @@ def test_cut_cable_ends_the_job_on_both_sides(hosts, start):
         named.append(set(re.findall(r"\d", " ".join(missing))))
     ahead, behind = set("0123"), set("45")
     for ranks, others in zip(named, (behind, behind, ahead), strict=True):
-        assert ranks <= others  # a rank that arrived just before the cut may not be missed
+        assert ranks <= others  # not always all: a rank may have arrived just before the cut
         assert ranks
     assert all(job.survivors() == [] for job in jobs)
 

@@ -25,7 +25,7 @@ def test_a_launcher_that_no_process_number_names_is_refused(hosts):
     """The rank would be a process of the namespace of the launcher, and not of the rank's host."""
     name = f"cobre-test-{os.getpid()}"
     words = "-I", "-S", shim.__file__, name, str(os.getpid())
-    with inside(hosts[0].name):  # the name is that of the network of this host
+    with inside(hosts[0].name):  # the socket's name belongs to the network of this host
         listener = socket.socket(socket.AF_UNIX)
     with listener:
         listener.bind(f"\0{name}")

@@ -31,7 +31,7 @@ def test_regions_are_shared_by_the_ranks_of_a_host(hosted_pools, hosts, places):
 
 
 def test_a_byte_crosses_once_for_all_ranks_of_a_host(hosted_pools, hosts):
-    """Each of two hosts has two ranks; a cable carries the half of the other host, and no more."""
+    """There are two hosts with two ranks each; a host sends its half of the data just once."""
     pool, count = hosted_pools(LAYOUTS["2+2"]), 500_000
     pool.run(gather_large, "python", 10, timeout_s=DEADLINE_S)
     before = [host.traffic() for host in hosts[:2]]

@@ -27,7 +27,7 @@ LIMIT_S = 2
 LIMIT = OUR_GRID.timeout_of(LIMIT_S)
 STOPPED_S = 4 * LIMIT_S
 LARGE = 1_000_000  # float64 numbers of each rank: they take some seconds at 50 Mbit/s
-# For each layout: a victim that leads its node, perhaps that of rank 0; and a victim that follows.
+# For each layout: a victim that leads its node, in one layout rank 0; and one that follows.
 LEADERS = {"one each": 2, "2+2": 2, "3+1": 0, "interleaved": 1, "1+2+4": 3}
 FOLLOWERS = {"2+2": 3, "3+1": 1, "interleaved": 2, "1+2+4": 6}
 FACTORS = {
@@ -39,8 +39,8 @@ FACTORS = {
 }
 PRODUCT = [dict(zip(FACTORS, row, strict=True)) for row in itertools.product(*FACTORS.values())]
 OVER_TCP = [("tcp", *row.values()) for row in pairs(PRODUCT)]
-# Two nodes of two ranks, each on a host: the first victim leads a node, the second follows on the
-# other host.
+# Two nodes of two ranks, each node on a host of its own: the first victim leads a node, and the
+# second victim follows on the other host.
 BOTH = [("interleaved", 1), ("interleaved", 2)]
 OVER_MPI = [
     (f"mpi-{library}-net:0,1", kind, victim, operation, ("python", "njit")[number % 2], 5)
@@ -167,9 +167,9 @@ def test_struck(hosted_pools, hosts, backend, kind, victim, operation, caller, l
     lost_are_named(stroke, outcomes)
 
 
-# In a ring, a rank may miss one of two lost ranks, and not know that the other is lost. A broadcast
-# ends earlier near its root, so that a rank near the root misses a lost rank only in the next
-# broadcast.
+# In a ring, a rank may wait for one of two lost ranks, and not know that the other is lost too. A
+# broadcast ends earlier near its root, so that a rank near the root notices a lost rank only in the
+# next broadcast.
 @in_long_runs
 @pytest.mark.parametrize(("places", "victim"), [((0, 0, 1, 2), 3), ((0, 1, 2, 2), 2)])
 @pytest.mark.parametrize("operation", ["allgatherv", "allreduce", "broadcast"])

@@ -1,4 +1,4 @@
-"""The places where users run ranks that are quick to try; `make places` tries the others."""
+"""Those places where users run ranks that take little time; `make places` tries the others."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Runs of the conformance suite on the backend with planted faults, as its author would run it."""
+"""Runs of the conformance suite on a backend with planted faults, as a backend's author runs it."""
 
 import importlib.util
 import os
@@ -58,7 +58,7 @@ def make_sources(names):
 
 
 def copy_package(name, folder):
-    """Make a copy of the package with one of the faults of ``package``."""
+    """Make a copy of the package with one of the faults in PACKAGE_FAULTS."""
     python("-m", "planted.package_copy", name, folder, within_s=None, env=environment())
 
 

@@ -1,7 +1,7 @@
 """Runs find mistakes of several kinds, each planted in a copy of this repository.
 
 For each mistake, REPOSITORY_CATCHERS names the run that finds the mistake, and one test of this
-run. The test first runs without the mistake, and must pass: so it fails because of the mistake.
+run. The test must pass without the mistake, so that its failure shows that it finds the mistake.
 Kernels run as Python, because to compile a changed kernel takes longer than all of these tests.
 """
 

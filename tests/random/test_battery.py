@@ -1,4 +1,4 @@
-"""Statistical tests of the numbers, and of numbers whose names are neighbours.
+"""Statistical tests of random numbers, most of them of numbers whose names are neighbours.
 
 Seeds are fixed, so a test that passes once passes always. Bounds are five standard deviations. The
 bound of Kolmogorov and Smirnov's distance is exceeded once in 10 million cases. For each test there
@@ -65,7 +65,7 @@ def sigmas_of_runs(x):
 
 
 def sigmas_of_correlation(x):
-    """Return the largest correlation between numbers that are 1 to 8 names apart."""
+    """Return the largest correlation of numbers 1 to 8 names apart, in standard deviations."""
     return max(
         abs(np.corrcoef(x[lag:], x[:-lag])[0, 1]) * math.sqrt(len(x) - lag) for lag in range(1, 9)
     )

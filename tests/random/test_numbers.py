@@ -160,7 +160,7 @@ def test_every_caller_gets_the_same_bits(caller):
 
 @pytest.mark.parametrize("caller", ["arrays", "njit, arrays"])
 def test_arrays_of_every_shape_and_integer(caller):
-    """Each layout is tried with one type of integers, because each pair is compiled anew."""
+    """Each layout is tried with one type of integers, because numba compiles each pair anew."""
     key = random.key(1)
     square = np.arange(12).reshape(3, 4)
     whole_lines = square.astype("u4")
@@ -233,7 +233,7 @@ def test_names_of_all_lengths_and_distributions_have_keys_of_their_own():
     assert min(abs(a - b) for a, b in itertools.combinations(drawn, 2)) > 1e-3
 
 
-# The digest of these numbers. No later version may change it, because users repeat their results.
+# The digest that DIGEST prints; no later version may change it, because users repeat results.
 PINNED = "3e4b879d991ea006"
 DIGEST = """
 import hashlib

@@ -8,7 +8,7 @@ from cobre_comm.testing import run_ranks
 
 @njit(cache=True)
 def spread(values):
-    """Return a number; to compile this takes numba longer than the ranks' calls are apart."""
+    """Return a number; numba compiles this for longer than the ranks' calls are apart."""
     return np.sort(values)[-1] - np.unique(values)[0]
 
 

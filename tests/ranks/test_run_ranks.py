@@ -1,4 +1,4 @@
-"""The way to run ranks that users get: it has limits, can be killed, and reports each outcome."""
+"""How users run ranks in tests: ranks have limits, may be killed, and report their outcomes."""
 
 import os
 import pathlib
@@ -257,7 +257,7 @@ def test_pool_survives_the_end_of_a_rank(monkeypatch):
         assert pool.run_outcomes(exits_with, 3)[0].exit_code == 3
         assert pool.run(identity) == [(0, 1)]
         with monkeypatch.context() as emulated:
-            # under emulation this number is larger than 1
+            # the factor of all limits; under emulation it is larger than 1
             emulated.setenv("COBRE_TEST_LIMITS", "0.005")
             assert pool.run_outcomes(sleeps_on, 0, timeout_s=600)[0].timed_out
         assert pool.run(identity) == [(0, 1)]

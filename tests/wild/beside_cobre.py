@@ -74,7 +74,7 @@ def converged(bounds, case):
 
 
 def judge_beside_cobre(number, comm, python):
-    """Return what was found at case `number` of `draw_for_cobre`, in the form that `judge` has."""
+    """Return what was found at case `number` of `draw_for_cobre`, in a dict like `judge`'s."""
     drawn, start = draw_for_cobre(number), time.perf_counter()
     case = drawn.case()
     found = {"number": number, "case": case.name, "oddities": drawn.oddities, "problems": []}

@@ -64,7 +64,7 @@ def parse(data):
 
 
 def draw(number):
-    """Return case `number`, of 4 to 60 hydros; every second one has a small tree."""
+    """Return case `number`, of 4 to 60 hydros; about half of all cases have a small tree."""
     rng = np.random.default_rng([29, number])
     small = bool(rng.random() < 0.5)
     while True:

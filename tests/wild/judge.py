@@ -21,7 +21,7 @@ with the error that the solver failed."""
 LEAST = 1e-4
 """Differences are relative to the optimum, or to this part of the cost of `doing_nothing`."""
 BUDGET = 100_000
-"""A case may solve so many stage problems to settle; else its bound is only compared from above."""
+"""The most stage problems that a case solves; if it does not settle, "below" is not compared."""
 
 
 def doing_nothing(case):
@@ -89,7 +89,7 @@ def is_dear(drawn):
 def compare(drawn, case, comm, found):
     """Add differences to `found`, and a problem for each difference that is too large."""
     options = Options(iterations=ITERATIONS, trajectories=drawn.passes, select=False)
-    # these bounds may fall
+    # with selection of cuts, bounds may fall
     selected = run_case(case, comm, replace(options, select=True)).lower_bound
     runs = {"twenty": run_case(case, comm, options).lower_bound}
     if drawn.is_small:

@@ -4,7 +4,7 @@ import numpy as np
 
 
 def some(rng, items):
-    """Return about a third of the items; if that is none, return one or two."""
+    """Return about a third of the items; if none is drawn, return the first one or two."""
     items = list(items)
     chosen = [item for item in items if rng.random() < 0.3]
     return chosen or items[: rng.integers(1, 3)]
@@ -17,7 +17,7 @@ def give(items, **fields):
 
 
 def scale(items, names, factor):
-    """Multiply these fields, where an item has them; each is a number or lists of numbers."""
+    """Multiply these fields, where an item has them; a field has a number or lists of numbers."""
     for item in items:
         for name in names:
             if name in item:
@@ -144,7 +144,7 @@ def no_capacity(rng, data):
 
 
 def plants_must_run(rng, data):
-    if "buses" in data:  # a bus may then have too much energy
+    if "buses" in data:  # only a case with buses may have too much energy
         for plant in some(rng, data["thermals"]):
             plant["least"] = plant["capacity"]
 
@@ -270,7 +270,7 @@ def spill_costs_more_than_all(rng, data):
 
 
 def cascades_in_other_units(rng, data):
-    """Return, for each hydro, a factor of all its water: one per cascade, over many orders."""
+    """Return a factor for the water of each hydro: one per cascade, orders of magnitude apart."""
     orders = float(rng.uniform(0.0, 6.0))
     factors = 10.0 ** rng.uniform(-orders, orders, len(data["hydros"]))
     return [float(factors[last_of(data["hydros"], h)]) for h in range(len(data["hydros"]))]

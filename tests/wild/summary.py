@@ -31,7 +31,7 @@ class Tally:
             print(f"{len(self.found[kind])} cases", flush=True)
 
     def largest(self, kind):
-        """Return how many cases have a difference of this kind, the largest one, and its case."""
+        """Return the count of differences of this kind, the largest difference, and its case."""
         compared = [
             (found[kind], found["number"])
             for found in [*self.found["wild"], *self.found["cobre"]]

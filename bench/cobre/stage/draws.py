@@ -150,7 +150,7 @@ def program_of(stage: Stage) -> Program:
     """Return `stage` in the form that `highs.c` takes."""
     problem, pool, t = stage[:3]
     hydros, cuts = problem.start.size, stage.cuts()
-    assert t < problem.cost.shape[0] - 1  # no cost to go is bounded above before the last stage
+    assert t < problem.cost.shape[0] - 1  # in the last stage alone, the cost to go is bounded above
     base, level = sparse(problem.a), levels(stage)
     rows, low = np.zeros((cuts, hydros + 1)), np.zeros(cuts)
     write_rows(pool, t, rows, low)

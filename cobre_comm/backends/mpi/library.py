@@ -75,7 +75,7 @@ def _load() -> None:
 
 
 def _load_beside_interpreter(abi: str) -> bool:
-    """Load a library that a wheel has installed, so that an extension that needs it finds it."""
+    """Load the MPI library of a wheel, so that mpi4py's extension finds it; return whether done."""
     users = [site.USER_BASE] if site.ENABLE_USER_SITE and site.USER_BASE else []
     for prefix in (sys.prefix, *users, sys.base_prefix):
         with contextlib.suppress(KeyError, OSError):

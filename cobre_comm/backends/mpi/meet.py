@@ -69,7 +69,7 @@ def _refuse_other_sources(world: MpiGroup) -> None:
 
 
 def _attach(transport: MpiTransport, order: NodeOrder) -> NodeSegment:
-    """Attach the ranks of each node; the leaders of several nodes get a communicator too."""
+    """Attach the ranks of each node; if there are several nodes, make a communicator of leaders."""
     objects, config = transport.owned, transport.config
     world, node = objects.world, objects.node
     if order.nodes == 1:

@@ -24,7 +24,8 @@ def split_by_node(world: MPI.Intracomm, config: MpiConfig) -> tuple[MPI.Intracom
     from mpi4py import MPI
 
     node = cast(MPI.Intracomm, world.Split_type(MPI.COMM_TYPE_SHARED, key=world.rank))
-    # An mpiexec may bind each rank to a core of its own, or all ranks of the node to one core.
+    # An mpiexec may bind each rank to a core of its own, or all ranks of the node to one core. So
+    # the cores of all these ranks count together.
     together = set[int]().union(*node.allgather(core_numbers()))
     cores = min(len(together), quota_cores())
     spin = spin_us(node.size, config.spin_us, cores=cores)

@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 def beside(make: Callable[[], T], look: Callable[[], None]) -> T:
-    """Return the result of ``make``, run in a thread of its own; meanwhile call ``look``."""
+    """Run ``make`` in a second thread and return its result; meanwhile call ``look``."""
     from mpi4py import MPI
 
     if MPI.Query_thread() < MPI.THREAD_MULTIPLE:

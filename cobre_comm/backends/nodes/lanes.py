@@ -1,4 +1,4 @@
-"""How many ranks of each node lead it; the cable, the cores and the number of ranks decide."""
+"""How many ranks lead each node: the cable, the cores and the number of ranks decide."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cobre_comm.backends.agreement import Group
 from cobre_comm.backends.nodes.node_order import NodeOrder
 from cobre_comm.system.cores import have_cores
 
-LEADER_MBPS = 20_000  # one leader, in each direction: 2.5 GB/s (docs/design/scale.md)
+LEADER_MBPS = 20_000  # one leader moves 2.5 GB/s in each direction (docs/design/scale.md)
 MOST_LANES = 8  # the limit if this file chooses; a user may choose more
 INTERFACES = Path("/sys/class/net")
 
@@ -28,7 +28,7 @@ def with_lanes(group: Group, order: NodeOrder, wanted: int | None) -> NodeOrder:
 
 
 def _chosen(ranks: int) -> int:
-    """Return how many of this machine's ``ranks`` leaders it takes to fill its cable."""
+    """Return how many leaders fill the machine's cable; 1 if its ``ranks`` share cores."""
     if not have_cores(ranks):
         return 1  # several leaders would take each other's cores
     return min(max(-(-cable_mbps() // LEADER_MBPS), 1), MOST_LANES)

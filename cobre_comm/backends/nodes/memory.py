@@ -39,15 +39,15 @@ class Verbs:
     read: Kernel
     block: Kernel
     chain: Kernel | None = None  # the verb of the chain; None if the transport has none
-    sees_bytes: bool = False  # whether the limit of a wait counts from the last bytes
+    sees_bytes: bool = False  # whether the limit of a wait begins anew when bytes move
     followers_post: bool = False  # whether ``post`` works on followers too
 
 
 class NodesMemory:
     """The records by which kernels work on several nodes; keep them as long as kernels may run.
 
-    ``words`` is the memory of the communicator's record. ``reach_bytes`` is how far from its start
-    a buffer may hold a part that ``verbs.allgatherv`` moves.
+    ``words`` is the memory of the communicator's record. A part of a buffer that
+    ``verbs.allgatherv`` moves has to end within the first ``reach_bytes`` of the buffer.
     """
 
     def __init__(

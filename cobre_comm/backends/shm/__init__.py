@@ -1,4 +1,5 @@
 """R processes on one machine, over POSIX shared memory.
 
-``spec`` says what the backend is, ``backend`` has the communicator, and how its ranks meet.
+``spec`` says what the backend is. ``backend`` has the communicator, and the code by which its ranks
+meet.
 """

@@ -37,8 +37,8 @@ class Attachment:
     def __init__(self, config: ShmConfig, segment: Segment) -> None:
         self._config, self._segment = config, segment
         self.buffer_bytes: int = load(header.words(segment).buffer_bytes)
-        self._announce_closed = step.announce_closed_kernel.call  # Python may shut down by then
-        _ = access.exchange_word_kernel.call  # for a council: later no descriptor may be left
+        self._announce_closed = step.announce_closed_kernel.call  # loaded now: exit may be too late
+        _ = access.exchange_word_kernel.call  # loaded for a council now: descriptors may run out
 
     def describe(self, comm: View) -> None:
         """Write into a communicator's record what kernels read of the node and its segment."""
@@ -89,7 +89,7 @@ class Attachment:
 
 
 def attach(config: ShmConfig) -> Attachment:
-    """Attach this rank to the segment of a name, together with the other ranks."""
+    """Attach this rank to the segment that ``config`` names, together with the other ranks."""
     _ = step.announce_closed_kernel.call  # loaded before ranks wait for this rank
     return Attachment(config, rendezvous(config, choose_buffer_bytes(config)))
 

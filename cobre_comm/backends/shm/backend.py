@@ -64,7 +64,7 @@ class ShmBackend(KernelBackend):
     def _begin(self, config: ShmConfig, group: Group | None = None, leader: int = 0) -> None:
         """Meet the other ranks by the name of a segment, or in a group that can send rows.
 
-        All ranks of the group call this at the same time, also the ranks of other segments.
+        All ranks of the group call this at the same time, even if they attach to other segments.
         ``leader`` is the rank of the group that is rank 0 of this segment. ``AllocationFailed`` is
         raised if a rank of the group cannot attach.
         """

@@ -8,10 +8,10 @@ from cobre_comm.config import ShmConfig
 from cobre_comm.system.cores import have_cores
 
 PAGE_BYTES: int = control.PAGE_BYTES
-LARGEST_BUFFER_BYTES = 3 * 2**20  # slots of 1 MiB make the fewest steps; for ranks that share cores
-CACHED_BUFFER_BYTES = 3 * 2**18  # slots of 256 KiB stay in the second-level cache of a core
+LARGEST_BUFFER_BYTES = 3 * 2**20  # if ranks share cores: slots of 1 MiB make the fewest steps
+CACHED_BUFFER_BYTES = 3 * 2**18  # else: slots of 256 KiB stay in the second-level cache of a core
 SMALLEST_BUFFER_BYTES = 48 * 2**10
-EXCHANGING_RANKS = 2  # this many ranks exchange their slots (shm/slot.py)
+EXCHANGING_RANKS = 2  # if a node has exactly two ranks, they exchange slots (shm/slot.py)
 ALL_BUFFERS_BYTES = 16 * 2**20  # a quarter of the /dev/shm that a container has by default
 SHARED_CAST_BYTES = 4 * 2**20  # bytes of a step of a broadcast, if ranks share cores
 CACHED_CAST_BYTES = 2**18  # if each rank has a core: one chunk is read while the next is filled

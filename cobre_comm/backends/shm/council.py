@@ -15,7 +15,7 @@ DECIDED      reads the roll of the rank that         its next call
 ============ ======================================= ==============================================
 
 - *One roll.* The word ``decision`` changes from the call before to this call by a single
-  compare-and-exchange.
+  compare-and-exchange, so only one rank can succeed with its roll.
 - *Nobody waits for the dead.* A record lock ends with the process that holds it. A rank first asks
   whether another rank has answered, then whether that rank lives, and only then lists who has
   answered. So if a rank answers and dies, its answer is in the roll.
@@ -76,8 +76,8 @@ class ShmCouncil(Council):
                 continue
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_POLL_S)
-        # The decision may be of the next call, if the others waited in it for this rank until the
-        # timeout.
+        # The decision may be of the next call, if the other ranks have waited in that call for this
+        # rank until the timeout.
         self.call = decision >> control.DECISION_BITS
         proposer = decision & control.TIME_OVER - 1
         roll = self._roll_of(proposer)

@@ -24,7 +24,7 @@ def words(segment: Segment) -> View:
 
 
 def segment_bytes(size: int, buffer_bytes: int) -> int:
-    """Return the length of a segment of so many ranks."""
+    """Return the number of bytes of a segment for ``size`` ranks."""
     return int(control.buffers_offset(size)) + size * buffer_bytes
 
 

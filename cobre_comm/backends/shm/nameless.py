@@ -26,10 +26,10 @@ MAP       --                                  map the file, take their own pages
 AGREE     a rank that could not: ``AllocationFailed`` on all ranks
 ========= =================================== ====================================================
 
-If a rank dies, the agreement of the other ranks ends, and they close what they have opened. The
-name of BY NAME exists only while ranks open the file, before a page is taken. Each rank knows the
-name and removes it, also when an agreement fails. So an empty file is left only if all ranks are
-killed within that moment.
+If a rank dies, the agreement fails on the other ranks, and they close what they have opened. The
+random name that BY NAME draws exists only while ranks open the file, before a page is taken. Each
+rank knows the name and removes it, even if an agreement fails. So an empty file is left only if all
+ranks are killed while the name exists.
 """
 
 from __future__ import annotations

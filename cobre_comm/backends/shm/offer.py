@@ -1,9 +1,9 @@
 """A file of shared memory that a rank offers to its peers: how peers find and check the file.
 
-On Linux the file never has a name, and a peer opens it as ``/proc/PID/fd/N``. In another PID
+On Linux the file usually has no name, and a peer opens it as ``/proc/PID/fd/N``. In another PID
 namespace, or on another machine, this path leads to another file or to none. So a peer looks at the
-file to which the path leads before it opens the file: it never opens a device, a FIFO, or a file of
-another user. If the system cannot use files without names, the file has a random name.
+file to which the path leads before it opens the file, and never opens a device, a FIFO, or a file
+of another user. If the system cannot use files without names, the file has a random name.
 
 Sources: open(2) on O_PATH and O_TMPFILE, proc_pid_fd(5), proc(5) on hidepid, pid_namespaces(7).
 """
@@ -50,7 +50,7 @@ class Offer(NamedTuple):
         return np.array(list(_WIRE.pack(*self)), dtype=np.uint8)
 
     def of(self, file: Descriptor) -> Offer:
-        """Return the offer, with the place of a file that this process has open."""
+        """Return the offer with descriptor, device and inode of a file that this process has."""
         status = os.fstat(file.number)
         return self._replace(number=file.number, device=status.st_dev, inode=status.st_ino)
 

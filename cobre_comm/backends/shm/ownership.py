@@ -31,8 +31,8 @@ def is_locked(fd: int, rank: int) -> bool:
 def process_of(fd: int, rank: int) -> int:
     """Return the process that has attached as ``rank``; 0 if this process cannot see it.
 
-    The operating system returns the process id that is valid in the PID namespace of this process.
-    A process id that was written into shared memory may be of another namespace.
+    This asks the operating system, because its answer is the process id in the PID namespace of
+    this process. The process id that a rank writes into shared memory may be of another namespace.
     """
     scratch = np.zeros(libc.SCRATCH_WORDS, dtype=np.int64)
     at = scratch.ctypes.data
@@ -53,8 +53,9 @@ def take_ownership(fd: int) -> bool:
 def remove_stale(config: ShmConfig) -> None:
     """Remove a segment of ours if its owner is dead; raise for any other segment.
 
-    The owner itself removes the name of the segment. If the owner is dead, only a process that has
-    locked REMOVAL_BYTE may remove the name. So nobody replaces the file between check and removal.
+    A living owner removes the name of its segment itself. If the owner is dead, only a process that
+    has locked REMOVAL_BYTE may remove the name, so that no other process replaces the file between
+    the check and the removal.
     """
     try:
         file = segments.open_named(config.name)
@@ -84,7 +85,7 @@ def remove_stale(config: ShmConfig) -> None:
 
 
 def _has_name(fd: int) -> bool:
-    """Whether a file still has its name; macOS does not tell."""
+    """Whether a file still has its name; always true on macOS, which does not tell."""
     return sys.platform != "linux" or os.fstat(fd).st_nlink > 0
 
 

@@ -1,4 +1,4 @@
-"""Regions: each is in a segment of its own, which never has a name."""
+"""Regions: each region is in a segment of its own, which ``nameless.py`` makes."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def own_rows(placement: str, rows: int, rank: int, size: int) -> range:
     """Return the rows of a region that a rank owns: their pages are on the NUMA node of that rank.
 
     ``rows`` is the region's length along its first axis. ``size`` is the number of ranks of this
-    node, and ``rank`` a number among them. In an interleaved region, the rank that takes a page
-    makes no difference.
+    node, and ``rank`` is a rank's number in the node. In an interleaved region it makes no
+    difference which rank takes a page.
     """
     if placement == LEADER:
         return range(rows if rank == 0 else 0)
@@ -47,7 +47,8 @@ def map_region(
         return np.zeros(shape, dtype=dtype)
     row_bytes = nbytes // shape[0]
     own_bytes = range(own.start * row_bytes, own.stop * row_bytes)
-    # All nodes agree on one number, and each node adds the rank of its leader. So numbers differ.
+    # All nodes agree on one number, and each adds its leader's rank, so that no two nodes list a
+    # region by the same number.
     number = group.agree(draw_number()) + leader
 
     def list_it(segment: Segment) -> None:

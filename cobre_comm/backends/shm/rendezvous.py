@@ -24,8 +24,9 @@ START     others  see READY                                     byte 0 not locke
                                                                 raise
 ========= ======= ============================================= ==================================
 
-Rank 0 also removes the name when it raises. From UNLINK on no crash can leak the segment. MAGIC,
-PID and READY are stored with release, loaded with acquire: each publishes what was written before.
+If rank 0 raises, it removes the name too. From UNLINK on no crash can leak the segment. MAGIC, PID
+and READY are stored with release and loaded with acquire, so each of them publishes what its rank
+has written before.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ from cobre_comm.journal.shown import load, store
 from cobre_comm.system.descriptor import Descriptor
 from cobre_comm.system.running_time import running_s
 
-START_TIMEOUT_S = 60.0  # interpreters and imports take different times, on a loaded machine
+START_TIMEOUT_S = 60.0  # on a loaded machine, some ranks start much later than others
 POLL_S = 0.0005
 LONGEST_POLL_S = 0.01
 LEADER_LOST = "rank 0 ended before all ranks had attached"
@@ -113,7 +114,7 @@ def _lead(config: ShmConfig, buffer_bytes: int) -> Segment:
         segments.unlink(config.name)  # while this rank has the lock, the name leads to this file
     except BaseException:
         segments.unlink(config.name)
-        file.close()  # drops the lock, so ranks in READY stop waiting
+        file.close()  # drops the lock, so that ranks in START stop waiting
         raise
     # Release: pairs with the load of ready in _await_ready.
     store(header.words(segment).ready, 1)

@@ -99,12 +99,13 @@ def unlink(name: str) -> None:
 def extend(
     file: Descriptor, nbytes: int, own: range, *, begins: bytes = b"", interleave: bool = False
 ) -> Segment:
-    """Give an empty file its length, and the pages of this rank: some first bytes, then zeros.
+    """Give an empty file its length and its first bytes, and reserve the pages of this rank.
 
     This rank reserves the pages of the bytes ``own``; other ranks reserve the other pages. The
-    first bytes, ``begins``, are written before the pages are reserved, because this takes time.
-    ``interleave`` spreads the pages of the segment over the NUMA nodes, whichever rank reserves
-    them. ``AllocationFailed`` is raised if this machine has no room for ``nbytes``.
+    first bytes, ``begins``, are written before a page is reserved, because reserving takes time.
+    All other bytes are zeros. ``interleave`` spreads the pages of the segment over the NUMA nodes,
+    whichever rank reserves them. ``AllocationFailed`` is raised if this machine has no room for
+    ``nbytes``.
     """
     fd = file.number
     try:

@@ -81,8 +81,8 @@ class TcpBackend(KernelBackend):
         meet. ``AllocationFailed`` is raised if a rank of the group cannot attach.
         """
         super().__init__(TCP, config, expected_bodies(config), config.rank, config.size)
-        # Whether every peer has proved that it knows the job's secret: only then it may send
-        # pickles.
+        # Whether every peer has proved that it knows the job's secret. Without this proof no peer
+        # may send pickles.
         self._peers_are_proven = bool(config.token) or config.size == 1
         self._join(meet(config, group, leader, meeting))
 
@@ -98,7 +98,7 @@ class TcpBackend(KernelBackend):
             return self._as_proven(TcpBackend._of(config, CommGroup(self), self._membership.leader))
 
     def _as_proven(self, made: TcpBackend) -> TcpBackend:
-        """Return a new communicator, with peers as proven as those of this communicator."""
+        """Note for a new communicator whether this one's peers are proven; return the new one."""
         made._peers_are_proven = self._peers_are_proven
         return made
 

@@ -1,10 +1,10 @@
 """How the ranks of several nodes find each other after their communicator has broken.
 
 Every rank listens at a port of its own from the moment the ranks have met. A rank closes its port
-when it ends, when it closes its communicator, and when it has shrunk it. Nothing is read from a
-port before a shrink. So the port shows whether its rank may still call shrink. If a machine refuses
-the connection, no such rank is there any more. If a machine does not answer, the rank may be alive
-on it, beyond a network that has fallen into parts.
+when it ends, when it closes its communicator, and when it has shrunk it. So an open port shows that
+its rank may still call shrink, although nothing is read from the port before a shrink. If a machine
+refuses a connection to the port, the rank will not call any more. If the machine does not answer,
+the rank may be alive there, in another part of a network that has fallen into parts.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from cobre_comm.backends.tcp.rendezvous.protocol import CONNECT_S
 from cobre_comm.backends.tcp.rendezvous.sockets import prepare
 from cobre_comm.system.running_time import running_s
 
-# When a machine has vanished, its links break after 1 + 5 * 1 s. The links of a job take longer,
-# but survivors have nothing to do but to wait.
+# When a machine has vanished, these connections break after 1 + 5 * 1 s. The links of a job take
+# longer, but survivors can do nothing else until they know which ranks are left.
 KEEPALIVE = {"TCP_KEEPIDLE": 1, "TCP_KEEPALIVE": 1, "TCP_KEEPINTVL": 1, "TCP_KEEPCNT": 5}
 _NO_ANSWER = (
     errno.ETIMEDOUT,

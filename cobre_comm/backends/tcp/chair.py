@@ -57,7 +57,7 @@ class Chair:
             if any(each.call > known.call for each in answers):
                 raise known.failed(known.left_out(), [known.rank])
             latest = Answer(known.call, self._new_roll(is_in_time))
-        else:  # a late member that lives may hold another roll, or no roll
+        else:  # a late member may hold another roll, or none, so it counts as unreachable
             known.unreachable.update(self._silent() | (known.overdue - known.gone))
         known.own = Answer(known.call, latest.content, known.rank)
         self._holders = {m for m in self._answered() if self._answers[m].call > known.call}
@@ -118,7 +118,7 @@ class Chair:
         self._start(peer.rank, self._hear(peer.rank))
 
     def _start(self, member: int, talk: Task[None]) -> None:
-        """Start a task that talks to a member; if the link breaks meanwhile, drop the member."""
+        """Start a task that talks to a member; if the link breaks meanwhile, close the link."""
 
         def until_its_link_ends() -> Task[None]:
             try:
@@ -129,7 +129,7 @@ class Chair:
         self._known.loop.start(until_its_link_ends())
 
     def _hear(self, member: int) -> Task[None]:
-        """Receive a member's answer to this call or the next; decide an older call once more."""
+        """Receive a member's answer to this call or the next; answer an older call by its roll."""
         known = self._known
         link = known.links[member]
         while True:
@@ -144,7 +144,7 @@ class Chair:
     def _hand_over(self, member: int) -> Task[None]:
         call = self._known.call
         yield from self._give(member, self._known.own.content)
-        if call == self._known.call:  # in a later call this member does not count any more
+        if call == self._known.call:  # in a later call, the holders are those of a later roll
             self._holders.add(member)
 
     def _give(self, member: int, roll: bytes) -> Task[None]:

@@ -21,20 +21,20 @@ HOLDS                                                decided in time: ANSWERED, 
   such a roll; if there are several, it takes the roll of the latest chair. It makes a new roll only
   if no member holds one. A roll is decided when every member that lives holds it. So every later
   chair finds the decided roll.
-- *A rank that has returned* listens no more, and the next chair counts it as GONE, without harm:
-  that chair holds the decided roll itself. A rank that was UNREACHABLE may be back without the
-  roll, and must not believe that it is alone. So DECIDED says whether a rank was UNREACHABLE, and
-  if so, all ranks that return leave their ports open.
+- *A rank that has returned* listens no more, and the next chair counts it as GONE. No harm
+  follows, because the next chair holds the decided roll itself. A rank that was UNREACHABLE may be
+  back without the roll, and must not believe that it is alone. So DECIDED says whether a rank was
+  UNREACHABLE, and if so, all ranks that return leave their ports open.
 - *One call apart.* If a member already answers the next call, the roll that the chair holds is
-  decided; a chair that holds no roll was left out, and gives up. If a member still answers the call
-  before, the chair sends that member the roll of the call before once more, and DECIDED.
+  decided. If the chair then holds no roll, it was left out, and gives up. If a member still answers
+  the call before, the chair sends that member the roll of the call before once more, and DECIDED.
 - *Who is late.* A roll that is made when the time is over names the members that live and have not
   answered, and has no rows. The time of a chair runs from its own call. So a member waits for a
   chair from the moment when the chair has accepted the member's link. At the next chair the time
   begins anew.
-- *Parts.* If a rank is UNREACHABLE, the part of the network with this rank continues only if it may
-  (``may_go_on``). The members of a roll have answered the call before, so members only become
-  fewer, and of two parts at most one continues.
+- *Parts.* If a rank is UNREACHABLE, the part of the network that has the chair continues only if
+  ``may_go_on`` allows that. The members of a roll have answered the call before, so members only
+  become fewer, and of two parts at most one continues.
 
 This is Paxos, but the end of a rank is certain if the machine of that rank reports it. The chair's
 rank is the number of its ballot. Source: L. Lamport, "The Part-Time Parliament", ACM TOCS 16

@@ -64,7 +64,8 @@ def _announces(size: str, others: tuple[str, ...], environ: Mapping[str, str]) -
 def _step(environ: Mapping[str, str]) -> ForeignJob:
     """Return a step of a Slurm job."""
     job, step = environ["SLURM_JOB_ID"], environ["SLURM_STEP_ID"]
-    # A requeued job keeps its number, and numbers its steps from 0 again.
+    # A requeued job keeps its number, and numbers its steps from 0 again. So its restarts are part
+    # of the name too.
     words = (environ.get("SLURM_CLUSTER_NAME", ""), job, environ.get("SLURM_RESTART_COUNT", "0"))
     return ForeignJob(
         name=".".join(("slurm", *words, step)),
@@ -77,7 +78,7 @@ def _step(environ: Mapping[str, str]) -> ForeignJob:
 
 
 def _torch(environ: Mapping[str, str]) -> ForeignJob:
-    """Return a job of torchrun, at another port, because torchrun uses ``MASTER_PORT``."""
+    """Return a job of torchrun; its port is not ``MASTER_PORT``, which torchrun itself uses."""
     host, port = environ["MASTER_ADDR"], environ["MASTER_PORT"]
     run = environ.get("TORCHELASTIC_RUN_ID", "")
     words = ("torch", host, port, run, environ.get("TORCHELASTIC_RESTART_COUNT", "0"))

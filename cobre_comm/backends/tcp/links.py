@@ -15,13 +15,13 @@ from cobre_kernels.tcp import tags
 from cobre_comm.backends.tcp.process import pid_of, watch
 
 MIN_RTT_AT = 148  # tcpi_min_rtt in a struct tcp_info of Linux, 4.9 or later
-UNKNOWN_US = 2**31 - 1  # as of a link that takes so long
+UNKNOWN_US = 2**31 - 1  # counts as a very long round trip, with which hops do not pay
 
 
 def round_trip_us(sock: socket.socket) -> int:
     """Return the shortest round trip of a link, as the system has measured it so far.
 
-    The system has at least those of the link's first packets, to which no program had to answer.
+    The system has measured at least the link's first packets, which systems answer by themselves.
     """
     if sys.platform != "linux":
         return UNKNOWN_US
@@ -59,7 +59,7 @@ class Links:
             self.pids[peer] = pid_of(process)
 
     def longest_round_trip_us(self) -> int:
-        """Return the longest round trip to another leader; of two links the faster one counts."""
+        """Return the longest round trip to another leader, by the faster of the two links to it."""
         both = [(link, self.control[peer]) for peer, link in self.data.items()]
         return max((min(map(round_trip_us, links)) for links in both), default=0)
 

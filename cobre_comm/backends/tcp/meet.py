@@ -1,4 +1,4 @@
-"""The rendezvous of a communicator over sockets: it finds the ranks and the nodes, then links."""
+"""The rendezvous of a communicator over sockets: it finds ranks and nodes, and links leaders."""
 
 from __future__ import annotations
 

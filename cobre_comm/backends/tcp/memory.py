@@ -23,7 +23,7 @@ from cobre_comm.backends.wait_times import wait_for_leaders
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
 
-MESSAGE_US = 3.0  # of a leader, to send or to receive a message
+MESSAGE_US = 3.0  # the time that a leader takes to send, or to receive, one message
 
 VERBS = Verbs(
     exchange=exchange.exchange_kernel,
@@ -69,7 +69,7 @@ class SocketTransport:
 
     @property
     def where(self) -> dict[int, tuple[Any, ...]]:
-        """Socket addresses by rank, as ``Links.where``; on a follower, that of its leader."""
+        """Socket addresses by rank, as in ``Links.where``; of a follower, its leader's address."""
         found, order = self.links.where, self._order
         leaders = np.repeat(order.leaders(), np.diff(order.starts))
         pairs = zip(order.order.tolist(), leaders.tolist(), strict=True)
@@ -116,11 +116,11 @@ def link_record(memory: NodesMemory, sockets: Links, node_order: NodeOrder) -> V
 
 
 def pays(nodes: int, round_trip_us: int) -> bool:
-    """Tell whether leaders exchange headers by hops: less time than a message from each to each.
+    """Tell whether hops take less time than a message from each leader to each other leader.
 
     A hop takes half a round trip, and a system call. Without hops a leader spends its time on
-    sending and receiving a message for each other leader. docs/design/tcp-protocol.md has the
-    formula, and says where its constant is from.
+    sending one message to each other leader, and on receiving one from each.
+    docs/design/tcp-protocol.md has the formula, and says where its constant is from.
     """
     hop_us = max(round_trip_us / 2, MESSAGE_US) + MESSAGE_US
     return (nodes - 1).bit_length() * hop_us < 2 * (nodes - 1) * MESSAGE_US

@@ -1,9 +1,9 @@
 """The identity of a peer's process, and a descriptor that shows when the process has ended.
 
 The system ends the streams of a dead process only when no other process holds its sockets. A forked
-child holds the sockets of its parent. Python's hook closes them in the child, but the hook does not
-run if a C library has forked. So a rank also watches the processes of peers that are on its machine
-and in its PID namespace.
+child holds the sockets of its parent. A hook (:func:`os.register_at_fork`) closes these sockets in
+the child, but does not run if a C library has forked. So a rank also watches the processes of peers
+that are on its machine and in its PID namespace.
 
 Sources: pidfd_open(2), since Linux 5.3; proc_pid_stat(5) on ``starttime``; pid_namespaces(7).
 """
@@ -52,7 +52,7 @@ def pid_of(identity: bytes) -> int:
 
 
 def watch(identity: bytes) -> int | None:
-    """Return a descriptor that is readable when a process has ended; None if there is none."""
+    """Return a descriptor that is readable when a process has ended; None if none can be made."""
     machine, namespace, pid, started = IDENTITY.unpack(identity)
     if machine != this_machine() or namespace != _namespace() or UNKNOWN in (namespace, started):
         return None
@@ -60,7 +60,7 @@ def watch(identity: bytes) -> int | None:
         descriptor = os.pidfd_open(pid)
     except (AttributeError, OSError, OverflowError):  # another system, an old Linux, or a sandbox
         return None
-    if start_time(pid) != started:  # the PID is another process's by now, or on this machine
+    if start_time(pid) != started:  # by now, or on this machine, another process has the PID
         os.close(descriptor)
         return None
     return descriptor

@@ -26,7 +26,7 @@ class Answer(NamedTuple):
     """The answer of a rank to a call: its row, or the roll that it holds."""
 
     call: int  # the number of the call
-    content: bytes  # a row, or a roll if there is a chair
+    content: bytes  # the row of the rank; or a roll, if ``chair`` is a rank
     chair: int = NO_CHAIR  # the rank that made the roll, or took it over from a member
 
 

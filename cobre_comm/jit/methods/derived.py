@@ -32,7 +32,7 @@ _KINDS = {
 
 
 def _kind_of(x):
-    """Return type, dtype code and reader with which ``x`` is reduced; None if it is no number."""
+    """Return type, dtype code and reader for reducing ``x``; None if ``x`` is no int or float."""
     is_bool = isinstance(x, (types.Boolean, types.BooleanLiteral))
     found = [kind for base, kind in _KINDS.items() if isinstance(x, base) and not is_bool]
     return found[0] if found else None

@@ -1,1 +1,1 @@
-"""Ranks that an MPI's ``mpiexec`` starts: finds it, serves its shims, removes its leftovers."""
+"""Ranks over MPI: finds an MPI's ``mpiexec``, serves its shims, removes files that MPI leaves."""

@@ -2,7 +2,7 @@
 
 A machine may have several MPIs, and the name ``mpiexec`` may belong to any of them. The starter of
 a wrong MPI starts N processes, each of which believes that it is rank 0 of 1. So this module asks
-the library for its name, and each starter for its own.
+the library for its name, and each starter for the name of its MPI.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from cobre_comm.system.cores import usable_cores
 OVERRIDE = "COBRE_MPI_MPIEXEC"
 ANSWER_S = 20.0  # the time for a starter on a slow network file system
 
-# A word in a starter's --version, in lower case, and the starter's MPI. Intel's is a Hydra too.
+# A word in a starter's --version, in lower case, and the starter's MPI. Intel's comes before MPICH,
+# because it says Hydra too.
 _SIGNS = (
     ("intel(r) mpi", "impi"),
     ("open mpi", "openmpi"),
@@ -90,7 +91,7 @@ def find_mpiexec(environ: Mapping[str, str]) -> Mpiexec:
     if library.vendor == "openmpi":
         environment.setdefault("HOME", _home())  # without HOME, Open MPI starts nothing
         if not any(shutil.which(name, path=environment.get("PATH")) for name in _SHELLS):
-            # Without an agent, Open MPI 4 starts nothing, not even on this machine.
+            # Without such a program or a stand-in, Open MPI 4 starts nothing, even on this machine.
             environment.setdefault("OMPI_MCA_plm_rsh_agent", "false")
     if library.vendor == "impi":
         environment.setdefault("I_MPI_PIN", "off")
@@ -118,7 +119,7 @@ def _wanted(library: Library) -> str:
 
 
 def _command(path: str) -> tuple[str, ...]:
-    """Return the executable, with options that make PRRTE's ``prterun`` act as Open MPI's."""
+    """Return the executable; PRRTE's ``prterun`` gets options to act as Open MPI's starter."""
     return (path, "--personality", "ompi") if Path(path).name == "prterun" else (path,)
 
 
@@ -157,7 +158,7 @@ def _candidates(library: Library, environment: Mapping[str, str]) -> Iterator[st
 
 
 def _owner(path: str, environment: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """Return the MPI of a starter, or "" if it does not say, and the variables that it needs.
+    """Return the MPI of a starter ("" if the starter does not say), and the variables it needs.
 
     Open MPI may have been moved after it was built, as in a wheel. Then it does not even print its
     version, unless variables tell it where it is.

@@ -80,7 +80,7 @@ def _ask(environment: dict[str, str]) -> Library | str:
     """Return the library, or a sentence that says why mpi4py loads none."""
     try:
         answer = subprocess.run(
-            [sys.executable, "-P", "-c", _QUESTION],  # -P: not a user's mpi4py.py
+            [sys.executable, "-P", "-c", _QUESTION],  # -P: import no mpi4py.py of the user
             env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,

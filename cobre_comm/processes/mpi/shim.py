@@ -51,12 +51,14 @@ def announced_rank() -> str:
 def main() -> None:
     """Send the rank, with what ``mpiexec`` has given to it, to the launcher; wait for an answer."""
     name, launcher, *forwarded = sys.argv[1:]
-    for number in map(int, forwarded):  # the launcher sends these to the rank itself
-        signal.signal(number, signal.SIG_IGN)  # because mpiexec may end the rank by the launcher
+    # The launcher sends these signals to the rank. They must not end the shim, because the launcher
+    # takes the end of a shim for an end of the job by mpiexec.
+    for number in map(int, forwarded):
+        signal.signal(number, signal.SIG_IGN)
     link = connect(name, int(launcher))
     line = f"{announced_rank()} {os.getppid()}".encode()
     descriptor = os.environ.get(DESCRIPTOR_VARIABLE)
-    # A file in memory can hold an environment of any size, and the launcher does not wait for it.
+    # A file in memory can hold an environment of any size, and its reader never waits for bytes.
     with open(os.memfd_create("environment"), "wb") as environment:  # noqa: PTH123
         environment.write(marshal.dumps(dict(os.environ)))
         environment.flush()

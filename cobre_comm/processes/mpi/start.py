@@ -1,4 +1,4 @@
-"""Starts ranks by ``mpiexec``: it starts shims, and for each shim this process starts the rank.
+"""Starts ranks over MPI: ``mpiexec`` starts shims, and for each shim the launcher starts a rank.
 
 A shim sends the launcher what ``mpiexec`` gives to a rank: the means to find its MPI peers. All
 else is the same as for other backends, because the rank is a child of the launcher.
@@ -109,7 +109,7 @@ class MpiStart:
     def find_leftovers(self, ranks: Iterable[RankProcess], stage: int) -> None:
         """Note MPI's files in shared memory, because the job may end without MPI_Finalize.
 
-        They are looked for once in each stage: when the ranks have met, and when the job is to end.
+        The files are looked for twice: when the ranks have met, and when the job is to end.
         """
         if stage > self._stage:
             self._stage = stage
@@ -168,7 +168,7 @@ class MpiStart:
         link.close()
 
     def end_starting(self) -> None:
-        """Kill ``mpiexec`` if some ranks have not been started, so that they never are."""
+        """If some ranks have not been started, kill ``mpiexec``, so that they are never started."""
         if self._awaited:
             self._awaited.clear()
             self.process.signal(signal.SIGKILL, group=True)

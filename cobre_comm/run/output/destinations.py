@@ -101,16 +101,16 @@ class Output:
 
     @property
     def variables(self) -> dict[str, str]:
-        """The variables of a rank; if there is a relay, they leave tracebacks to the launcher."""
+        """Variables that make ranks leave tracebacks to the launcher, if it relays their output."""
         return {} if self._is_direct else {report_pipe.HOLDS_VARIABLE: "1"}
 
     def record(self, rank: int, text: str) -> None:
-        """Add a text to the file of a rank, which the rank has left to the launcher to print."""
+        """Add to a rank's log file a text that the rank has left to the launcher to print."""
         if rank in self._shown.logs:
             self._shown.logs[rank].write(text.encode(errors="backslashreplace"))
 
     def close(self) -> None:
-        """Close what this output alone has opened."""
+        """Close /dev/null, which this object has opened."""
         os.close(self._nowhere.fd)
 
     def mute_mpiexec(self) -> None:

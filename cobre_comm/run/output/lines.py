@@ -1,4 +1,4 @@
-"""The output of one rank, as whole lines that begin with the rank.
+"""The output of one rank, as whole lines that begin with the rank's number.
 
 A line ends at LF, CR LF or CR (progress bars). Only whole lines are written to a file or a pipe. On
 a terminal, an unfinished line is shown after a short while, because it may be a prompt. If another

@@ -51,7 +51,7 @@ class Outlet:
             self._pending_bytes += len(data)
 
     def write_some(self) -> None:
-        """Write as much as does not block; call this when ``poll`` says that it is writable."""
+        """Write as much as does not block; call this when ``poll`` says that ``fd`` is writable."""
         data = self._pending[0]
         try:
             written = os.write(self.fd, memoryview(data)[: self._limit])

@@ -12,7 +12,7 @@ from cobre_comm.processes.loop import LauncherLoop
 from cobre_comm.run.output.lines import Stream
 from cobre_comm.run.output.outlet import Outlet
 
-READ_BYTES = 2**16  # at a time, the capacity of a pipe; then another rank is read
+READ_BYTES = 2**16  # the capacity of a pipe; after one read it is another pipe's turn
 
 
 class Relay:

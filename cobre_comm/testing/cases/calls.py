@@ -1,6 +1,6 @@
 """How a Python caller calls each collective, and how a caller inside @njit code does.
 
-A collective is given as a function that calls it, and as arguments that are right by themselves.
+``calls`` returns a function for each collective, and ``arguments`` returns valid arguments for it.
 """
 
 from types import SimpleNamespace
@@ -29,7 +29,7 @@ _BODIES = {
 }
 _PYTHON = {"abort": lambda comm, code: comm.abort(code)}
 for _name, _body in _BODIES.items():
-    _body.__qualname__ = _name  # in numba's symbols, which no two cached functions may share
+    _body.__qualname__ = _name  # part of numba's symbols, which no two cached functions may share
 _COMPILED = {name: njit(cache=True, nogil=True)(body) for name, body in _BODIES.items()}
 
 

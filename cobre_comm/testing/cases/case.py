@@ -140,7 +140,7 @@ class Case:
     # "arguments" (few numbers of ranks), "thorough" (for cases that take long), "watchful"
     # (backends that see the end of a process at once).
     where: str = "points"
-    sizes: tuple[int, ...] = ()  # numbers of ranks; if empty, the reader chooses
+    sizes: tuple[int, ...] = ()  # numbers of ranks; if empty, the suite or `check` chooses
     needs: tuple[str, ...] = ()  # features that the backend must have
     limit_s: float | None = None  # how long a live rank is waited for
     late_s: float | None = None  # after how long a line names a late rank

@@ -207,7 +207,7 @@ def own_calls(comm):
         comm.exact_sum(np.ones(3))
         assert comm.enter_phase(comm.phase_number("splits")) == comm.phase_number("splits")
     found = counts(comm.stats())
-    assert found["splits"][1] == 2, found  # that of the split, and the sum
+    assert found["splits"][1] == 2, found  # the split, and the sum
     assert found["library"][0] == 1, found
     assert found["library"][1] == comm.stats()["library"].calls > 0
 

@@ -1,4 +1,4 @@
-"""Calls that return the exception which they raise."""
+"""Functions that make a call, and return the exception that the call raises."""
 
 
 def met(call, *args, **keywords):

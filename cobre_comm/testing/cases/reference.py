@@ -24,7 +24,7 @@ BITWISE = {ReduceOp.BAND: np.bitwise_and, ReduceOp.BOR: np.bitwise_or}
 
 
 def ops_of(dtype):
-    """Return a dtype's operations: complex numbers have SUM alone, bools lack two, floats three."""
+    """Return a dtype's operations: complex numbers have SUM alone, bools and floats lack two."""
     lacking = {"c": set(OPS) - {ReduceOp.SUM}, "b": ARITHMETIC, "f": BITWISE}
     return [op for op in OPS if op not in lacking.get(np.dtype(dtype).kind, ())]
 
@@ -78,9 +78,10 @@ def block(dtype, rank, shape, seed=0):
 
 
 def numbers(dtype, rank, count, seed=0, special=True):
-    """Return numbers of a dtype that ``allreduce`` takes: all magnitudes, wraps, ties, specials.
+    """Return numbers of all magnitudes, of a dtype that ``allreduce`` takes.
 
-    Zeros are among them, so that LAND and LOR have both results.
+    Sums of integers wrap, ranks have ties, and ``special`` adds NaN, infinities and the like. Zeros
+    are among the numbers, so that LAND and LOR have both results.
     """
     dtype = np.dtype(dtype)
     if dtype.kind == "b":
@@ -104,7 +105,7 @@ def numbers(dtype, rank, count, seed=0, special=True):
     drawn = (sign * np.ldexp(mantissa, exponent)).astype(dtype)
     if special:
         chosen = _mixed(seed + 2, rank, count) % np.uint64(64)
-        chosen[:1] = 63  # never a special number, so that a sum of one element can be wrong
+        chosen[:1] = 63  # the first is not special, so that a wrong sum of one element shows
         info = np.finfo(dtype)
         values = [np.nan, np.inf, -np.inf, 0.0, -0.0, info.smallest_subnormal]
         values += [-info.smallest_subnormal, info.tiny, info.max, -info.max, 1.5, 0.0, -0.0]

@@ -1,4 +1,4 @@
-"""block and layout: equal shares of items; each rank computes them without the other ranks."""
+"""share and shares: equal shares of items, which each rank computes without the other ranks."""
 
 import numpy as np
 
@@ -24,7 +24,7 @@ def shares(comm, caller, n):
 
 
 def gather_shares(comm, caller, n):
-    """Give the result of ``shares`` to an allgatherv: it gathers the shares of all ranks."""
+    """Give the result of ``shares`` to an allgatherv, which gathers the shares of all ranks."""
     made, table = calls(caller, comm.rank), block("f8", 0, (n, 3))
     start, stop = made.share(comm, n)
     recv = np.zeros_like(table)

@@ -69,7 +69,7 @@ def split(comm, caller, plan):
 
 
 def outlive_the_parent(comm, caller):
-    """Parents end before their children, by close or by collection; each counts its own calls."""
+    """A parent is closed, or collected as garbage, before its child, which counts its own calls."""
     child, names = divide(comm, "odd and even", range(comm.size))
     comm.barrier()
     before = child.stats()["barrier"].calls

@@ -9,7 +9,7 @@ from cobre_comm.testing.cases.raised import raises
 
 
 def topology(comm):
-    """Call topology while others wait, after a split, and, with an error, after close."""
+    """Call topology while others wait, after a split, and after close, when it has to raise."""
     for rank in range(comm.size):
         if comm.rank == rank:
             found = comm.topology()

@@ -4,7 +4,7 @@ import time
 
 
 def wait_until(holds, limit_s=60.0):
-    """Wait until a condition holds or the time is over; return its value, which is then false."""
+    """Wait until a condition holds or the time is over; return the condition's last value."""
     until = time.monotonic() + limit_s
     while not (found := holds()) and time.monotonic() < until:
         time.sleep(0.01)

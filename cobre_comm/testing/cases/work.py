@@ -1,4 +1,4 @@
-"""Work that is shared out: each round gives every item once, and results are kept by item."""
+"""Work that is shared out: each round gives every item once, to whichever rank claims it."""
 
 import hashlib
 import threading
@@ -134,7 +134,7 @@ def are_in_proportion(ran):
 
 
 def late_reset(comm, caller, count):
-    """A rank that comes late to a reset continues in the old round, and gets no item of the new."""
+    """A rank that is late for a reset stays in the old round, without items of the new round."""
     caller = chosen(caller, comm.rank)
     work, is_late = comm.create_work(count), comm.rank == comm.size - 1
     for _ in range(6):

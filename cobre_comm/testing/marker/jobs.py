@@ -23,8 +23,8 @@ class MarkedJob:
     backend: str  # as ``run_ranks`` takes it
     size: int
     timeout_s: float  # limit of the test on all ranks together
-    env: Mapping[str, str] = field(repr=False)  # ranks make their communicator in it
-    connect: bool = True  # whether ranks get a communicator; else they are new processes
+    env: Mapping[str, str] = field(repr=False)  # variables that ranks set for their communicator
+    connect: bool = True  # whether ranks get a communicator; ranks without it are new processes
     killed: int = 0  # how many ranks are killed during the test
 
     def __getattr__(self, name: str) -> NoReturn:

@@ -179,5 +179,5 @@ def _failure(error: BaseException, config: pytest.Config, path: str) -> Result:
 
 
 def _is_of_the_test(entry: Any) -> bool:
-    """Tell whether a frame is shown: those of contextlib are not, which rank_raises adds."""
+    """Tell whether to show a frame; frames of contextlib, added by ``rank_raises``, are hidden."""
     return Path(entry.path).name != "contextlib.py"

@@ -47,7 +47,7 @@ def judge(job: MarkedJob, outcomes: Sequence[Outcome]) -> None:
 
 
 def describe(job: MarkedJob, failures: Mapping[int, Failure]) -> str:
-    """Return all failures as text: equal failures once, and in one line those that only follow."""
+    """Return all failures as text: causes once, in full; failures that follow, in one line each."""
     followed = {rank: each for rank, each in failures.items() if _follows(rank, failures)}
     if len(followed) == len(failures):  # each failure blames another rank
         followed = {}

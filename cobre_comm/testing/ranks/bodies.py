@@ -41,7 +41,7 @@ class BodyRunner:
                 self._send(("exit", exit_code_of(exception)))
                 raise
             if os.getpid() != pid:
-                os._exit(1)  # a forked child of a body, which has not ended: it is no rank
+                os._exit(1)  # a child that the body has forked and not ended is no rank
             self._send(report)
         for comm in self._communicators.values():
             comm.close()
@@ -98,7 +98,7 @@ class BodyRunner:
 
 @functools.cache
 def _pass_over_modules() -> None:
-    """Exclude all that the first body has imported from garbage collections, because it stays."""
+    """Exempt what the import of the first body has made from garbage collections: it stays."""
     gc.freeze()
 
 
@@ -109,9 +109,9 @@ def _unpack(order: bytes) -> tuple[Any, ...]:
 
 
 def prepare_process() -> None:
-    """Make ``SIGUSR1`` write all stacks and Ctrl-C raise, and make the output whole lines.
+    """Make ``SIGUSR1`` write all stacks, make Ctrl-C raise, and write output as whole lines.
 
-    A process that a shell starts in the background ignores ``SIGINT``.
+    A process that a shell starts in the background ignores ``SIGINT``, so Python sets no handler.
     """
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -123,8 +123,8 @@ def prepare_process() -> None:
 def leave() -> NoReturn:
     """End at once: an orderly end of numba and LLVM would take half a second on each rank.
 
-    MPI is finalized first. Then the C library's exit handlers run, because one of MPICH's tells the
-    process starter that this rank has finalized. If a rank ended without telling, the starter would
+    MPI is finalized first. Then the exit handlers of the C library run, because a handler of MPICH
+    tells ``mpiexec`` that this rank has finalized. If a rank ended without that, ``mpiexec`` would
     end all ranks.
     """
     mpi = sys.modules.get("mpi4py.MPI")

@@ -2,8 +2,8 @@
 
 Without this module, numba compiles such a function in every rank at the same time. And if two ranks
 save different signatures of one function at the same time, the index of numba's cache keeps only
-one of them. Both cost tests seconds, because in a fresh checkout most cases call a function for the
-first time.
+one signature. This costs tests seconds, because in a fresh checkout most cases call a function for
+the first time.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _change_numba() -> None:
 
 @contextlib.contextmanager
 def _without_collections() -> Iterator[None]:
-    """Collect no garbage meanwhile: numba makes many objects, and little of them is garbage."""
+    """Collect no garbage in the block, because few of numba's many objects are garbage."""
     if not gc.isenabled():
         yield
         return

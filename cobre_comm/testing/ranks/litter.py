@@ -1,4 +1,4 @@
-"""Removes the files that an MPI leaves in /dev/shm when ranks are killed, before it is full."""
+"""Removes the files that an MPI leaves when ranks are killed, because they would fill /dev/shm."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Member:
 
     def __init__(self, attempt: Attempt, start: Callable[[Standard], RankProcess]) -> None:
         self._outbox = Outbox(attempt.loop)
-        self._output: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # as long as the process
+        self._output: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # open until `close`
         self._begin = 0
         self.outcome: Outcome | None = None  # the outcome of the body that runs now
         self.process = start(Standard(self._outbox.reader, *duplicates(self._output)))

@@ -31,9 +31,8 @@ LOOK_S = 0.02
 class MpiJob(RankJob):
     """One ``mpiexec`` and the ranks that it has started.
 
-    ``mpiexec`` gets ``environment`` in addition to the environment of this process, without the
-    variables there that configure backends. The variables of ``rank_environments`` are for the
-    ranks alone.
+    ``mpiexec`` gets ``environment``, and the environment of this process without the variables that
+    configure backends. Only the ranks get the variables of ``rank_environments``.
     """
 
     def __init__(
@@ -45,7 +44,7 @@ class MpiJob(RankJob):
         super().__init__("mpi", len(rank_environments))
         self._own = rank_environments
         self._began = time.time()
-        self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # as long as mpiexec
+        self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # open until `close`
         standard = Standard(os.open(os.devnull, os.O_RDONLY), *duplicates(self._said))
         loop, watch = self.attempt.loop, self.attempt.guardian.watch
         self._starter = MpiStart(mpiexec, len(self._own), standard, loop, self._begin, watch)

@@ -26,8 +26,8 @@ class Outcome:
     ended : bool
         Whether the process ended without a report.
     exit_code : int or None
-        The exit code of a process that ended so, negative for a signal; None if the code is not
-        known, because mpiexec has ended all processes.
+        The exit code of a process that ended without a report, negative for a signal; None if the
+        code is not known, because mpiexec has ended all processes.
     timed_out : bool
         Whether the deadline ended the process.
     output : str

@@ -13,7 +13,7 @@ from cobre_comm.testing.ranks.run import DEFAULT_TIMEOUT_S
 from cobre_comm.testing.ranks.start_job import start_job
 from cobre_comm.testing.ranks.surroundings import rank_environment
 
-# mpiexec of Open MPI 5 prints this when it fails to start any rank, once in some thousand starts.
+# About once in some thousand starts, mpiexec of Open MPI 5 prints this and starts no rank.
 NOT_STARTED = "The PMIx server's listener thread failed to start"
 
 

@@ -26,7 +26,7 @@ def run_ranks_outcomes(
 ) -> list[Outcome]:
     """Run ``body(comm, *args)`` on new ranks and return the outcome of each.
 
-    When a rank ends, the other ranks are not ended, over ``mpi`` either.
+    When a rank ends, the other ranks continue, also over ``mpi``.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ from cobre_comm.processes.port import LOOPBACK, ReservedPort
 from cobre_comm.testing.backend_name import BackendName
 
 SHM_FOLDER = pathlib.Path("/dev/shm")
-RECENT_JOBS = 64  # that many jobs keep their ports reserved: rank 0 may start late
+RECENT_JOBS = 64  # the last jobs, whose ports stay reserved, because rank 0 may start late
 # Variables of this process's environment that its ranks must not inherit.
 PRIVATE_PREFIXES = (
     "COBRE_", "MPI4PY_", "MPI_LOCALRANKID", "OMPI_", "PMIX_NAMESPACE", "PMIX_RANK", "PMIX_SERVER",

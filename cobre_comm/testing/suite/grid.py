@@ -43,7 +43,7 @@ class Trial(NamedTuple):
 
     @property
     def own_factors(self) -> dict[str, str]:
-        """The factors without the point; a factor of the case alone is named after the case.
+        """The factors without the point; the name of the case is put before the case's own factors.
 
         So a run that has every value of these factors has all values of each case, but not every
         point.
@@ -60,7 +60,6 @@ class Trial(NamedTuple):
 class Grid(Settings):
     """The points on which each kind of case is tried.
 
-    A point is a tuple ``(backend, size)``. For cases that choose the number of ranks by themselves
     A point is a tuple ``(backend, size)``. Cases that choose the number of ranks by themselves,
     mostly 2, 3 or 4, have names of backends in place of points. Only long runs try ``Slow(point)``.
 
@@ -155,8 +154,8 @@ class Grid(Settings):
         """Whether a quick run has time for the trial.
 
         A case that chooses the number of ranks is tried with the smallest number that it chooses.
-        It is not tried on a backend that is shared memory under another name, because these ranks
-        take seconds to start.
+        Such a case is not tried on a backend that is shared memory under another name, because
+        ranks of these backends take seconds to start.
         """
         backends = {backend for backend, _ in self.quick_points}
         here = (

@@ -14,8 +14,8 @@ from cobre_comm.testing.suite.grid import PAIRED, POINT, TRANSPORT, Grid, Trial
 
 PLUGIN = "cobre_comm.testing.plugin"
 QUICK, USUAL, PAIRS, TRIPLES = range(4)  # runs; each has all tests of the run before it
-# The run that pytest's option `-m` selects, because it takes seconds to collect a longer run's
-# tests.
+# The run for each value of pytest's option `-m`. Only the tests of this run are collected, because
+# it takes seconds to collect those of a longer run.
 RUNS = {"quick": QUICK, "not slow": USUAL, "not slowest": PAIRS, "slow and not slowest": PAIRS}
 USUAL_S = 60.0  # a case that may take longer has to say so
 LONG_S = 600.0  # a case that may take longer is one of the slowest
@@ -132,8 +132,8 @@ def marked_trials(grid: Grid, cases: Sequence[Case], run: int = TRIPLES) -> list
             chosen.append(_choose(sorted({*light, *pairs}), where, 2, (), pairs))
         if run >= TRIPLES:
             chosen.append(_choose(range(len(trials)), rows, 3, [POINT], chosen[-1]))
-        # pytest wants a trial for each test, so a case without one keeps its last trial, which is
-        # marked as slowest.
+        # pytest wants a trial for each test, so a case of which no trial is chosen keeps its last
+        # trial, which is marked as slowest.
         named = {trials[n].case.name for n in chosen[-1]}
         left = {each.case.name: n for n, each in enumerate(trials) if each.case.name not in named}
         _marked[key] = [
@@ -151,7 +151,7 @@ def _choose(
     given: Iterable[int] = (),
     last: Collection[int] = (),
 ) -> set[int]:
-    """Return few of these numbers; their rows have each combination that some row has."""
+    """Return few of these numbers, so that their rows have each combination that some row has."""
     before = {numbers.index(number) for number in given}
     behind = {n for n, number in enumerate(numbers) if number in last}
     found = choose([rows[number] for number in numbers], strength, before, alone, behind)

@@ -11,7 +11,7 @@ with create_communicator() as comm:
     best = int(costs.argmax())
     pairs = np.empty((comm.size, 2))
     comm.allgather(np.array([costs[best], start + best]), pairs)
-    owner = int(pairs[:, 0].argmax())  # the same on all ranks; of equal ones, the first
+    owner = int(pairs[:, 0].argmax())  # the same on all ranks; the first of equal costs
     cost, scenario = pairs[owner]
     if comm.rank == owner:
         print(f"scenario {scenario:.0f} on rank {owner} costs {cost:.6f}")

@@ -1,4 +1,4 @@
-"""Gather rows of which each rank has found another number."""
+"""Gather rows, where each rank has found a different number of rows."""
 
 import numpy as np
 

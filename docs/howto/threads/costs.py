@@ -34,7 +34,7 @@ def iterate(comm: Communicator, rounds: int) -> float:
 
 
 with create_communicator() as comm:
-    threads = numba.get_num_threads()  # also starts them, which code from the cache may not do
+    threads = numba.get_num_threads()  # also starts the threads, which cached code may fail to do
     mean = iterate(comm, ROUNDS)
     if comm.rank == 0:
         print(f"mean cost {mean}, by {comm.size} ranks of {threads} threads")

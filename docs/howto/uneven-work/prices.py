@@ -1,4 +1,4 @@
-"""Price contracts, of which some take a hundred times longer than others, by a free rank."""
+"""Let free ranks price contracts, some of which take a hundred times longer than others."""
 
 import numpy as np
 from numba import njit
@@ -21,7 +21,7 @@ def price(contract: int, round_: int) -> float:
 
 @njit(cache=True)
 def price_claimed(work: Work, prices: SharedRegion, round_: int) -> None:
-    """Price what this rank gets."""
+    """Price each contract that this rank claims."""
     contract = work.claim()
     while contract >= 0:
         prices.part(contract, contract + 1)[0] = price(contract, round_)
@@ -35,7 +35,7 @@ with create_communicator() as comm:
         price_claimed(work, prices, round_)
         prices.fence()
         own = prices.as_slice()[work.start : work.stop] if comm.is_leader else np.zeros(0)
-        total = comm.exact_sum(own)  # of all nodes
+        total = comm.exact_sum(own)  # of the prices of all nodes
         if comm.rank == 0:
             print(f"round {round_}, {comm.size} ranks: {total!r}")
         costs = work.measured_costs()

@@ -16,7 +16,7 @@ def cost_of_year(scenario: int, target: float) -> float:
         volume += max(inflow, 0.0)
         released = min(max(volume - target, 0.0), 14.0)
         volume = min(volume - released, 100.0)
-        missing = max(14.0 - released * (0.6 + volume / 100.0), 0.0)  # a full one has more head
+        missing = max(14.0 - released * (0.6 + volume / 100.0), 0.0)  # more volume, more head
         cost += 20.0 * missing + missing**2
     return cost
 

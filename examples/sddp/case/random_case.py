@@ -1,7 +1,7 @@
 """Random cases of any size, made from a seed, and always feasible.
 
-They are feasible because inflows are not negative, and a reservoir starts at or above its least
-volume. Spill is not bounded. A deficit has a price, and an excess has one if plants must run.
+They are feasible because inflows are not negative, a reservoir starts at or above its least volume,
+spill is not bounded, and any deficit can be paid for, as can any excess if plants must run.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,8 @@
 """Read a case from JSON, and check every field.
 
 The schema is in README.md. Shapes that the file may abbreviate are spelled out: every hydro has
-segments, a number of a stage is given for each stage, and every opening has its demand by bus.
+segments, a number for all stages becomes one for each stage, and every opening has its demand by
+bus.
 """
 
 import json
@@ -30,8 +31,8 @@ def parse_case(data: bytes, file: str) -> Case:
         raise CaseError(file, "the file", f"no valid JSON ({error})", "a JSON object") from None
     _refuse_unsupported(root)
     stages = root.get("stages").integer(1)
-    # This list is read first: if the file does not have an entry for each stage, no list of stages
-    # is made.
+    # The probabilities are read first: if they do not have an entry for each stage, the number of
+    # stages is wrong, and no lists of that length are made.
     probabilities = _read_probabilities(root.get("probabilities"), stages)
     buses = read_buses(root, stages)
     hydros = read_hydros(root.get("hydros"), stages, len(buses))

@@ -1,10 +1,10 @@
 """The header of a checkpoint: its version, and the case and sizes of its cuts.
 
 The file begins with a line that has `MAGIC` and the version, and with a line of JSON (`Header`).
-Then numbers of 8 bytes follow as they are in memory, and the SHA-256 of all before. The numbers are
-the trace, the reference volumes of each stage, and the cuts of each stage, coefficient by
-coefficient. If cuts are selected, the points of each stage follow, each with its highest cut, row
-by row.
+Then numbers of 8 bytes follow as they are in memory, and the SHA-256 of all bytes before. The
+numbers are the trace, the reference volumes of each stage, and the cuts of each stage, coefficient
+by coefficient. If cuts are selected, the points of each stage follow, each with its highest cut,
+row by row.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""What `config.json` says about the problem; what it says on how Cobre solves it is not read."""
+"""What `config.json` says about the problem; its fields on how Cobre solves it are not read."""
 
 from dataclasses import dataclass
 
@@ -43,8 +43,8 @@ POLICY = Object(
     optional=_unread("path", "mode", "validate_compatibility", "checkpointing"),
     features={"boundary": "costs after the last stage"},
 )
-# What is about outputs and simulations is not read, nor what is about models fitted to a history:
-# the history is named as a missing feature itself.
+# Fields about outputs and simulations are not read. Fields about models fitted to a history are not
+# read either, because the history itself is noted as a missing feature.
 CONFIG = Object(
     {"training": TRAINING},
     optional={"modeling": MODELING, "policy": POLICY}
@@ -67,7 +67,7 @@ class Config:
 
 
 def read_config(folder: Folder) -> Config:
-    """Return the configuration; note any sampling that is not from openings as missing."""
+    """Return the configuration; note as missing any sampling that is not from openings."""
     root = folder.json("config.json", ANYTHING)
     # only 0.18 has this field, and requires it
     folder.is_new = root.get("training").has("selection")

@@ -112,7 +112,7 @@ class Folder:
         self.lacked[feature] = None
 
     def lack_if(self, features: Mapping[str, bool]) -> None:
-        """Note each feature whose value is true as lacking."""
+        """Note as lacking each feature that has the value True."""
         for feature, is_there in features.items():
             if is_there:
                 self.lack(feature)
@@ -198,7 +198,7 @@ class Folder:
             raise CaseError(f"{self.name}/{file}", "the file", found, "a table") from None
 
     def check_files(self) -> None:
-        """Note every file that this program does not read as lacking, unless the file is empty."""
+        """Note as lacking every file that this program does not read, unless the file is empty."""
         found = [*self.path.glob("*.json"), *self.path.glob("*.parquet")]
         for part in PARTS:
             found += (self.path / part).rglob("*")

@@ -109,7 +109,7 @@ class Hydros:
         """Return a bound [T] of a hydro's turbines, which in 0.18 may be the bound of a unit group.
 
         With a group, the lower bound is that of the group alone, and the upper bound is the smaller
-        one of the hydro and the group.
+        of the hydro's bound and the group's bound.
         """
         of_hydro = self._bound(field, name, field.get("generation").get(name).number())
         groups, key = items(field, "unit_groups"), field.value["id"]
@@ -138,7 +138,7 @@ class Hydros:
     def _check_group(self, field: Field, group: Field) -> None:
         """Raise `CaseError` if the only unit group of a hydro does not fit the hydro, as 0.18 does.
 
-        What a hydro and a group declare is the most that a stage may have.
+        No stage may have a larger upper bound than the hydro or the group declares.
         """
         stages, key, generation = self.study.stages, field.value["id"], field.get("generation")
         for name in TURBINE:
@@ -172,7 +172,7 @@ class Hydros:
         )
 
     def _segments(self, field: Field, capacity: np.ndarray) -> list[dict[str, Any]]:
-        """Return the turbine of each block, as a segment for each productivity in a stage."""
+        """Return the turbine of each block, with a segment for each productivity of any stage."""
         study, rho = self.study, self.production.of(field)
         place = field if field.has("bus_id") else (items(field, "unit_groups") or [field])[0]
         return [
@@ -188,9 +188,9 @@ class Hydros:
     def _limits(self, field: Field, capacity: np.ndarray) -> list[dict[str, Any]]:
         """Return the limits of outflow and of turbined water.
 
-        Cobre has limits in each block. Ours hold for a stage. This is the same if there is one
-        block, and for an upper bound of outflow that turbines cannot exceed: spill then goes to
-        blocks that have room.
+        Cobre's limits hold in each block, and ours in a stage. Both are the same if there is one
+        block. They are also the same for an upper bound of outflow that turbines cannot exceed,
+        because spill then goes to blocks that have room.
         """
         folder, several = self.study.folder, self.study.stages.several_blocks
         outflow = field.get("outflow")
@@ -233,7 +233,7 @@ class Hydros:
         )
 
     def _least(self, kind: str, flow: np.ndarray, price: float) -> dict[str, Any]:
-        """Return the limit that a flow must at least have [T]."""
+        """Return the limit that keeps a kind of flow at `flow` [T] or above."""
         return {"of": kind, "least": self._volume(flow), "below_cost": price, "above_cost": 0.0}
 
     def _volume(self, flow: np.ndarray) -> float | list[float]:
@@ -255,7 +255,7 @@ class Hydros:
         return None if np.isinf(value) else float(value)
 
     def _check_withdrawals(self, hydros: list[dict[str, Any]]) -> None:
-        """Note as lacking a spill that costs more than to withdraw more water than asked."""
+        """Note a lacking feature where withdrawing too much water costs less than its spill."""
         spilt = []
         for field, hydro in zip(self.fields, hydros, strict=True):
             cost = self.prices.of(field, "spillage_cost")

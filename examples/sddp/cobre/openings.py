@@ -37,7 +37,7 @@ BLOCKS = List(Object({"block_id": COUNT, "factor": PRICE}), key=("block_id",))
 FACTOR = Object({"bus_id": BUS, "stage_id": STAGE, "block_factors": BLOCKS})
 FACTORS = Object({"load_factors": List(FACTOR, key=("bus_id", "stage_id"))})
 MOST_DRAWN = 10_000_000
-"""The most numbers that are drawn for a case: to share so many takes a minute."""
+"""The most numbers that are drawn for a case: sending so many to all ranks takes a minute."""
 DRAWN = "Openings of {name} are drawn here: Cobre would draw others from the same distribution."
 
 
@@ -81,8 +81,8 @@ class Scenario:
         """Return the inflows of an opening in hm3, minus the water that is withdrawn."""
         flow = self.mean[t] + self.deviation[t] * noise[: self.mean.shape[1]]
         if self.config.truncated:
-            # Cobre cuts off by changing the noise, so that nothing is cut off where the deviation
-            # is zero.
+            # Cobre cuts an inflow off by changing its noise. So it cuts nothing off where the
+            # deviation is zero.
             flow = np.where(self.deviation[t] > 0.0, np.maximum(flow, 0.0), flow)
         water = self.study.stages.water[t] * (flow - self.withdrawn[t])
         return list(map(float, water))
@@ -114,7 +114,7 @@ class Scenario:
         return [rng.standard_normal((count, width)) for count in stages.openings]
 
     def _check_drawn(self) -> None:
-        """Note distributions as lacking, unless they are of independent normal noise."""
+        """Note as lacking all distributions but those of independent normal noise."""
         stages, folder = self.study.stages, self.study.folder
         told = [month for month in stages.month if month is not None]
         folder.lack_if(

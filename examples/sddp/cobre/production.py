@@ -54,13 +54,13 @@ class Production:
     def usual(self, field: Field) -> np.ndarray:
         """Return the productivity [T] with which Cobre computes the least power of a hydro.
 
-        If the hydro has a productivity of its own, it is this one, whatever the models say.
+        If the hydro has a productivity of its own, Cobre uses that, whatever the models say.
         """
         own = at(field.get("generation"), "productivity_mw_per_m3s")
         return self.of(field) if own is None else np.full(len(self.study.stages.ids), own.number())
 
     def of(self, field: Field) -> np.ndarray:
-        """Return the productivity [T] of a hydro; note any that is not constant as lacking."""
+        """Return the productivity [T] of a hydro; note as lacking any that is not constant."""
         folder, stages = self.study.folder, self.study.stages
         generation = field.get("generation")
         own = at(generation, "productivity_mw_per_m3s")
@@ -105,9 +105,10 @@ class Production:
         return at(entry, VALUES[0]) or at(entry, VALUES[1])
 
     def _check_model(self, field: Field, model: str) -> None:
-        """Note every model as lacking, except that of a constant productivity.
+        """Note as lacking every model but that of a constant productivity.
 
-        Cobre 0.5 solves a linearized head with the constant productivity of the hydro.
+        Cobre 0.5 solves a linearized head with the constant productivity of the hydro, so this
+        model is lacking only for 0.18, where hydros have unit groups.
         """
         if model == "fpha":
             self.study.folder.lack(FPHA)

@@ -106,9 +106,9 @@ class Anything:
 class Object:
     """An object, or a row of a table, with its fields by name.
 
-    0.18 alone has the fields `new`, which it requires, and 0.5 alone the fields `old`. If a field
-    of `features` has a value, this program lacks the feature of that name; an unknown field is
-    lacking too. `rule` says how fields must fit each other.
+    Only 0.18 has the fields `new`, and it requires them; only 0.5 has the fields `old`. If a field
+    of `features` has a value, the feature that `features` names for this field is noted as lacking.
+    An unknown field is noted too. `rule` says how fields must fit each other.
     """
 
     required: Mapping[str, Kind] = field(default_factory=dict)
@@ -158,8 +158,8 @@ class List:
     """A list, or the rows of a table, in which no two entries have the same `key`.
 
     If `defines` is given, the field `id` is the number of such a thing, to which other files may
-    refer. If there are rows, each combination of the things `complete` has a row, in the order of
-    `key`.
+    refer. If there are any rows, there is one for each combination of the things in `complete`,
+    which are in the order of `key`.
     """
 
     item: Kind

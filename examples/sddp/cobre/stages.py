@@ -100,7 +100,7 @@ class Stages:
 
 
 def read_stages(folder: Folder) -> Stages:
-    """Return the stages; note as lacking all but a chain of stages in parallel blocks."""
+    """Return the stages; note as lacking whatever is no chain of stages with parallel blocks."""
     root = folder.json("stages.json", STAGES)
     each = sorted(root.get("stages").items(), key=lambda f: f.get("id").integer(0))
     ids = [f.value["id"] for f in each]
@@ -172,8 +172,8 @@ def _read_rates(folder: Folder, graph: Field, ids: list[int]) -> list[float]:
 def _factors(rates: list[float], days: list[int]) -> list[float]:
     """Return the factor by which the costs of each stage count; it is one in the first stage.
 
-    The costs after stage t count (1 + rate) ** (-days / year) as much, by the rate and days of
-    stage t.
+    The costs of stage t + 1 count (1 + rate) ** (-days / year) times as much as those of stage t,
+    where rate and days are those of stage t.
     """
     factors = [1.0]
     for rate, length in zip(rates[:-1], days[:-1], strict=True):

@@ -14,7 +14,7 @@ from cobre.stages import Stages
 
 @dataclass(frozen=True)
 class Study:
-    """A folder, its stages, and the place of each bus by its number in Cobre."""
+    """A folder, its stages, and the index of each bus by its number in Cobre."""
 
     folder: Folder
     stages: Stages
@@ -42,11 +42,11 @@ class Study:
         return shorten(np.multiply(power, self.stages.hours[:, block]))
 
     def named(self, name: str, block: int) -> str:
-        """Return the name for what represents something in one block."""
+        """Return the name of a bus, line or thermal plant in one block."""
         return name if len(self.blocks) == 1 else f"{name}, block {block}"
 
     def constant(self, values: Iterable[float], what: str) -> float:
-        """Return the value that all stages share; note values that differ as lacking."""
+        """Return the value that all stages share; note as lacking values that differ."""
         first, *others = values
         if any(value != first for value in others):
             self.folder.lack(f"{what} that differ between stages")
@@ -99,9 +99,9 @@ class Rows:
     def ordered(
         self, stages: Stages, entity: int, low: tuple[str, Any], high: tuple[str, Any]
     ) -> None:
-        """Raise `CaseError` if one value [T] of an entity is above another; each has its name.
+        """Raise `CaseError` if values [T] `low` of an entity are above `high`; both are named.
 
-        Only values that rows change are compared: the other values have been compared before.
+        Only values that rows change can be above: the other values have been compared before.
         """
         for t, least, most in zip(stages.ids, low[1], high[1], strict=True):
             if least > most:

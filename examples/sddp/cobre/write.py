@@ -71,7 +71,7 @@ def config(
 def stages(case: Case) -> dict[str, Any]:
     """Return `stages.json`: by its dates a stage is a month, but it lasts `HOURS`.
 
-    The rate from a stage to the next is the rate by which a month discounts as the case does.
+    Between two stages, the rate is chosen so that a month discounts by the factor of the case.
     """
     firsts = [date(2000 + t // 12, t % 12 + 1, 1) for t in range(case.stages + 1)]
     each = [
@@ -113,7 +113,7 @@ def write_table(path: Path, **columns: Sequence[float | None]) -> None:
 
 
 def write_scenarios(case: Case, folder: Path) -> None:
-    """Write the openings as noise, with statistics by which the noise gives the values."""
+    """Write the openings as noise, with means and deviations that turn noise into the values."""
     hydros, demand = len(case.hydros), [np.array(rows) for rows in case.demand]
     varying = [b for b in range(len(case.buses)) if any(np.ptp(d[:, b]) for d in demand)]
     pairs = [(h, t) for h in range(hydros) for t in range(case.stages)]
@@ -164,7 +164,7 @@ def write_case(
         The folder is made as a whole or not at all. If it exists, it must be empty: files that
         another case has left would be read with this case.
     forward_passes, iterations : int
-        How Cobre trains: Cobre has no options for these two numbers.
+        How Cobre trains: it reads these numbers from the folder, and has no options for them.
     selection : str, optional
         Cobre's method of cut selection, such as ``"dynamic"``; without it, every cut is a row.
 

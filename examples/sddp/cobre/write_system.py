@@ -13,8 +13,8 @@ from case.data import Bus, Case, Hydro
 
 HOURS = 1e6 / 3600.0  # the hours in which 1 m3/s brings 1 hm3
 START = "2000-01-01"
-FORBIDDEN = 1e6  # the price of what has no variable in the case
-MARGIN = 1.001  # so that the power of a hydro never binds before its turbine
+FORBIDDEN = 1e6  # the price of a violation for which the case has no variable
+MARGIN = 1.001  # on a hydro's power, so that its most turbined water binds first
 BOUNDS = {  # for each bound of a hydro, its column, and the field of its price
     ("outflow", "least"): ("min_outflow_m3s", "outflow_violation_below_cost"),
     ("outflow", "most"): ("max_outflow_m3s", "outflow_violation_above_cost"),

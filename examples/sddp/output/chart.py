@@ -69,7 +69,7 @@ def _draw_bounds(
     if training.case.known is not None:
         known = training.case.known
         axes.axhline(known, color=GREY, linestyle="--", linewidth=0.8, label=_name(training))
-    # The first iterations cost so much that all other iterations would look like one line.
+    # The axis does not show the first iterations: beside these costs all others look like one line.
     late = slice(min(len(trace) // 10, 5), None)
     if len(trace):
         band = np.nan_to_num(half[late])

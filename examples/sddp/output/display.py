@@ -19,8 +19,8 @@ HEADER = (
     "iteration      lower bound       simulated       ± 95 %     cuts   seconds "
     "waiting transferring"
 )
-"""The last two columns are the parts of the time since the line before that rank 0 has spent in
-collectives: until the last rank had arrived, and the rest."""
+"""The last two columns are parts of the time of rank 0 since the line before: in collectives until
+the last rank had arrived, and in the rest of the collectives."""
 
 
 def told_left(seconds: float) -> str:
@@ -38,7 +38,7 @@ def has_line(iteration: int) -> bool:
 
 
 def told_gap(trace: np.ndarray) -> list[str]:
-    """Return as text what the latest sample of fresh paths shows; "" if there is no sample."""
+    """Return lines on what the latest sample of fresh paths shows; none if there is no sample."""
     tested = np.flatnonzero(trace["fresh_paths"])
     if not tested.size:
         return []

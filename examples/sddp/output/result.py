@@ -14,8 +14,8 @@ from training.stopping import gap_of, is_below_bound
 def both_bases(traces: Mapping[str, Any]) -> dict[str, Any]:
     """Return numbers, or lists of them, as hexadecimal texts and, under "decimal", as numbers.
 
-    What is None or not a finite number is null in both forms. Two results are compared by the
-    hexadecimal texts. Also the decimals give the same bits when they are read.
+    None and NaN are null in both forms. Two results are compared by the hexadecimal texts. The
+    decimals too give the same bits when they are read.
     """
     numbers = {name: _each(value, lambda x: x) for name, value in traces.items()}
     hexadecimal = {name: _each(value, float.hex) for name, value in traces.items()}

@@ -1,11 +1,11 @@
 """The inverse of a basis: cold start, its rows and columns, exchange, rebuild.
 
 Every step of the simplex adds multiples of lines of the inverse. A line holds the numbers of one
-row of the program, one for each place in the basis, so it is contiguous, and a line whose factor is
-zero is left out. At a few hundred rows, that takes less than the bookkeeping of sparse factors
-would. What is stored is minus the inverse: if a nonbasic variable with the entry ``value`` in row i
-moves by one, the basic variables move by ``value * inverse[i]``. So the inverse of the slack basis
-is the unit matrix.
+row of the program, one for each place in the basis, so it is contiguous. A line with a factor of
+zero is left out. At a few hundred rows, these steps take less time than the bookkeeping of sparse
+factors would. What is stored is minus the inverse: if a nonbasic variable with the entry ``value``
+in row i moves by one, the basic variables move by ``value * inverse[i]``. So the inverse of the
+slack basis is the unit matrix.
 
 Reference: G. B. Dantzig, W. Orchard-Hays, "The product form for the inverse in the simplex method",
 Math. Tables Aids Comput. 8 (1954) 64.
@@ -29,7 +29,7 @@ from simplex.state import (
 )
 
 SINGULAR = 1e-12
-"""A pivot below this, times the largest entry of its column, counts as zero. Cuts that are nearly
+"""A pivot below this times the largest entry of its column counts as zero. Cuts that are nearly
 alike leave pivots of 1e-10, and the simplex has to continue at such bases."""
 LIGHTEST = 1e-4
 """The least weight, so that rounding makes no weight zero or negative."""
@@ -221,9 +221,9 @@ def weigh(lp: Lp) -> None:
 def rebuild(lp: Lp) -> bool:
     """Recompute the inverse of the present basis from the data, without accumulated errors.
 
-    Each structural variable of the basis takes the place where it moves most, among the places of
-    activities that must leave the basis. Returns False if the basis is singular to working
-    precision; the caller then starts cold.
+    Among the places of activities that must leave the basis, each structural variable of the basis
+    takes the place with the largest entry in its column. Returns False if the basis is singular to
+    working precision; the caller then starts cold.
     """
     n = lp.cost.size
     for j in range(n):
@@ -250,7 +250,7 @@ def rebuild(lp: Lp) -> bool:
 
 @plain
 def reprice(lp: Lp) -> None:
-    """Compute the reduced costs from the original costs; write their terms' size to `ratio`."""
+    """Compute reduced costs from the original costs; write the size of their terms to `ratio`."""
     n, m = lp.cost.size, rows_of(lp)
     for j in range(n):
         lp.red[j] = lp.cost[j]

@@ -1,9 +1,10 @@
 """Bounded-variable dual simplex on the basis of `simplex.state.Lp`.
 
-The leaving variable is that of the steepest edge: of all rows, the largest miss of a bound, squared
-and divided by the squared norm of the row of the inverse. `simplex.ratio` finds the entering
-variable. A dual step never turns back, because a reduced cost whose sign rounding has turned is
-taken for zero when its variable enters. `simplex.primal` repairs reduced costs that stay wrong.
+The leaving variable is that of the steepest edge: among all rows, it has the largest miss of a
+bound, squared and divided by the squared norm of the row of the inverse. `simplex.ratio` finds the
+entering variable. A dual step never turns back: if rounding has turned the sign of a reduced cost,
+this cost is taken for zero when its variable enters. `simplex.primal` repairs reduced costs that
+stay wrong.
 After unusually many steps, leaving and entering variables are chosen by least index, which cannot
 cycle (Bland). Bounds are then kept a little less tightly, so that rounding cannot cycle either.
 
@@ -48,7 +49,7 @@ OPTIMAL, INFEASIBLE, NOT_DUAL_FEASIBLE, FAILED = 0, 1, 2, 3
 FEASIBLE = 1e-11
 """A bound may be passed by this much, times one plus the size of the bound."""
 SMALL = 1e-6
-"""Before a pivot below this, times the largest entry of its row, the inverse is rebuilt."""
+"""Before a pivot below this number times the largest entry of its row, the inverse is rebuilt."""
 TIE = 1e-12
 """A reduced cost of at most this size has no sign: the variable stays where it rests."""
 REFRESH = 200
@@ -104,7 +105,7 @@ def compute_basics(lp: Lp) -> None:
 
 @plain
 def choose_row(lp: Lp, bland: bool) -> tuple[int, float]:
-    """Return the leaving place and its distance to the missed bound, negative if it is above."""
+    """Return the leaving place, and the missed bound minus its value: negative above a bound."""
     row, miss, largest = -1, 0.0, 0.0
     tolerance = IMPOSSIBLE if bland else FEASIBLE
     for p in range(lp.head[ROWS]):
@@ -193,7 +194,7 @@ def pivot_until_feasible(lp: Lp, patience: int) -> int:
             bound = lp.lower[lp.basis[r]] if miss > 0.0 else lp.upper[lp.basis[r]]
             if ratio > IMPOSSIBLE * (1.0 + abs(bound)):
                 return INFEASIBLE
-            # No variable is left that could help, and the rest is rounding: treat the bound as met.
+            # No variable can reduce the miss further, and it is only rounding: take it for zero.
             lp.x[lp.basis[r]] = bound
             continue
         read_column(lp, var)

@@ -1,8 +1,9 @@
 """Bounded-variable primal simplex, which repairs reduced costs of the wrong sign.
 
 The dual simplex ends with every row within its bounds. Its tolerances may leave a reduced cost on
-the wrong side of zero, by little at first and by more after a small pivot. Such a variable enters
-here while rows stay within their bounds, so that the work of the dual simplex is kept.
+the wrong side of zero, by little at first and by more after a small pivot. Here the variable with
+such a reduced cost enters the basis while rows stay within their bounds, so that the work of the
+dual simplex is kept.
 
 Ratio test of P. M. J. Harris, Math. Programming 5 (1973) 1.
 """
@@ -42,7 +43,7 @@ def choose_entering(lp: Lp, bland: bool) -> tuple[int, float]:
 
 @plain
 def room_of(lp: Lp, p: int, entry: float) -> float:
-    """Return how far place `p`'s variable may move; the entering one moves it by `entry`."""
+    """Return how far the variable of place `p` may move in the direction of `entry`'s sign."""
     var = lp.basis[p]
     return max(lp.upper[var] - lp.x[var] if entry > 0.0 else lp.x[var] - lp.lower[var], 0.0)
 
@@ -52,7 +53,7 @@ def choose_leaving(lp: Lp, way: float) -> tuple[int, float, float]:
     """Return the place that stops the variable of `column`, the step to it, and its entry; or -1.
 
     Among places that stop the variable at nearly the same step, the place with the largest entry is
-    taken. Entries are relative to the largest entry of the column.
+    taken. The returned entry is relative to the largest entry of the column.
     """
     limit, most = np.inf, 0.0
     for p in range(lp.head[ROWS]):

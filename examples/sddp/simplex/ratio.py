@@ -24,19 +24,19 @@ from simplex.state import (
 )
 
 IMPOSSIBLE = 1e-9
-"""A row is infeasible only if it misses its bound by this, times 1 + the size of the bound."""
+"""A row is infeasible only if it misses its bound by this times 1 + the size of the bound."""
 SMALLEST = 1e-8
-"""An entry below this, times the largest entry of its row, is no pivot."""
+"""An entry below this number times the largest entry of its row is no pivot."""
 NOISE = 1e-11
-"""Where no larger entry is left, an entry counts that exceeds `NOISE` times the size of the terms
-of its sum. Smaller ones are rounding errors."""
+"""If no larger entry is left, an entry counts if it exceeds `NOISE` times the size of the terms of
+its sum. Smaller entries are rounding errors."""
 HARRIS = 1e-11
 """Reduced costs may pass zero by this much for the sake of a larger pivot."""
 
 
 @plain
 def largest_entry(lp: Lp) -> float:
-    """Return the largest absolute value in `entry`, with which its rounding errors are compared."""
+    """Return the largest absolute value in `entry`, beside which small entries are no pivots."""
     largest = 0.0
     for var in range(lp.cost.size + end_of(lp)):
         if is_nonbasic(lp, var):
@@ -71,10 +71,10 @@ def list_candidates(lp: Lp, sign: float, least: float) -> int:
 
 @plain
 def drop_noise(lp: Lp, r: int, count: int) -> int:
-    """Drop those of `count` candidates that have noise as entries of row `r`; return how many stay.
+    """Drop candidates with entries in row `r` that are noise; return how many of `count` stay.
 
-    An entry is a sum of a column of the program, times factors of its rows. If a column has only
-    small numbers, its entry is small too, without being a rounding error.
+    An entry is the sum of the numbers in a column of the program, each times a factor of its row.
+    If a column has only small numbers, its entry is small too, without being a rounding error.
     """
     factor, kept = 0.0, 0
     for i in range(end_of(lp)):
@@ -134,8 +134,8 @@ def choose_column(lp: Lp, r: int, miss: float, largest: float, bland: bool) -> t
     """Return the entering variable and its ratio, and flip bounds before; -1 if none can enter.
 
     If none can enter, row `r` misses its bound even with every variable on the bound that helps
-    most. The rest of the miss is then returned in place of the ratio. If the last candidate leaves
-    only a miss that is rounding, it enters.
+    most. The rest of the miss is then returned in place of the ratio. If a flip of the last
+    candidate would leave only rounding of the miss, this candidate enters.
     """
     bound = lp.lower[lp.basis[r]] if miss > 0.0 else lp.upper[lp.basis[r]]
     rounding = IMPOSSIBLE * (1.0 + abs(bound))

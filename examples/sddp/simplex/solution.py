@@ -21,15 +21,16 @@ from simplex.state import (
 ROUNDING = 1e-13
 """Residuals up to this size are not corrected."""
 MENDED = 1e-7
-"""The largest excess over the cost of an unbounded variable that is repaired, relatively."""
+"""A reduced cost of the wrong sign, on an unbounded variable, is repaired up to this part of its
+cost."""
 CANCELLED = 1e-5
-"""The gap is relative to the objective, plus this times the size of its terms and of a cost: the
-terms may cancel, and then the rounding errors of the objective are of that size."""
+"""The gap is relative to the objective plus this times the size of its terms and the largest cost:
+terms may cancel, and then the rounding errors of the objective are relative to that size."""
 
 
 @plain
 def residuals(lp: Lp) -> float:
-    """Write to `y` by how much z = A x misses each row; return the largest miss, relatively."""
+    """Write to `y` by how much each row of z = A x is missed; return the largest relative miss."""
     n, m = lp.cost.size, rows_of(lp)
     first, index, value = lp.by_row
     worst = 0.0
@@ -104,7 +105,7 @@ def refine_price(lp: Lp) -> None:
 
 @plain
 def mend_dual(lp: Lp) -> float:
-    """Shrink `y` until no reduced cost has the wrong sign; return the largest that still has.
+    """Shrink `y` until no reduced cost has the wrong sign; return the largest that still has it.
 
     A reduced cost of the wrong sign on an unbounded variable would make the dual objective
     infinite. If it is small beside the cost, `y` is shrunk towards zero, where the reduced costs

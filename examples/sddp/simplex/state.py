@@ -5,8 +5,8 @@ side is in the bounds of the row activities z, and the system [A, -I](x, z) = 0 
 new right-hand side is only a new bound.
 
 Variables are numbered 0..n-1 (structural), n..n+m-1 (activities of the m base rows). Then follows
-one for each slot; a slot is for a row (a cut) that is added while solving. Row i is the row that
-has the activity n + i.
+one variable for each slot; a slot is for a row (a cut) that is added while solving. Row i is the
+row that has the activity n + i.
 """
 
 from typing import NamedTuple
@@ -19,11 +19,11 @@ AT_LOWER, AT_UPPER, AT_ZERO = 0, 1, 2
 
 ROWS, AGE, PIVOTS, RESULT, SHIFTED, USED = 0, 1, 2, 3, 4, 5
 """Indices in `head`: rows of the program now, pivots since the inverse was rebuilt, pivots in all,
-last status, whether `red` has costs that are not as given, slots up to the last that is taken."""
+last outcome, whether a reduced cost was shifted, number of slots up to the last one in use."""
 
 RESIDUAL, EXCESS, PRICE, GAP, MEASURES = 0, 1, 2, 3, 4
 """Indices in `measure`: residual of z = A x; by how much a bound is passed; reduced cost of the
-wrong sign; primal less dual objective. All relative, and 0 is right. `MEASURES`: how many."""
+wrong sign; primal minus dual objective. All are relative, and 0 is right. `MEASURES`: how many."""
 
 
 class Sparse(NamedTuple):
@@ -53,7 +53,7 @@ class Lp(NamedTuple):
     upper: np.ndarray  # (n + m + slots,)
     ceiling: np.ndarray  # (n,) a bound that no optimal x exceeds, if `upper` is infinite
     status: np.ndarray  # (n + m + slots,) AT_LOWER, AT_UPPER or AT_ZERO, if nonbasic
-    # (n + m + slots,) in the basis; -1: nonbasic. If a slot is free, it is not -1
+    # (n + m + slots,) the variable's place in the basis; -1: nonbasic; never -1 for a free slot
     place: np.ndarray
     basis: np.ndarray  # (m + slots,) the variable of each place
     inverse: np.ndarray  # (m + slots, m + slots) minus the inverse of the basis: row i, place p
@@ -78,8 +78,9 @@ class Lp(NamedTuple):
 def allocate(a: np.ndarray, slots: int, width: int) -> Lp:
     """Return an `Lp` of the base rows `a`, with room for `slots` added rows.
 
-    `slots` must exceed the number of added rows that can bind at once, because only other rows can
-    make room; `width` + 1 is a safe count. An added row has `width` coefficients.
+    `slots` must exceed the number of added rows that can bind at once, because only rows that do
+    not bind can be dropped to make room; `width` + 1 is a safe number of slots. An added row has
+    `width` coefficients.
     """
     rows, columns = a.shape
     total, height = columns + rows + slots, rows + slots
@@ -134,7 +135,7 @@ def basis_words(lp: Lp) -> int:
 
 
 def stacked(lp: Lp, room: np.ndarray) -> Basis:
-    """Return bases of programs like `lp`, one in each line of `room` (count, words of one)."""
+    """Return bases of programs like `lp`, one in each line of `room` (count, words of a basis)."""
     arrays, begin = [], 0
     for name in Basis._fields:
         one = getattr(lp, name)

@@ -22,7 +22,7 @@ from training.share import CASE_ERROR, USAGE, Setting, UsageError, tell
 from cobre_comm import random
 
 SIMULATED = 2**62
-"""In place of the number of an iteration of a training, which is never so large."""
+"""In a key, stands in place of the number of an iteration of training, which is never so large."""
 
 
 @njit(**FROM_PYTHON)
@@ -72,13 +72,13 @@ Scenarios = Drawn | Given
 def load_given(comm: Any, case: Case, path: Path) -> Given:
     """Return the scenarios in `path`, read by rank 0 and broadcast.
 
-    The file is JSON: `inflows` [S][T][H], and `demand` [S][T][B], or [S][T] where there is one bus,
-    unless it is the expected one of the case.
+    The file is JSON: `inflows` [S][T][H], and `demand` [S][T][B], or [S][T] if there is one bus.
+    Without `demand`, scenarios have the expected demand of the case.
 
     Raises
     ------
     CaseError, UsageError
-        On every rank the same, if the file does not have that, or cannot be read.
+        On every rank the same, if the file has other content, or cannot be read.
     """
     kind, data = tell(comm, *(_read(case, path) if comm.rank == 0 else (0, b"")))
     if kind == USAGE:

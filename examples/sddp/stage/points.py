@@ -24,7 +24,7 @@ class Points(NamedTuple):
     """
 
     at: np.ndarray  # (T, H + FIELDS, room) in shared memory, one for all ranks of the node
-    # (T,) of each rank, equal on all: how many points so far, with those that are forgotten
+    # (T,) of each rank, equal on all: the number of points so far, including forgotten points
     seen: np.ndarray
     kept: np.ndarray  # (T,) in shared memory: how many cuts the last selection has left
     place: np.ndarray  # (capacity of the pool,) work of each rank: a cut's new number, or -1

@@ -172,7 +172,8 @@ def water_ceilings(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the most water that each hydro can spill, and the most that can be bought for it.
 
-    No water flows between hydros that have different units.
+    Hydros with the same unit of water are counted together, because no water flows between hydros
+    that have different units.
     """
     at, hydros = columns_of(case), case.hydros
     volume, turbined = upper[:, : at.theta], upper[:, at.turbines : at.spill]

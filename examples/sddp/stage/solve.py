@@ -25,7 +25,7 @@ LOOSE, LOOSEST = 1e-7, 1e-11
 """A row is loose if its cut exceeds theta by more than `LOOSE` times theta, plus `LOOSEST`."""
 
 LOOSE_ROW = 4
-"""Added to the slot of a loose row: the sum is none of the outcomes of `simplex.dual`."""
+"""Added to the slot of a loose row, so that the sum is no outcome of `simplex.dual`."""
 
 NONE = -1
 
@@ -160,8 +160,8 @@ def add_violated(lp: Lp, pool: Pool, t: int, row: np.ndarray, violated: float) -
     """Solve `lp`, adding the cut that most exceeds theta, until no cut exceeds it by `violated`.
 
     Returns an outcome, or `LOOSE_ROW` plus the slot of a row. A larger theta satisfies every cut,
-    so only rows of the case can have no solution. If infeasible rows include cuts, the solver has
-    failed.
+    so only the rows of the case can be infeasible. If the solver finds rows with cuts infeasible,
+    it has failed.
     """
     hydros = row.size - 1
     room = lp.basis.size

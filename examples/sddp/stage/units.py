@@ -19,7 +19,7 @@ APART = 10
 """Units of water differ by powers of 2**10: a unit fits sizes within a factor of 32, both ways."""
 
 MOST_APART = 1e11
-"""Sizes in a cascade may differ by this factor: with more, a stage's tolerances show in bounds."""
+"""Sizes in a cascade may differ by this factor; with more, bounds show the solver's tolerances."""
 
 MOST_RISE = 1e8
 """A later stage's discount may be larger by this factor: rounding there is then 1e-6 of costs."""
@@ -45,7 +45,7 @@ def typical(values: list[float]) -> float:
 
 
 def cascades_of(case: Case) -> list[np.ndarray]:
-    """Return the numbers of the hydros of each cascade; the water of a cascade's hydros meets."""
+    """Return the numbers of the hydros of each cascade, in which the water of all hydros meets."""
     last = np.arange(len(case.hydros))
     for h in range(len(case.hydros)):
         while case.hydros[last[h]].downstream >= 0:

@@ -12,13 +12,13 @@ from training.plan import Plan
 from training.share import Setting
 
 ROOM = 256
-"""A new pool has room for so many cuts a stage; a pool from a checkpoint, for so many more."""
+"""A new pool has room for so many cuts a stage, and a pool from a checkpoint for so many more."""
 
 
 class SharedCuts:
-    """A cut pool in a shared region, which grows.
+    """A growing cut pool in a shared region.
 
-    All ranks of the communicator create it, make room, load and close it together.
+    All ranks of the communicator create, load and close the pool, and make room in it, together.
 
     Attributes
     ----------
@@ -60,8 +60,8 @@ class SharedCuts:
 class SharedPoints:
     """The points at which cuts are compared, in a shared region; none if all cuts are kept.
 
-    All ranks of the communicator create it, make room, load and close it together. The fence that
-    shows the cuts shows the points too.
+    All ranks of the communicator create, load and close the points, and make room for them,
+    together. The fence that makes the cuts visible makes the points visible too.
 
     Attributes
     ----------

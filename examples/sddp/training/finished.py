@@ -31,8 +31,8 @@ class Finished:
     ----------
     rows : ndarray
         The cuts, in the region where they were when the latest iteration ended. The view keeps the
-        memory, though the region is closed. An iteration that is cut short has written behind the
-        counted cuts only; these places are written again.
+        memory, even when the region is closed. An iteration that was cut short has written only
+        behind the counted cuts, where later cuts are written again.
     trace : ndarray of TRACE
         One record per iteration.
     resumed_after : int
@@ -44,7 +44,7 @@ class Finished:
         self._begun: float | None = None
 
     def seconds(self) -> float:
-        """Return the seconds since the first call, on all communicators together."""
+        """Return the seconds since this method was first called, on whatever communicator."""
         now = time.monotonic()
         self._begun = now if self._begun is None else self._begun
         return now - self._begun

@@ -12,7 +12,7 @@ from training.share import Setting
 class GrowingRows:
     """Rows of each stage in a shared region: one copy, which the ranks of the node write together.
 
-    All ranks of the communicator create it, make room, load and close it together.
+    All ranks of the communicator create, load and close the rows, and make room in them, together.
 
     Attributes
     ----------
@@ -39,7 +39,8 @@ class GrowingRows:
     def move(self, old: np.ndarray, room: int) -> None:
         """Move the `old` rows to a new region, in which a row may have the length `room`.
 
-        Each rank of the node moves its share. If a rank is lost meanwhile, `rows` stay as they are.
+        Each rank of the node moves its share. If a rank is lost meanwhile, the attributes `region`
+        and `rows` stay as they are.
         """
         stages, width, filled = old.shape
         region, rows = self._allocate(stages, width, room)

@@ -33,7 +33,8 @@ class Items:
         Views of the region. `trial` and `cuts` have a row for each trajectory: its record, and its
         cut of the present stage.
     spans : ndarray of int64, shape (size, 2)
-        By leader, the first item of its node and the one behind the last; zeros for a follower.
+        For each leader, the first item of its node and the item after the last; for a follower
+        zeros.
     """
 
     def __init__(self, comm: Any, problem: Problem, plan: Plan) -> None:

@@ -67,7 +67,7 @@ class Block(NamedTuple):
 
 @njit(**FROM_PYTHON)
 def block_of(items: int, rank: int, size: int) -> Block:
-    """Return the items of `rank`: contiguous blocks, sizes differing by at most one."""
+    """Return the items of `rank`; blocks are contiguous, and their sizes differ by at most one."""
     return Block(items * rank // size, items * (rank + 1) // size)
 
 

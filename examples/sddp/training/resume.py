@@ -20,7 +20,7 @@ NOTHING, FOUND, WRONG = 0, 1, 2
 
 
 class Standing(NamedTuple):
-    """The results of earlier iterations, beside the cuts, on which the next iterations depend."""
+    """What the next iterations need of the earlier iterations, beside the cuts."""
 
     trace: np.ndarray  # (iterations,) records of TRACE, in scaled units
     reference: np.ndarray  # (T, H) incoming volumes of the reference bases

@@ -95,7 +95,7 @@ class Training:
 
     @property
     def transferring_s(self) -> float:
-        """The seconds of this rank in the rest of these collectives."""
+        """The seconds of this rank in the phases' collectives, after the last rank had arrived."""
         return sum(spent.transferring_s for spent in self.phases.values())
 
 
@@ -159,7 +159,7 @@ class Run:
             self.note(line, watch)
 
     def take_over(self, finished: Finished, number: int) -> None:
-        """Continue after so many iterations that were finished on an earlier communicator."""
+        """Continue after the first `number` iterations, finished on an earlier communicator."""
         if self.plan.ring:
             raise ValueError("what outlives a loss is all cuts: pass Options(select=False)")
         after = finished.after(number)
@@ -212,7 +212,7 @@ class Run:
         return bool(train(*self.arguments(trace)))
 
     def sample(self, trace: np.ndarray) -> bool:
-        """Simulate fresh paths, if they are due, into the record of the present iteration."""
+        """Simulate fresh paths if a sample is due; write its results to the iteration's record."""
         number = sample_number(len(self.trace) + 1)
         if self.options.gap is None or number == 0:
             return True
@@ -288,8 +288,8 @@ def run_case(
 ) -> Training:
     """Train `case` on all ranks of `comm`, which call this with equal arguments.
 
-    After the loss of a rank call it again with the same `finished`, on the survivors: it redoes the
-    iteration that was cut short. That needs all cuts, `select=False`.
+    After the loss of a rank, the survivors call this again with the same `finished`, and so redo
+    the iteration that was cut short. For that the training must keep all cuts (`select=False`).
 
     Raises
     ------

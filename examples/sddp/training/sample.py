@@ -1,8 +1,8 @@
-"""The samples of fresh paths by which the gap is judged: when one is drawn, and of how many paths.
+"""The samples of fresh paths by which the gap is judged: when a sample is drawn, and how large.
 
 The forward passes of several iterations together are no sample, because each iteration simulates
-another policy, and one iteration has few of them. So the present policy is simulated anew, after
-some of the iterations. The names of a sample's draws depend on its iteration alone, whatever
+another policy, and a single iteration has too few passes. So the present policy is simulated anew,
+after some of the iterations. The names of a sample's draws depend on its iteration alone, whatever
 happened before.
 """
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from training.run import Run
 
 FIRST = 8
-"""The first iteration with a sample; each next one is half as much again: 12, 18, 27, ..."""
+"""The first iteration with a sample; the next are 12, 18, 27, ..., 1.5 times the one before."""
 
 FEWEST = 128
 """Paths of the smallest sample."""
 
 SHARE = 8
-"""When a training has solved this many stage problems, a sample may solve one."""
+"""A sample may solve one stage problem for this many that the training has solved."""
 
 DOUBT = 0.05
 """The chance that any sample of a training, however long, shows too low a cost."""
@@ -45,7 +45,7 @@ def sample_number(iteration: int) -> int:
 
 
 def doubt_of(number: int) -> float:
-    """Return the chance that sample `number` shows too low a cost; these sum to `DOUBT`."""
+    """Return the chance that sample `number` shows too low a cost; all chances sum to `DOUBT`."""
     return DOUBT / (number * (number + 1))
 
 

@@ -50,7 +50,7 @@ def count_paths(first: np.ndarray) -> int:
 
 
 def stride_of(paths: int) -> int:
-    """Return a step coprime to `paths`, near their golden section: so the walk spreads evenly."""
+    """Return a step coprime to `paths`, near its golden section, so that walks spread evenly."""
     step = max(1, round(paths * 0.6180339887))
     while math.gcd(step, paths) != 1:
         step += 1

@@ -15,7 +15,7 @@ BUDGET = 400_000
 """By default, training solves about so many stage problems, in `LEAST` to `MOST` iterations."""
 LEAST, MOST = 100, 2000
 ROUNDING = 1e-7
-"""A simulated cost that chance does not affect may be below the bound by this part of it."""
+"""A simulated cost that chance does not affect may be below the bound by this part of the bound."""
 
 
 def default_iterations(problem: Problem, plan: Plan) -> int:
@@ -39,8 +39,8 @@ def upper_end(line: np.void) -> float:
     """Return the cost that the policy exceeds only with a small chance, by its fresh paths.
 
     The true mean cost is not below the bound. So if the simulated mean is lower than the bound, the
-    half-width is added to the bound. So a sample with a wide interval cannot be close to the bound
-    by chance.
+    half-width is added to the bound. Otherwise a sample with a wide interval could seem close to
+    the bound by chance.
     """
     mean = max(line["fresh_mean"], line["lower_bound"])
     return float(mean + line["fresh_half_width"])
@@ -57,7 +57,8 @@ class Stopping:
 
     A point is settled if the cut computed there does not rise above the pool. If every path of a
     walked tree has been settled since the last rise, the policy is optimal. If paths are sampled,
-    `PATIENCE` settled trajectories end the training; this is no proof, but it has not failed.
+    `PATIENCE` settled trajectories end the training. They do not prove that the policy is optimal,
+    but this rule has not failed so far.
 
     The gap is reached if a sample of fresh paths says so (`training.sample`). If the interval of
     the sample is below the bound, the sample says nothing about the policy.

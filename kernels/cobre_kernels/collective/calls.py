@@ -9,7 +9,7 @@ A signature says in one word what a rank called, so ranks compare their calls by
     bits 0-7      the operation
     bits 8-15     the code of the dtype
     bits 16-31    the ReduceOp, or the root
-    bits 32-39    with bit 61, an index of OWN_CALLS
+    bits 32-39    if bit 61 is set, an index of OWN_CALLS
     bits 40-60    a hash of a dtype that has no code, or of the layout of a region
     bit 61        the library makes this call for itself
     bit 62        a rank is asked to stop (stop.py)

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-OTHER = 0  # a dtype without a code, such as a structured one; signatures then have a hash of it
+OTHER = 0  # a dtype without a code, such as a structured one; signatures have a hash of the dtype
 BOOL = 1
 INT8, INT16, INT32, INT64 = 2, 3, 4, 5
 UINT8, UINT16, UINT32, UINT64 = 6, 7, 8, 9
 FLOAT32, FLOAT64 = 10, 11
 COMPLEX64, COMPLEX128 = 12, 13
 FLOAT16, LONGDOUBLE, CLONGDOUBLE = 14, 15, 16
-EXACT = 17  # int64 digits of an exact sum, which nothing else may be reduced with
+EXACT = 17  # the int64 digits of an exact sum; no other elements may be reduced with them
 
 # The constants have NumPy's names, in capitals.
 _NAMES = {code: name.lower() for name, code in vars().items() if name.isupper()}

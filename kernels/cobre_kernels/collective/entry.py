@@ -46,7 +46,7 @@ class Amount(NamedTuple):
 
 @kernel(COMM, Barrier)
 def barrier_entry(comm, call):
-    """Return when all ranks have entered with these two words."""
+    """Return when all ranks have entered with the two words of this call."""
     outcome = acquire(comm)
     if outcome == OK and begin(comm, OK, call.signature, call.compared, Amount(0, 0)):
         outcome = end(comm, run(comm.collectives[BARRIER].body, comm, call))
@@ -78,7 +78,7 @@ def allreduce_entry(comm, call):
             mode = leave_float_mode()  # the body may fold
             outcome = run(comm.collectives[ALLREDUCE].body, comm, call)
             if gives_truth(call.op) and comm.size == 1 and outcome == OK:
-                fold(comm, call, call.recv, call.recv, amount.size_bytes)  # to 0 or 1
+                fold(comm, call, call.recv, call.recv, amount.size_bytes)  # elements become 0 or 1
             return_to_float_mode(mode)
             outcome = end(comm, outcome)
     return outcome

@@ -89,7 +89,7 @@ def release_broken(comm, outcome):
     """Break the communicator; the status and the failure records stay readable."""
     comm.failure = outcome
     note_end(comm, outcome)
-    # Release: pairs with acquire and standing; publishes the word above and the failure records.
+    # Release: pairs with acquire and standing; publishes ``failure`` and the failure records.
     store_release(comm.guard, states.BROKEN)
 
 
@@ -97,8 +97,8 @@ def release_broken(comm, outcome):
 def fail_kernel(comm, call):
     """End a collective that has failed: tell the other ranks, and break the communicator.
 
-    If a signal handler has forked a child, the child leaves the communicator alone, because it
-    belongs to its parent.
+    If a signal handler has forked a child, the child leaves the communicator alone, because the
+    communicator belongs to the parent.
     """
     is_rank = not is_forked(comm)
     if is_rank:

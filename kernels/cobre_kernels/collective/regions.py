@@ -43,7 +43,7 @@ REGION_STATE = Record(
 
 LOCATION = Record(
     "Location",
-    "Where a rank's output and its data to send lie; unlike addresses, the same on all ranks.",
+    "Where a rank's output and its data to send lie, in words that mean the same on all ranks.",
     region=word("number of the output's region, or NO_REGION"),
     offset=word("offset of the output in that region"),
     send_region=word("number of the region that holds the data to send, or NO_REGION"),
@@ -74,7 +74,7 @@ def is_closed(state):
 
 @routine
 def may_be_shared(comm, address, size_bytes):
-    """Tell whether other ranks may see this memory; if there is no region, this costs one load."""
+    """Tell whether other ranks may see this memory; without regions the answer costs one load."""
     return locate(comm, address, size_bytes)[0] != NO_REGION
 
 

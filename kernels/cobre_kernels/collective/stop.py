@@ -7,8 +7,8 @@ signatures of its node. So when the collective ends, either all ranks have the m
 A rank keeps the mark from then on. As long as no rank has the mark, the comparison of signatures
 costs no more than it would without marks.
 
-Only the ranks of one node take part in a fence. So a fence never brings the mark to a rank. It
-carries the mark only if all ranks have it already.
+Only the ranks of one node take part in a fence. So a fence never brings the mark to a rank: a
+fence carries the mark only if all ranks have the mark already.
 """
 
 from cobre_kernels.collective.calls import FENCE, STOP
@@ -65,7 +65,7 @@ def mark_of(comm, signature):
 
 @routine
 def hear(comm, difference):
-    """Take over the mark of another rank; return the other bits in which its signature differs."""
+    """Take over the mark of another rank; return the other bits in which the signatures differ."""
     if difference & STOP != 0:
         comm.signature |= STOP
     return difference & ~STOP

@@ -56,7 +56,7 @@ def store_relaxed(address, value):
 
 @instruction
 def store_release(address, value):
-    """Store a word; a thread that acquires the value sees all that this one has stored before."""
+    """Store a word; a thread that acquires the value sees all that this thread stored before."""
     poke_now(address, value)
 
 

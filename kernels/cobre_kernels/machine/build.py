@@ -52,8 +52,8 @@ FROM_C = {
 FROM_PYTHON = re.compile(r"Py(Dict|Err|Eval|GILState|Long|Object|ThreadState|Tuple)?_\w+")
 OWN = shared_library.CURRENT_STATE
 # Code calls functions of C and CPython by addresses in a table, which the loader makes beside the
-# code of each object. DECLARED finds the functions that are called so. The flag in BY_TABLE makes
-# calls go by the table that LLVM inserts by itself, such as those of memmove.
+# code of each object. DECLARED finds the functions that are called so. The flag in BY_TABLE does
+# the same for the calls that LLVM inserts by itself, such as those of memmove.
 DECLARED = re.compile(r'^declare (?![^@]*@"?llvm\.).*$', re.MULTILINE)
 BY_TABLE = '!llvm.module.flags = !{!0}\n!0 = !{i32 7, !"RtLibUseGOT", i32 1}'
 

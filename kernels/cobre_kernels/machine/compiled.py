@@ -15,7 +15,7 @@ import os
 
 
 def _is_off(value):
-    """Tell whether this value of NUMBA_DISABLE_JIT turns compilation off; reads it like numba."""
+    """Tell whether this value of NUMBA_DISABLE_JIT turns compilation off, as numba reads it."""
     try:
         return int(value) != 0
     except ValueError:
@@ -76,8 +76,8 @@ def routine(function=None, **options):
 class Instruction:
     """A function that becomes instructions of LLVM (``compiling/instructions.py``).
 
-    ``python`` does the same in Python, and its name says which instructions they are. ``detail`` is
-    anything else on which the instructions depend, such as a dtype or a record.
+    ``python`` does the same in Python, and has the name under which that file has the instructions.
+    ``detail`` is anything else on which the instructions depend, such as a dtype or a record.
     """
 
     def __init__(self, python, detail=None):

@@ -2,9 +2,9 @@
 
 Larger copies are made by a loop of ours with vector loads and stores, because glibc's ``memmove``
 uses ``rep movsb`` from about two KiB on. On recent AMD cores ``rep movsb`` is very slow if the two
-addresses are a few bytes apart modulo the page size (glibc bug 30994). The address of a
-page-aligned slot and that of a NumPy array are. ``bench/cases/test_collectives.py`` shows up to a
-factor of five.
+addresses are a few bytes apart modulo the page size (glibc bug 30994). The addresses of a
+page-aligned slot and of a NumPy array are so. In ``bench/cases/test_collectives.py`` such copies
+take up to five times as long.
 """
 
 from cobre_kernels.machine.atomics import (
@@ -19,7 +19,7 @@ from cobre_kernels.machine.atomics import (
 from cobre_kernels.machine.compiled import routine
 
 SHORT_BYTES = 1024  # for fewer bytes, memmove is best
-FAR_BYTES = 98304  # fewer bytes of another core fit, or nearly fit, into its first-level cache
+FAR_BYTES = 98304  # fewer bytes fit, or nearly fit, into the other core's first-level cache
 STREAM_BYTES = 16 * 2**20  # the share of a rank in a last-level cache; see docs/design/copies.md
 
 

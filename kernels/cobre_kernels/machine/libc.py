@@ -133,7 +133,7 @@ if NOTHING_IS_COMPILED:  # calls of the interpreter overwrite C's errno, so ctyp
 
 @routine
 def zeroed_words(count):
-    """Return the address of so many words of zeros, for :func:`release_memory`; 0: no memory."""
+    """Return the address of new zeros, which :func:`release_memory` frees; 0: no memory is left."""
     return _allocate(count, WORD_BYTES)
 
 

@@ -43,7 +43,7 @@ def digest_of(code):
 
 
 def hash_of(sources):
-    """Return the hexadecimal hash of source files; if there are none (a zip), always another."""
+    """Return the hexadecimal hash of source files; if there are none (a zip), always a new hash."""
     digest = blake2b(b"" if sources else os.urandom(16))
     for path in sorted(sources):
         # The path from the package on, because a wheel is not installed in the folder of its build.

@@ -1,4 +1,4 @@
-"""Calls of MPI's functions by their addresses, and arrays for their counts; no other file has any.
+"""Calls of MPI's functions by address, which only this file makes, and arrays for their counts.
 
 In some MPIs a handle (communicator, datatype, request) is an ``int`` (MPICH and its ABI), in others
 a pointer (Open MPI). Each function can be called with handles of either width. The Mpi record says

@@ -18,7 +18,7 @@ from cobre_kernels.nodes.verbs import Cast, Exchange, Gather, Scatter
 from cobre_kernels.nodes.waiting import begin_verb, end_verb
 
 RING_BYTES = 64 * 1024  # for shorter blocks, a ring takes longer than MPI's collective
-RING_NODES = 3  # two leaders send one message each, with a ring or without
+RING_NODES = 3  # the fewest: each of two leaders sends one message, with a ring or without
 
 
 @kernel(COMM, Exchange)

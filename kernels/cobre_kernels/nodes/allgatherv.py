@@ -47,7 +47,7 @@ def allgatherv_body(comm, call):
 
 @routine
 def _is_in_place(comm, call):
-    """Tell whether this rank's block is in place; for a leader, also if nodes are one piece."""
+    """Tell whether this rank's block is in place and, on a leader, if each node is one piece."""
     if bytes_of(call, comm.rank) > 0 and block_of(call, comm.rank) != call.send:
         return False
     return not leads(comm) or _set_pieces(comm, call)
@@ -104,7 +104,7 @@ def part_bytes(call, rank, chunk):
 
 @routine
 def sum_parts(comm, call, chunk, indices):
-    """Return the bytes in this chunk of all ranks from one node index to another."""
+    """Return the bytes that the ranks from one node index to another have in this chunk."""
     first, end = indices
     total = 0
     for index in range(first, end):

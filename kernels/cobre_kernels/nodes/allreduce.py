@@ -54,7 +54,7 @@ GATHER_BYTES = 16384  # of one contribution; for more, stripes and the chain cos
 def allreduce_body(comm, call):
     """Choose one of the three ways.
 
-    No data to send are noted with the output: leaders fold, so they never move a whole output.
+    The output is noted without data to send, because leaders fold, and so move no whole output.
     """
     nodes, size_bytes = comm.nodes, contribution_bytes(call)
     choose_lanes(comm, size_bytes)
@@ -236,7 +236,7 @@ def _scatter(comm, source, target, chunk):
 
 @routine
 def _scatter_node(comm, source, target, stripe):
-    """Give each leader its stripe of the chunks of all ranks here; the last may be padded."""
+    """Give each leader its stripe of all chunks of this node; the last stripe may be padded."""
     nodes, send_bytes = comm.nodes, comm.node.size * stripe
     for k in range(nodes.nodes):
         set_send(nodes, k, send_bytes, _stripe_of(nodes, k) * send_bytes)
@@ -246,7 +246,7 @@ def _scatter_node(comm, source, target, stripe):
 
 @routine
 def _fold_and_spread(comm, call, chunk, received):
-    """Fold this leader's stripe of all contributions; gather the stripes of all of its lane."""
+    """Fold this leader's stripe of all contributions; gather the stripes of its lane's leaders."""
     nodes, own = comm.nodes, _stripe_of(comm.nodes, comm.nodes.own_node)
     target = chunk.buffer + _begin_of(nodes, chunk, own)
     span = _bytes_of(nodes, chunk, own), _stripe_bytes(nodes, chunk)

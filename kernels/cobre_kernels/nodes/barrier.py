@@ -1,4 +1,4 @@
-"""Barrier: one round without data. Every agreement without data is one too; a fence is a step."""
+"""Barrier: one round without data, like every agreement without data; a fence is a step."""
 
 from cobre_kernels.collective.calls import FENCE, Barrier
 from cobre_kernels.collective.comm import COMM

@@ -133,9 +133,9 @@ def take_failures(comm, rows):
 def abandon_body(comm, call):
     """Tell the ranks of this node that this rank has failed.
 
-    In most cases the round has already told other nodes. If a call was refused before a round
-    began, this body reports it. After a disagreement a leader says goodbye, because its program may
-    end while other leaders still learn of the disagreement.
+    In most cases the round has already told other nodes of the failure. If a call was refused
+    before a round began, this body reports the failure. After a disagreement a leader says goodbye,
+    because its program may end while other leaders still learn of the disagreement.
     """
     if call.status == UNSEEN:
         report_failure(comm, call.status)

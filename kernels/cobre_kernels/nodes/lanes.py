@@ -1,4 +1,4 @@
-"""Lanes: several ranks of a node each move a share of the data between nodes, over own links.
+"""Lanes: several ranks of a node each move a share of the data between nodes, over their own links.
 
 Lane j joins the ranks that have number j on their nodes; each of them leads its node in lane j. A
 lane has links, headers, reports and verbs of its own, and runs the protocol of leaders by itself.

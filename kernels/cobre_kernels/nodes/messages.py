@@ -5,8 +5,8 @@ message   number           words              tells
 ========  ===============  =================  ====================================================
 QUERY     0                none               liveness query: asks whether the receiver waits for
                                               leaders too
-ANSWER    0                none               liveness answer: it does. A leader that computes, or
-                                              waits for ranks of its node, reads no query
+ANSWER    0                none               liveness answer: the sender waits. A leader reads no
+                                              query while it computes, or waits for its own node
 RAISED    a rank           RAISED_WORDS       by which exception that rank has ended: its type, and
                                               the first line of its text
 REPORT    verbs completed  one for each rank  failure report: why ranks take no further part
@@ -172,5 +172,5 @@ def note_end(comm, node, reason):
 
 @routine
 def lose(comm, node, reason):
-    """Note a leader as lost because a due frame does not arrive, even if it has told why."""
+    """Note a leader as lost because its due frame does not come, even if it has told a reason."""
     _note_loss(comm.nodes, comm.nodes.leaders[node], reason, 0)

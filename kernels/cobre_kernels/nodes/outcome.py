@@ -31,7 +31,7 @@ from cobre_kernels.nodes.protocol import OUTCOME, happen
 from cobre_kernels.nodes.records import has_lane, leads, own_staging, speaks_for_node
 from cobre_kernels.shm.step import NodeStep
 
-PULSE_NS = 500_000_000  # how long a pulse may pause while its leader learns how another ended
+PULSE_NS = 500_000_000  # how long a leader's pulse may pause while it learns how another ended
 
 
 @kernel(COMM, BodyStatus)
@@ -67,7 +67,7 @@ def hand_out_kernel(comm, call):
 
 @routine
 def _show_outcome(comm, status):
-    """Write the outcome to where the ranks of this node read it, after they have seen the flag."""
+    """Write the outcome for the ranks of this node, which read it after the next step."""
     staging = own_staging(comm.nodes)
     show_last(comm)
     store_relaxed(staging.is_whole, comm.nodes.is_whole)

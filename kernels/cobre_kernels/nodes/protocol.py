@@ -11,7 +11,7 @@ leader *waits* in a verb, and is in one of these states:
 OUTSIDE
     It is in no round, or still waits for ranks of its own node.
 ENTERED
-    Its node is in, and it waits for the headers of all leaders: the prepare exchange.
+    All ranks of its node are in, and it waits for the headers of all leaders: the prepare exchange.
 PREPARED
     It has all headers, and waits for the commits of all leaders: the commit exchange.
 MOVING
@@ -47,7 +47,7 @@ that are not fresh, and has a line name late ranks. What else may happen depends
     LATE       ENTERED, MOVING              SILENCE           names the silent, reports
     CUT_OFF    ENTERED, MOVING              NO_REPORT         names the ranks out of reach, reports
     FAIL       each in which it waits       FAILURE           reports that it gave up
-    HAND_OUT   all but OUTSIDE              OUTCOME           hands it out
+    HAND_OUT   all but OUTSIDE              OUTCOME           hands out the outcome
 
 Why every wait ends, and none too early
 ---------------------------------------

@@ -34,7 +34,7 @@ LEAST_PIECE_BYTES = 128 * 1024  # a chain passes a long payload on in pieces of 
 DIFFERS = 1
 TAKES_WHOLE = 2
 
-# How a leader waits for another one: for its bytes, or for those that others pass on from it.
+# How a leader waits for another leader: for bytes from it, or for its bytes that others pass on.
 AWAITED, BEHIND = 1, 2
 
 # Tables of the Nodes record that have a word for each node.
@@ -78,8 +78,8 @@ LEADER = Record(
     "Leader",
     "What this leader knows about another leader (messages.py).",
     condition=word("PRESENT, or why the other leader takes no further part"),
-    completed=word("how many verbs it had completed when it said so"),
-    heard_ns=word("when its last message arrived that says it waits in this verb"),
+    completed=word("how many verbs the other leader had completed when it said why"),
+    heard_ns=word("when the other leader's last message arrived that says it waits in this verb"),
     is_awaited=word("AWAITED or BEHIND another leader, as far as the transport knows; else 0"),
 )
 
@@ -93,7 +93,7 @@ NODES = Record(
     exchange=word("verb: each leader gives a few bytes to every leader"),
     allgatherv=word("verb: gathers parts that lie in one buffer"),
     broadcast=word("verb: sends one leader's buffer to all"),
-    alltoallv=word("verb: sends a part of its own to each leader"),
+    alltoallv=word("verb: each leader sends to each leader a part of its own"),
     chain=word("verb: folds along a chain of nodes; 0: the transport has no chain"),
     post=word("verb: sends a control message; 0: this rank reaches no leader"),
     read=word("verb: reads the control messages that have arrived"),
@@ -123,7 +123,7 @@ NODES = Record(
     output_mark=word("IN_REGION: this rank shows its output in the step that it enters next; or 0"),
     output=word("address of this rank's output"),
     output_bytes=word("how far ranks write in their outputs; the same on all ranks"),
-    first_writer=word("the rank that writes, if it is among the ranks with the same output"),
+    first_writer=word("the rank of this node that writes, if its output is that of this rank"),
     outputs=word("how the outputs of this node lie: PRIVATE, APART or MEETING (shm/region.py)"),
     writes=word("1: this rank writes its output; 0: a rank with the same output writes it"),
     takes_whole=word("1: the leader can move the whole result from and to its output"),

@@ -147,7 +147,7 @@ def gather(comm, call, chunk):
 
 @routine
 def _are_eager(nodes, is_first):
-    """Tell whether all blocks travel behind headers: there are headers, and blocks are small."""
+    """Tell whether all blocks travel behind headers: if there are headers, and blocks are small."""
     has_headers = is_first or nodes.can_leave == 0
     return nodes.lanes_now == 1 and has_headers and longest_block(nodes) <= nodes.eager_bytes
 

@@ -13,9 +13,9 @@ If ranks are missing, ``waiting.py`` has written into ``comm.failures`` which ra
 verb            call                    what it does
 ==============  ======================  =========================================================
 ``exchange``    :class:`Exchange`       gives every leader ``nodes.header`` and a payload; takes
-                                        theirs to ``nodes.headers``, and recv_bytes[k] bytes of
-                                        leader k's payload to landing[k] if its header is as this
-                                        one. OK says that all headers are here, equal or not
+                                        their headers to ``nodes.headers``, and recv_bytes[k] bytes
+                                        of k's payload to landing[k] if k's header equals its own.
+                                        OK says that all headers are here, equal or not
 ``allgatherv``  :class:`Gather`         leader k sends block_bytes[k] bytes at block_at[k] of the
                                         buffer, all others receive them at the same place
 ``broadcast``   :class:`Cast`           one leader gives its buffer to all

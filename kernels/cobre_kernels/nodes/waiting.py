@@ -3,16 +3,16 @@
 ``collective/waiting/patience.py`` has the policy, ``protocol.py`` the events that may end a wait in
 each state, ``messages.py`` the messages of leaders during a wait.
 
-When the timeout is over, a leader queries the other leaders. If a leader that this leader waits for
-does not answer, it is late. If all of these leaders answer, they wait for leaders too, and the late
-rank is behind another leader, such as one that is nearer to the late rank on the ring. A leader
-that waits for the late rank itself names that rank in a report. So this leader waits a little
-longer for that report.
+When the timeout is over, a leader queries the other leaders. If one that this leader waits for does
+not answer, that leader is late. If all of these leaders answer, they wait for leaders too, and the
+late rank is behind another leader, such as one that is nearer to the late rank on the ring. A
+leader that waits for the late rank itself names that rank in a report. So this leader waits a
+little longer for that report.
 
 Where leaders pass on the headers of others (``tcp/hops.py``), this leader also waits for leaders
 that are BEHIND another leader. If a leader that is BEHIND is silent, that leader is late too. Such
-a leader may have completed the verb, and now compute for longer than the timeout; then another
-leader, which passes nothing on, is silent as well.
+a leader may have completed the verb, and now compute for longer than the timeout. In this case
+another leader, which passes nothing on, is silent as well.
 """
 
 from cobre_kernels.collective.comm import COMM, GAVE_UP, LATE, LEADERS, PRESENT, UNREACHABLE
@@ -52,7 +52,7 @@ from cobre_kernels.nodes.protocol import (
 from cobre_kernels.nodes.records import AWAITED, leader_of, ranks_of
 
 ANSWER_NS = 500_000_000  # how long a leader waits for answers to a liveness query
-REPORT_NS = 2_000_000_000  # for the report of a leader that is nearer to the late rank
+REPORT_NS = 2_000_000_000  # how long it waits for the report of a leader nearer to the late rank
 
 
 @routine

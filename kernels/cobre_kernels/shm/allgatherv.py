@@ -2,9 +2,9 @@
 
 A byte is copied into the slot by its owner, and out of the slot by each reader. Chunks are small
 enough to be read from the owner's cache. If the next rank has arrived already, this rank copies the
-chunk of the next rank and its own chunk in turn. If ``recv`` is one memory for all ranks, a byte is
-copied once, by its owner, to its block (``region.py``). Large blocks may be read where they are
-(``reading.py``); ``ways.py`` chooses.
+chunk of the next rank and its own chunk in turn. If ``recv`` is one memory for all ranks, each rank
+copies its own block to that memory, so a byte is copied once (``region.py``). Large blocks may be
+read where they are (``reading.py``); ``ways.py`` chooses.
 """
 
 from cobre_kernels.collective.calls import ALLGATHERV, Allgatherv, called
@@ -28,7 +28,7 @@ from cobre_kernels.shm.step import await_rank, has_come, next_generation, publis
 from cobre_kernels.shm.wait import cell_of, has_arrived
 from cobre_kernels.shm.ways import READ, choose_way, end_way, is_streamed, learn_times, show_times
 
-BY_TURNS_BYTES = 2**20  # of recv: if it has more, a second-level cache has no room for two chunks
+BY_TURNS_BYTES = 2**20  # if recv is longer, a second-level cache has no room for two chunks
 
 
 @kernel(COMM, Allgatherv)
@@ -112,7 +112,7 @@ def _move_chunks(comm, call, largest, streams):
 
 @routine
 def _chunk(comm, call, span, is_inline, streams):
-    """Move a chunk of every block that reaches it; ``span`` has where it begins, and its bytes."""
+    """Move a chunk of every block that is long enough; ``span`` has the chunk's begin and bytes."""
     generation, shown = next_generation(comm), called(comm)
     (begin, chunk), rank = span, comm.rank
     own_bytes = max(min(bytes_of(call, rank) - begin, chunk), 0)

@@ -1,10 +1,10 @@
 """Allreduce: rank-ordered fold of the ranks' slots.
 
-Several ways lead to the same bits. Up to INLINE_BYTES, the contributions travel in the cells. Two
-ranks fold half a chunk each, from HALVES_BYTES on (:func:`_halves`). Else, with few ranks, or up to
-FOLD_ALL_BYTES, every rank folds every slot itself, one step a chunk. Else each rank folds its own
-stripe of a chunk, and the other ranks copy the result in the following step. So for a chunk of the
-payload a rank reads about two chunks, and not a chunk of each rank.
+Several ways lead to the same bits. Up to INLINE_BYTES, the contributions travel in the cells. If
+there are two ranks, from HALVES_BYTES on each of them folds half of each chunk (:func:`_halves`).
+Else, with few ranks, or up to FOLD_ALL_BYTES, every rank folds every slot itself, one step a chunk.
+Else each rank folds its own stripe of a chunk, and the other ranks copy the result in the following
+step. So for a chunk of the payload a rank reads about two chunks, and not a chunk of each rank.
 
 If ``recv`` is one memory for all ranks, each rank folds its stripes into ``recv``, and no rank
 copies results (``region.py``). No two ranks may fold into the same bytes of ``recv``.
@@ -34,9 +34,9 @@ from cobre_kernels.shm.wait import cell_of, find_failed
 
 FOLD_ALL_BYTES = 16384  # for more bytes and more than FOLD_ALL_RANKS ranks, stripes cost less
 FOLD_ALL_RANKS = 3
-HALVES_BYTES = 32768  # for less, the additional step of halves costs more than it saves
-HALF_BYTES = 131072  # a second-level cache of 1 MiB holds two in slots, and those of send and recv
-TURN_BYTES = 1024  # less than prefetchers run ahead
+HALVES_BYTES = 32768  # for less, the additional step of halves costs more than halves save
+HALF_BYTES = 131072  # a second-level cache of 1 MiB holds both halves, with data of send and recv
+TURN_BYTES = 1024  # folded at one place at a time; prefetchers run further ahead
 
 
 @kernel(COMM, Allreduce)
@@ -53,9 +53,10 @@ def allreduce_body(comm, call):
 def _by_slots(comm, call, outputs):
     """Choose one of the ways.
 
-    By stripes a rank writes only results to ``recv``, so several ranks may have ``recv`` in common.
-    If there are two ranks, each has an output of its own here: if both had the same bytes of a
-    region, both would find the region in their tables, and :func:`_into_region` would run.
+    In the way by stripes a rank writes only results to ``recv``, so several ranks may have ``recv``
+    in common. If there are two ranks, each has an output of its own here: if the outputs were the
+    same bytes of a region, both ranks would find the region in their tables, and
+    :func:`_into_region` would run.
     """
     size_bytes = contribution_bytes(call)
     if outputs == MEETING and comm.size > 2:
@@ -76,7 +77,7 @@ def _inline(comm, call):
     move(own, call.send, size_bytes)
     outcome = synchronise(comm, called(comm))
     if outcome == OK:
-        # This rank reads its send, because peers read its cell. In place send is overwritten.
+        # Peers read this rank's cell, so this rank reads its send, unless recv overwrites send.
         own = own if call.send == call.recv else call.send
         move(call.recv, _payload(comm, 0, generation, own), size_bytes)
         for rank in range(1, comm.size):
@@ -109,8 +110,8 @@ def _halves(comm, call):
     """Go through steps: step k brings chunk k, folds half of it in place, takes chunk k - 1 out.
 
     Each of two ranks writes to its memory the half that the other rank folds. The other rank folds
-    that half where it is, and the writer takes the result from there. So only half a chunk is
-    written and folded by each rank, and the lines of a half cross to the other cache and back.
+    that half where it is, and the writer takes the result from there. So each rank writes and folds
+    only half a chunk, and the lines of a half cross to the other cache and back.
     """
     size_bytes, other = contribution_bytes(call), 1 - comm.rank
     chunk = even_chunk(size_bytes, 2 * min(HALF_BYTES, comm.node.chunk_bytes))
@@ -139,7 +140,7 @@ def _halves(comm, call):
 
 @routine
 def _half_of(comm, rank, generation):
-    """Return where a rank writes a half; behind the slots, which the next call may fill already."""
+    """Return where a rank writes a half: behind its first slot, which the next call may fill."""
     chunk, buffer = comm.node.chunk_bytes, comm.node.buffers + rank * comm.node.buffer_stride
     return buffer + chunk + (generation & 1) * chunk
 

@@ -89,17 +89,18 @@ def _from_array(comm, call, way):
 
 @routine
 def _share(comm, call, number):
-    """Return where the share of a number from 1 on ends; the last share may be shorter."""
+    """Return where a share ends, by its number from 1 on; the last share may be shorter."""
     pages = -(-call.size_bytes // PAGE_BYTES)
     return min(number * -(-pages // comm.size) * PAGE_BYTES, call.size_bytes)
 
 
 @routine
 def _read_share(comm, call, generation, way):
-    """Read the root's buffer from this rank's place on, around the end, but for the root's share.
+    """Read the root's buffer from this rank's place to the end, then from the start to the place.
 
-    The place of the first rank after the root is behind the first share, and so on: many readers of
-    one page would meet in its reference count.
+    If the way is BOTH, the share before the place is left out, because the root writes it. The
+    place of the first rank after the root is behind the first share, that of the second rank behind
+    the second share, and so on, because readers of one page contend for its reference count.
     """
     number = (comm.rank - call.root) % comm.size
     begin = _share(comm, call, number)
@@ -115,7 +116,7 @@ def _read(comm, call, generation, begin, end):
 
 @routine
 def _write_shares(comm, call, generation):
-    """As the root, write to each other rank the share that ends at its place."""
+    """As the root, write to each other rank the share that ends at the place of that rank."""
     could = 1
     for number in range(1, comm.size):
         rank = (call.root + number) % comm.size
@@ -140,7 +141,7 @@ def _move_chunks(comm, call, streams):
 
 @routine
 def _chunk(comm, call, span, streams):
-    """Move a chunk, given by the bytes that are done before it, and its length."""
+    """Move a chunk; ``span`` has the bytes that are done before the chunk, and its length."""
     (done, length), generation, shown = span, next_generation(comm), called(comm)
     chunk = call.buffer + done
     is_inline = call.size_bytes <= INLINE_BYTES

@@ -38,7 +38,7 @@ HAS_CLOSED = 1
 HAS_FAILED = 2
 
 INLINE_BYTES = LINE_BYTES - 32
-RANK_BITS = 16  # of the word ``writing``, for a rank of the node
+RANK_BITS = 16  # how many bits of the word ``writing`` each of its two ranks has
 IN_REGION = -(2**63)  # in a cell's signature: the payload is the location of the rank's output
 
 CELL = Record(
@@ -46,20 +46,20 @@ CELL = Record(
     "The words that one rank publishes in a step; shared, written by that rank.",
     line_bytes=LINE_BYTES,
     arrived=shared("generation of the last step of this parity that the rank has entered"),
-    signature=shared("signature of its call: operation, dtype, op or root (calls.py)"),
-    compared=shared("the other word of its call that ranks compare (comm.py)"),
+    signature=shared("signature of the rank's call: operation, dtype, op or root (calls.py)"),
+    compared=shared("the other word of the rank's call that ranks compare (comm.py)"),
     count=shared("the rank's own number of elements, for messages only"),
-    payload=memory(INLINE_BYTES, "data of a small message, or a location; moves with its flag"),
+    payload=memory(INLINE_BYTES, "inline data, or a record that the rank shows, such as Location"),
 )
 
 RANK_BLOCK = Record(
     "RankBlock",
     "The shared words of one rank.",
     line_bytes=LINE_BYTES,
-    pid=shared("process id once attached, 0 before; written by its rank"),
+    pid=shared("process id once the rank has attached, 0 before; written by its rank"),
     condition=shared("MEMBER, then HAS_CLOSED or HAS_FAILED for ever; written by its rank"),
     writing=shared(
-        "number of its write to another rank's array, and both ranks; 0: it writes none"
+        "number of the rank's write to another rank's array, with both ranks in it; 0: no write"
     ),
     sleepers=shared("how many peers sleep until this rank arrives", begins_line=True),
     cells=own_rows(CELL, "for even and for odd generations", 2, begins_line=True),
@@ -67,7 +67,7 @@ RANK_BLOCK = Record(
 
 CONTROL = Record(
     "Control",
-    "Begins the segment; shared, its words up to ready written by rank 0 of the node.",
+    "The start of the segment; shared. Rank 0 of the node writes the words up to ready.",
     line_bytes=LINE_BYTES,
     published=shared("UNFINISHED, then MAGIC once the words up to ready are valid"),
     sources=shared("hash of the sources of the writer"),
@@ -76,7 +76,7 @@ CONTROL = Record(
     cast_bytes=shared("bytes that a step of a broadcast moves"),
     place=memory(PLACE_BYTES, "folder of these sources, as text"),
     ready=shared("1 once all ranks have attached and the name is unlinked", begins_line=True),
-    late_told=shared("the last line on late ranks: its step, and which one", begins_line=True),
+    late_told=shared("step and number of the last line on late ranks", begins_line=True),
     blocks=own_rows(RANK_BLOCK, "one for each rank", begins_line=True),
 )
 
@@ -88,14 +88,14 @@ SEAT = Record(
     "What one rank shows in the roll calls of a shrink; shared, written by that rank.",
     line_bytes=LINE_BYTES,
     turn=shared("the last roll call that the rank has answered; AWAY: it answers none any more"),
-    rows=memory(2 * ROW_BYTES, "what it gives in even and in odd calls", begins_line=True),
+    rows=memory(2 * ROW_BYTES, "what the rank gives in even and odd roll calls", begins_line=True),
 )
 
 COUNCIL = Record(
     "Council",
     "Where the survivors of a node agree on who is left; no collective touches it.",
     line_bytes=LINE_BYTES,
-    decision=shared("the last call that is decided, how, and by which rank: see DECISION_BITS"),
+    decision=shared("the last roll call decided, how, and by which rank: see DECISION_BITS"),
     seats=own_rows(SEAT, "one for each rank", begins_line=True),
 )
 

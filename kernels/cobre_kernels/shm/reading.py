@@ -1,21 +1,21 @@
 """A large private array is reached where it is, by process_vm_readv(2): one copy instead of two.
 
-A rank shows the place of its array in a step, and another rank copies the array, or in a broadcast
-the root writes a share of it (process_vm_writev(2)). In a last step all ranks show whether they
-could, so no rank returns before its array is done with. Not every system permits the two calls
-(Yama, seccomp, containers), and a system may forbid them at any time. If one rank could not reach
-an array, all ranks learn that in the last step, begin anew through slots, and do not try again on
-this communicator.
+A rank shows in a step where its array is, and another rank reads the array. In a broadcast, the
+root may also write a share of its bytes to the array of each reader (process_vm_writev(2)). In a
+last step all ranks show whether they could reach the arrays, so no rank returns while another rank
+uses its array. Not every system permits the two system calls (Yama, seccomp, containers), and a
+system may forbid them at any time. If one rank could not reach an array, all ranks learn that in
+the last step, begin anew through slots, and do not try again on this communicator.
 
-A rank that fails returns early, and then its program may change its array. So a reader looks behind
-each read whether the rank has failed. Then the reader behaves as if it could not reach the array,
-and learns why in the first step of the slots.
+A rank that fails returns early, and then its program may change its array. So after each read, the
+reader looks whether that rank has failed. If it has, the reader behaves as if it could not reach
+the array, and learns of the failure in the first step of the slots.
 
-Also, nobody may write any more to the array of a rank that has failed. So a writer writes
-pieces, and each piece has a number that no other piece of any rank has. Before a piece the writer
+Also, the root must not write any more to the array of a reader that has failed. So the root writes
+pieces, and each piece has a number that no other piece of any rank has. Before a piece, the root
 shows the number, and looks whether the reader has failed. A reader that fails says so, and waits
-for the end of the piece that is shown (:func:`await_writers`). The kernel copies the number to the
-*mark* of the reader, behind the bytes. So the reader does not wait for a writer that was stopped
+for the end of the piece that is shown (:func:`await_writers`). Linux copies the number to the
+*mark* of the reader, behind the bytes. So the reader does not wait for a root that was stopped
 after it had written the bytes.
 """
 
@@ -40,8 +40,8 @@ from cobre_kernels.shm.control import MEMBER, RANK_BITS
 from cobre_kernels.shm.step import next_generation, synchronise
 from cobre_kernels.shm.wait import cell_of
 
-PIECE_BYTES = 2**20  # of a write; a rank that fails waits for the end of one, some 100 us
-MOST_BYTES = 2**30  # of a call, which moves less than 2 GiB
+PIECE_BYTES = 2**20  # a rank that fails waits for the end of a piece, some 100 us
+MOST_BYTES = 2**30  # of one system call, which moves less than 2 GiB
 NAP_NS = 20_000
 SHOWN_BYTES = SHOWN.size_bytes
 TOKEN = SHOWN.offsets["token"]
@@ -59,7 +59,7 @@ def show_array(comm, generation, address, could):
 
 @routine
 def shown_by(comm, rank, generation):
-    """Return what a rank shows in a step, in a record that the next call of this overwrites."""
+    """Return what a rank shows in a step, in a record that the next call of shown_by overwrites."""
     theirs = comm.node.reading.theirs
     move(theirs.address, cell_of(comm, rank, generation).payload, SHOWN_BYTES)
     return theirs
@@ -81,7 +81,7 @@ def read_array(comm, rank, generation, begin, target, count):
             return 0
         done += length
     fence_seq_cst()  # the bytes were read before the next load
-    # Acquire: pairs with the store in step.announce, which comes before all that the program does.
+    # Acquire: pairs with the store in step.announce, after which that rank's program continues.
     return 1 if load_acquire(comm.node.control.blocks[rank].condition) == MEMBER else 0
 
 
@@ -133,7 +133,7 @@ def _see_token(comm):
 
 @routine
 def _vectors(comm, index, here, there, count):
-    """Set a pair of vectors; return the addresses of the first ones."""
+    """Set a pair of vectors; return the addresses of the first pair."""
     own, other = comm.node.reading.here, comm.node.reading.there
     own[index].begin, own[index].count = here, count
     other[index].begin, other[index].count = there, count
@@ -157,9 +157,9 @@ def end_reading(comm, could):
 def await_writers(comm):
     """Wait until no rank writes to this rank's array, after this rank has told that it has failed.
 
-    The wait ends when a piece is written, or when its writer has died. A writer that is stopped
-    between showing a piece and writing it could write when it continues: for that one this rank
-    waits.
+    The wait ends when the piece that is shown has been written, or when its writer has died. If a
+    writer is stopped after it has shown a piece and before it has written the piece, this rank
+    waits, because the writer could write the piece when it continues.
     """
     node, mark = comm.node, comm.node.reading.mark
     for rank in range(node.size):

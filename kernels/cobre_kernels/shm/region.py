@@ -43,8 +43,8 @@ def receive(comm, call, output, into_region, by_slots):
 
     ``into_region(comm, call)`` begins by :func:`meet_in_region`, and returns USE_SLOTS if
     :func:`meet_in_region` does. ``by_slots(comm, call, outputs)`` gets PRIVATE, APART or MEETING.
-    Its first step may end with USE_SLOTS too, if the output of another rank is in a region; then it
-    runs again.
+    The first step of ``by_slots`` may end with USE_SLOTS too, if the output of another rank is in a
+    region; then ``by_slots`` runs again.
     """
     if may_be_shared(comm, output.address, output.size_bytes):
         note_location(comm, output)

@@ -2,10 +2,10 @@
 
 When a rank overwrites a line of its slot, the processor first removes the copies of that line from
 the readers' caches. Among cores that share their last-level cache the removal is quick: a slot is
-filled at 25 bytes per nanosecond. Where cores do not share it (another core complex, another
-socket, a virtual machine with cores in such places), every line waits for a probe: 2.5 bytes per
-nanosecond. Then non-temporal stores, which nobody waits for, are four to ten times faster, and the
-readers stream from memory.
+filled at 25 bytes per nanosecond. Where cores do not share that cache (another core complex,
+another socket, a virtual machine with cores in such places), every line waits for a probe: 2.5
+bytes per nanosecond. There non-temporal stores, for which no core waits, are four to ten times
+faster, and the readers stream from memory.
 
 The distance of caches can change while a job runs, so each rank measures it all the time. A rank
 times its larger fills, and some of its smaller fills. After a slow fill the rank streams some
@@ -19,10 +19,10 @@ from cobre_kernels.machine.copy import copy_far, copy_out, is_large, move, store
 from cobre_kernels.machine.record import LINE_BYTES
 
 TIMED_FILL_BYTES = 16384  # a fill of so many bytes is always timed: two clock readings cost little
-STREAMED_BYTES = 2048  # a shorter fill costs the same in both ways
-PROBE_EVERY = 32  # steps: while fills are quick, one between these two lengths is timed in so many
-SLOW_BYTES_PER_NS = 6  # ordinary fills reach 25, or 9 from memory, or 3; streamed ones about 20
-FIRST_SPAN = 4  # fills; a fill may be slow only because this rank did not run meanwhile
+STREAMED_BYTES = 2048  # a shorter fill costs the same, streamed or not
+PROBE_EVERY = 32  # while fills are quick, one step in so many times a fill between these lengths
+SLOW_BYTES_PER_NS = 6  # ordinary fills reach 25; from memory 9; to far caches 3; streamed fills 20
+FIRST_SPAN = 4  # fills streamed after a first slow fill: perhaps this rank only did not run then
 LONGEST_SPAN = 256
 
 
@@ -30,10 +30,10 @@ LONGEST_SPAN = 256
 def slot_of(comm, rank, generation):
     """Return the address of a rank's slot for a generation.
 
-    Two ranks exchange their slots in every step: each fills the slot that it has just read, because
-    its cache holds the lines of that slot. So a line crosses to the other cache once a step, and
-    not twice. No rank fills a slot that is still to be read, because the only reader of a slot is
-    the rank that fills the slot next.
+    If there are two ranks, they exchange their slots in every step: each rank fills the slot that
+    it has just read, because its cache holds the lines of that slot. So a line crosses to the other
+    cache once a step, and not twice. No rank fills a slot that is still to be read, because the
+    only reader of a slot is the rank that fills the slot next.
     """
     node = comm.node
     if node.size == 2:
@@ -44,7 +44,7 @@ def slot_of(comm, rank, generation):
 
 @routine
 def even_chunk(size_bytes, most_bytes):
-    """Return the bytes of each chunk of a payload but the last, for chunks of nearly one length.
+    """Return the bytes of each chunk but the last, so that all chunks have nearly one length.
 
     If a call had a long chunk and a short one, two ranks would not exchange all lines of a slot.
     """
@@ -64,9 +64,9 @@ def stripe_of(comm, rank, generation):
 
 @routine
 def fill_slot(comm, generation, source, count):
-    """Copy a chunk into this rank's slot; ready to be published."""
+    """Copy a chunk into this rank's slot, so that the next step can publish the chunk."""
     node = comm.node
-    if node.size == 1:  # no rank reads it
+    if node.size == 1:  # no other rank reads the slot
         return
     target = slot_of(comm, node.rank, generation)
     fill(node.slot_fills, target, source, count, generation % PROBE_EVERY == 0)
@@ -74,10 +74,10 @@ def fill_slot(comm, generation, source, count):
 
 @routine
 def fill_slots(comm, generation, source, count):
-    """Copy up to ``cast_bytes`` into this rank's slot and, if there is more, those of next ranks.
+    """Copy up to ``cast_bytes`` into this rank's slot and, if it is full, into the next slots.
 
-    All slots of this parity are free, because all ranks have read what was in them last. In a
-    broadcast no rank but the root fills a slot.
+    The next slots are those of the ranks after this one. All slots of this parity are free: all
+    ranks have read what the slots last held, and in a broadcast only the root fills slots.
     """
     node, rank = comm.node, comm.node.rank
     if node.size == 1:
@@ -104,7 +104,7 @@ def copy_slots(comm, rank, generation, target, count, streams):
 
 @routine
 def fill(fills, target, source, count, probes):
-    """Copy to memory that other ranks have read; ready to be published by the next step."""
+    """Copy to memory that other ranks have read, so that the next step can publish the bytes."""
     if count < STREAMED_BYTES:
         move(target, source, count)
     elif is_large(count) or _streams(fills):
@@ -117,7 +117,7 @@ def fill(fills, target, source, count, probes):
     elif fills.span > FIRST_SPAN or probes:
         began = libc.monotonic_ns()
         move(target, source, count)
-        store_fence()  # without it so few stores could wait in the core, and not be timed
+        store_fence()  # else so few stores could still wait in the core when the clock is read
         _learn(fills, (libc.monotonic_ns() - began) * SLOW_BYTES_PER_NS > count)
     else:
         move(target, source, count)
@@ -128,7 +128,7 @@ def _learn(fills, is_slow):
     """Choose how many fills to stream next, by whether a timed ordinary fill was slow."""
     if not is_slow:
         fills.span = FIRST_SPAN
-    else:  # if it was slow only because the rank did not run, a few streamed fills cost little
+    else:  # if a fill was slow only because the rank did not run, a few streamed fills cost little
         span = max(fills.span, FIRST_SPAN)
         fills.to_stream = span
         fills.span = min(2 * span, LONGEST_SPAN)

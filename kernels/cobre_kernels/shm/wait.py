@@ -37,7 +37,7 @@ from cobre_kernels.shm.control import HAS_CLOSED, HAS_FAILED, MEMBER
 
 FEW_LOOKS = 8  # a wait of so few looks counts as transfer of a cache line, not as waiting
 SPINS_PER_CLOCK = 64  # looks between two readings of the clock while spinning
-LINES_BITS = 6  # of ``late_told``, below the step: for the number of a line on late ranks
+LINES_BITS = 6  # low bits of ``late_told``, for the number of a line; the others hold the step
 
 
 @routine
@@ -98,8 +98,8 @@ def _sleep(comm, rank, generation, timeout_ns):
     """Sleep until a rank's ``arrived`` may have changed.
 
     The increment of ``sleepers`` and the load of ``arrived`` here, and the store of ``arrived``
-    and the load of ``sleepers`` in ``shm/step.publish``, are sequentially consistent: at least one
-    side sees the other, so no wake-up is lost.
+    and the load of ``sleepers`` in ``shm/step.publish``, are sequentially consistent. So at least
+    one of the two ranks sees the other, and no wake-up is lost.
     """
     sleepers = comm.node.control.blocks[rank].sleepers
     arrived = cell_of(comm, rank, generation).arrived

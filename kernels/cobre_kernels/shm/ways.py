@@ -2,20 +2,22 @@
 
 ========  ==========================================================================================
 SLOTS     through slots: a byte is copied by the rank that owns it, and by each rank that reads it
-STREAMED  as SLOTS, and ranks write results past their caches
+STREAMED  as SLOTS, but ranks write results past their caches
 READ      each rank reads the arrays of other ranks where they are (``reading.py``): one copy
-BOTH      in a broadcast: as READ, and meanwhile the root writes its share to each reader's array
+BOTH      in a broadcast: as READ, and meanwhile the root writes a share to each reader's array
 ========  ==========================================================================================
 
 All ways give the same bits. Which way is the fastest depends on processor, caches, hypervisor, data
-and number of ranks, so no constant knows it. The first calls of an operation and size (by powers of
-two) are *trials*: TRIALS calls of the way of now, which warm up, and then TRIALS calls of each way,
-in two rounds, because something else on the machine may hold up all trials of one way in a round.
-In the first step of a trial each rank shows when it entered the call, and when it ended the trial
-before. So all ranks learn the same time of the trial before, from the entry of the last rank to the
-end of the last rank, and all decide the same. The ways are tried again later, because the distance
-of caches may have changed, or the program calls with other data: after so many calls that trials of
-slower ways cost a small part of the time of all calls.
+and number of ranks, so no constant can say it. The first calls of an operation and size (by powers
+of two) are *trials*. At first, TRIALS calls take the usual way, to warm up. Then TRIALS calls take
+each way, because the first calls of a way find in the caches what another way has left there. In
+the first step of a trial each rank shows when it entered the call, and when it ended the trial
+before. So all ranks learn one time for the trial before: from the moment when the last rank had
+entered it to the moment when the last rank had ended it. Therefore all decide the same.
+
+The ways are tried again later, because the distance of caches may have changed, or the program may
+call with other data. The trials begin again after so many calls that trials of slower ways cost a
+small part of the time of all calls.
 
 If the system denies READ and BOTH, the other two ways are tried. If a rank receives in a region,
 the call goes through slots, and is no trial. The rows of ``node.large`` change only in calls that
@@ -37,10 +39,9 @@ NAMES = ("slots", "streamed", "read", "both ends")  # of the ways, for messages
 OPERATIONS = (BROADCAST, ALLGATHERV)  # that have ways, in the order of their rows
 LEAST_SHIFT = 16  # a call of less than 64 KiB goes through slots
 TRIALS = 8  # of each way
-IN_A_ROUND = TRIALS // 2
 MOST_TRIED = TRIALS * (1 + len(NAMES)) + 1  # calls after which ranks know the fastest of all ways
-LEAST_GAIN = 1.03  # another way is taken if it is so much faster
-LEAST_CALLS = 128  # until ways are tried again
+LEAST_GAIN = 1.03  # another way is taken if it is faster by this factor
+LEAST_CALLS = 128  # the fewest calls until ways are tried again
 PART = 32  # trials of slower ways cost a 32nd of the time of all calls, or less
 NOT_MEASURED = -1
 NEVER_NS = 2**60
@@ -67,7 +68,7 @@ def choose_way(comm, operation, size_bytes, is_private):
     if not _is_tried(row):
         return row.way
     own.began_ns, own.ended_ns = libc.monotonic_ns(), row.ended_ns
-    return row.way if row.calls < TRIALS else (row.calls - TRIALS) // IN_A_ROUND % ways
+    return row.way if row.calls < TRIALS else min(row.calls // TRIALS - 1, ways - 1)
 
 
 @routine
@@ -105,7 +106,7 @@ def show_times(comm, generation):
 
 @routine
 def learn_times(comm, generation):
-    """After the first step of a trial, note the time of the trial before; decide at the end."""
+    """After a trial's first step, note the time of the trial before; after the last, decide."""
     if not _is_trial(comm):
         return
     row = comm.node.large[comm.node.measured]
@@ -134,15 +135,15 @@ def _decide(row):
 
 @routine
 def _note(row, call, spent_ns):
-    """Note the time of a trial, but not of the first in a round: another way left the caches then.
+    """Note the time of a trial, but not of the first trial of a way.
 
-    ``call`` is the number of the trial after those that warm up. Ways are compared by the second
-    shortest time: in many trials a rank, or the machine, has been held up.
+    Before that first trial another way has filled the caches. ``call`` is the number of the trial,
+    without those that warm up. Ways are compared by the second shortest time, because in many
+    trials a rank, or the machine, has been held up.
     """
-    tried = row.tried[call // IN_A_ROUND % row.ways]
-    if call % IN_A_ROUND == 0:
-        if call < IN_A_ROUND * row.ways:
-            tried.fastest_ns, tried.second_ns = NEVER_NS, NEVER_NS
+    tried = row.tried[call // TRIALS]
+    if call % TRIALS == 0:
+        tried.fastest_ns, tried.second_ns = NEVER_NS, NEVER_NS
     elif spent_ns < tried.fastest_ns:
         tried.fastest_ns, tried.second_ns = spent_ns, tried.fastest_ns
     else:

@@ -39,7 +39,7 @@ from cobre_kernels.tcp.progress.sockets import (
 from cobre_kernels.tcp.progress.waiting import begin_links
 from cobre_kernels.tcp.tags import PARTIAL, RESULT
 
-CHUNKS_WANTED = 4  # in a payload: nodes work at the same time, with few system calls
+CHUNKS_WANTED = 4  # in a payload: so nodes work at the same time, and make few system calls
 
 
 @kernel(COMM, Chain)

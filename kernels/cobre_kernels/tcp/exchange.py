@@ -56,7 +56,7 @@ def exchange_kernel(comm, call):
 
 @kernel(COMM, Scatter)
 def alltoallv_kernel(comm, call):
-    """Send each leader its part behind a header, and receive a part of each, all at once."""
+    """Send each leader its part behind a header, and receive a part from each, all at once."""
     nodes, own = comm.nodes, comm.nodes.own_node
     outcome = begin_links(comm)
     if outcome != OK:
@@ -97,7 +97,7 @@ def transfer_kernel(comm):
     outcome, activity = OK, MORE
     while outcome == OK and activity & MORE:
         activity = NO_MORE
-        for step in range(comm.nodes.nodes):  # leaders begin at different nodes: their own
+        for step in range(comm.nodes.nodes):  # each leader begins at another node: its own
             node = (comm.nodes.own_node + step) % comm.nodes.nodes
             moved = send_message(comm, node)
             if moved >= 0:
@@ -160,7 +160,7 @@ def _receive(comm, node):
 
 @routine
 def _take_header(comm, node):
-    """Compare a header with this leader's; tell whether it is of the protocol."""
+    """Compare a leader's header with this leader's; tell whether the frame is of the protocol."""
     peer, row = comm.links.peers[node], comm.nodes.headers[node]
     header = peer.inbox
     if swap_bytes(header.verb) != comm.nodes.begun:

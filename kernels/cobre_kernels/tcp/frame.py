@@ -4,9 +4,9 @@ Every frame begins with a prefix of 5 bytes: u32 length of the rest, u8 tag. The
 of frames:
 
 - a header, which includes the prefix, and then payload if there is any;
-- a control message (nodes/messages.py), which includes the prefix too: CONTROL_MESSAGE, without its
-  first CONTROL_OFFSET bytes, which are not sent and only align its words in memory, and then words;
-- bulk data: prefix and payload. The receiver knows every length before it arrives.
+- a control message (nodes/messages.py), which includes the prefix too: CONTROL_MESSAGE, then words.
+  The first CONTROL_OFFSET bytes of CONTROL_MESSAGE only align words in memory, and are not sent;
+- bulk data: prefix and payload. The receiver knows every length before the frame arrives.
 """
 
 from cobre_kernels.machine.atomics import peek, poke, swap_bytes

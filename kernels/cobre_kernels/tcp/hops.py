@@ -3,15 +3,15 @@
 In the hop of distance d = 1, 2, 4, ... leader k sends the messages of leaders k, k - 1, ...,
 k - d + 1 to leader k + d, all behind one another: a *bundle*. From leader k - d it receives those
 of leaders k - d, k - d - 1, ... So after the hop it has the messages of 2 d leaders, and in the end
-those of all. A message is what ``exchange.py`` sends: header, and payload if there is any. It
-passes on byte by byte, with zeros up to a multiple of a word.
+those of all. A message is what ``exchange.py`` sends: header, and payload if there is any. Leaders
+pass a message on as it is, with zeros behind it up to a multiple of a word.
 
-A leader checks each message when it arrives, before it passes the message on. So the leader that
-has sent garbled bytes is named by the first one that gets them.
+A leader checks each message when it arrives, before it passes the message on. So the first leader
+that gets garbled bytes names the leader that has sent them.
 
-A leader waits for the bytes of its neighbour of this hop alone. The leaders of all other missing
+In a hop, a leader waits for the bytes of one neighbour only. The leaders of all other missing
 messages are awaited BEHIND that neighbour (``progress/control.py``). These leaders are asked too
-whether they wait, so every leader finds out which of them are late. All links stand, so every
+whether they wait, so every leader finds out which of them are late. All links remain, so every
 leader sees the end of any other leader, and gets its report.
 
 ``docs/design/tcp-protocol.md`` says when leaders take this way. Sources: Hensgen, Finkel, Manber,
@@ -87,7 +87,7 @@ def _begin(comm, call):
 
 @routine
 def _hop(comm, distance):
-    """Send what is gathered, as far as it is new to the receiver, and receive as much."""
+    """Send the gathered messages that are new to the receiver, and receive as many messages."""
     links, nodes = comm.links, comm.nodes
     until = min(2 * distance, nodes.nodes)
     target, source = node_before(comm, nodes.nodes - distance), node_before(comm, distance)
@@ -181,7 +181,7 @@ def _is_right(comm, header, node):
 def _keep_surplus(comm, peer):
     """Keep bytes of the next frame, if the calls differ and the message was shorter than expected.
 
-    The next frame is one of the ring: only the leader of the first hop sends it.
+    The next frame belongs to the ring, so only the neighbour of the first hop can send it.
     """
     links = comm.links
     end = links.bundle + links.ends[links.gathered - 1]
@@ -197,7 +197,7 @@ def _keep_surplus(comm, peer):
 
 @routine
 def _take_payloads(comm):
-    """Copy each payload that belongs to this leader's call to where it belongs."""
+    """Copy each payload that belongs to this leader's call to its landing."""
     links, nodes = comm.links, comm.nodes
     for index in range(1, nodes.nodes):
         node = node_before(comm, index)

@@ -62,7 +62,7 @@ CURSOR = Record(
     is_result=word("1: the frame is a result; 0: a partial fold"),
     partials=word("number of chunks of partial folds that have moved"),
     partials_total=word("number of chunks of partial folds that have to move"),
-    results=word("number of chunks of results that have moved; incoming: that are in place"),
+    results=word("number of chunks of results that have moved; of incoming: that are in place"),
     results_total=word("number of chunks of results that have to move"),
 )
 
@@ -101,11 +101,11 @@ LINKS = Record(
     outgoing=part(CURSOR, "what moves to the next leader"),
     incoming=part(CURSOR, "what moves from the previous leader"),
     blocks=rows("Block", "ring.py: the block of each node"),
-    staging=word("chain.py: address of STAGING_CHUNKS chunks of CHUNK_BYTES; eager_bytes at least"),
+    staging=word("chain.py: address of STAGING_CHUNKS chunks of CHUNK_BYTES; at least eager_bytes"),
     chunk_bytes=word("chain.py: bytes of a chunk of this payload"),
     # hops.py
     bundle=word("address of the messages that are gathered, this leader's own first; 0: no hops"),
-    ends=table("where each of them ends in the bundle"),
+    ends=table("where each of these messages ends in the bundle"),
     gathered=word("how many messages are here; outside the verb, as many as nodes"),
     # Waiting.
     swept=word("number of the verb in which this leader last read all control links"),
@@ -128,7 +128,7 @@ def next_node(comm):
 
 @routine
 def node_before(comm, distance):
-    """Return the node that is so many nodes before this one on the ring; fewer than all nodes."""
+    """Return the node ``distance`` nodes before this one on the ring, less than once around."""
     return (comm.nodes.own_node + comm.nodes.nodes - distance) % comm.nodes.nodes
 
 

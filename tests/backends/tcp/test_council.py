@@ -32,7 +32,7 @@ def councils():
 
 
 def assemble(councils):
-    """Let each council call the roll in a thread, and leave; return its members or its error."""
+    """Let each council call the roll in a thread, then leave; return members or errors by rank."""
 
     def call(council):
         try:

@@ -10,7 +10,7 @@ from cobre_comm import TcpBackend, TcpConfig
 from cobre_comm.processes.port import ReservedPort
 from cobre_comm.testing.cases.memory.lifetimes import fail, stays_flat
 
-M_ARENA_MAX = -8  # a number of glibc's malloc.h
+M_ARENA_MAX = -8  # the number of this option in glibc's malloc.h
 
 
 def meet_and_fail(rank, port):

@@ -264,7 +264,7 @@ def test_half_a_handshake(count):
 
 
 def test_the_limit_ends_with_the_own_handshake():
-    """The limit ends when a rank has proven itself; rank 0, which may be busy, may answer later."""
+    """The limit holds until a rank has sent its proof, because a busy rank 0 may answer later."""
     with connecting(limit_s=SHORT_S) as peer:
         transcript = check_answer(peer)
         assert not peer.ends_within(3 * SHORT_S)

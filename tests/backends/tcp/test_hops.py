@@ -1,7 +1,7 @@
-"""Leaders exchange headers by hops, or each with each: which way they take, and that both agree.
+"""Leaders exchange headers by hops, or all to all: which they choose, and that results agree.
 
-Ranks are forks, each a node of its own unless the name of the backend has nodes. The way is forced
-by replacing the function that chooses it.
+Ranks are forks, each a node of its own unless the name of the backend lists nodes. Tests force
+hops, or all to all, by replacing the function `pays`, which chooses.
 """
 
 import itertools
@@ -40,7 +40,7 @@ SIGNALS = {"killed": signal.SIGKILL, "stopped": signal.SIGSTOP, "interrupted": s
 
 @pytest.fixture(params=[True, slow(False)], ids=["hops", "all to all"])
 def by_hops(request, monkeypatch):
-    """Force one of the ways on ranks that are forked later."""
+    """Force hops, or all to all, on ranks that are forked later."""
     warm()
     monkeypatch.setattr(memory, "pays", lambda nodes, round_trip: request.param)
     return request.param
@@ -81,7 +81,7 @@ def test_round_trip_of_a_system_that_does_not_tell(monkeypatch):
 
 
 def told_to_choose(comm, seen):
-    """Return what the choice was made by on this rank, here and for a part."""
+    """Return the nodes and round trips by which this rank chose, for the whole and for a part."""
     with comm.split(comm.rank % 2):
         return seen
 
@@ -108,7 +108,7 @@ def test_results(by_hops, backend, size, caller):
 
 
 def differ(comm):
-    """Return the errors of this rank when each pair of ranks in turn calls otherwise."""
+    """Return the errors of this rank in calls where two ranks follow another plan."""
     errors, send = [], np.arange(5.0) + comm.rank
     plans = itertools.pairwise([*PLANS, *PLANS][:5])
     for odd, (first, second) in itertools.product(range(comm.size), plans):
@@ -167,7 +167,7 @@ def struck_in_a_hop(comm, kind, victim, late, folder):
             "interrupted": (folder / str(victim)).exists,
         }
         wait_until(is_struck[kind])
-    caught = met(comm.barrier) or met(comm.barrier)  # a leader may complete the first one
+    caught = met(comm.barrier) or met(comm.barrier)  # the first barrier may complete on a leader
     (folder / str(comm.rank)).touch()
     if comm.rank == late:
         wait_until(lambda: len(list(folder.iterdir())) >= comm.size - 1)
@@ -184,13 +184,13 @@ def struck_in_a_hop(comm, kind, victim, late, folder):
     ),
 )
 def test_a_rank_is_struck_in_each_hop(by_hops, kind, distance, size, tmp_path):
-    """The victim waits in the hop of a distance, because the leader so far before it is late."""
+    """The victim waits in the hop of ``distance``, because the leader so far before it is late."""
     late, victim = size - 1, (size - 1 + distance) % size
     limits = OUR_GRID.timeout_of(LIMIT_S) if kind == "stopped" else {}
     outcomes = forked.ranks(
         "tcp-flat", size, struck_in_a_hop, kind, victim, late, str(tmp_path), env=limits
     )
-    struck_one = outcomes.pop(victim)  # who was stopped may find all that it waited for
+    struck_one = outcomes.pop(victim)  # a stopped victim may complete its calls when it continues
     assert (struck_one.exit_code == -signal.SIGKILL) == (kind == "killed")
     assert isinstance(struck_one.value, KeyboardInterrupt) == (kind == "interrupted")
     for caught in values_of(outcomes):

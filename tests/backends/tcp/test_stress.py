@@ -18,7 +18,7 @@ from cobre_comm.testing.cases.mixed import sequences
 from cobre_comm.testing.cases.raised import raises
 from cobre_comm.testing.cases.waiting import wait_until
 
-pytestmark = pytest.mark.slow  # each test starts processes; `make test` has the suite's cases
+pytestmark = pytest.mark.slow  # each test starts processes; `make test` runs the suite's cases
 
 DEFAULT_EAGER_BYTES = 65536
 GRID = list(itertools.product([2, 3, 4, 5], [0, 100, 4096, DEFAULT_EAGER_BYTES]))

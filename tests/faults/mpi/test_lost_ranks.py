@@ -12,7 +12,7 @@ from cobre_comm.testing import run_ranks_outcomes
 from cobre_comm.testing.cases.faults import struck
 from tests.grid import EVERY_RANK_ALONE, skip_unless_here, timeout_of
 
-pytestmark = pytest.mark.slow  # each test starts processes; `make test` has the suite's cases
+pytestmark = pytest.mark.slow  # each test starts processes; `make test` runs the suite's cases
 
 SURVIVABLE = ["openmpi", "mpich", "mpich-net"]
 OFI = {"MPIR_CVAR_CH4_NETMOD": "ofi"}

@@ -47,7 +47,7 @@ def test_what_groups_leave(own, files, expected, monkeypatch, tmp_path):
 
 @contextlib.contextmanager
 def group_of_memory():
-    """Make a control group with the limit, below this process's group; give the group's folder."""
+    """Make a control group with LIMIT below this process's group; give the new group's folder."""
     name = f"cobre-{secrets.token_hex(6)}"
     for parent in cgroups.groups("memory"):
         folder = parent / name

@@ -62,7 +62,7 @@ def make_region(comm, way):
 
 
 def killed_at(comm, way, victim, moment):
-    """Kill one rank at its n-th call of making a region; return lost ranks, or number of calls."""
+    """Kill one rank at its n-th call while it makes a region; return lost ranks, or call count."""
     with struck_at(moment if comm.rank == victim else None, signal.SIGKILL) as calls:
         try:
             make_region(comm, way)

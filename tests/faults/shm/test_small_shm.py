@@ -74,7 +74,7 @@ def test_one_mebibyte(ranks):
 
 @pytest.mark.parametrize("ranks", [slow(1), 2, slow(4)])
 def test_one_mebibyte_with_small_buffers(ranks):
-    """InitializationFailed names small buffers as the cure."""
+    """Small buffers are the cure that InitializationFailed names."""
     values_of(in_private_shm("1m", run, hardly_any, ranks, "8192"))
 
 
@@ -84,7 +84,7 @@ def starts(_):
 
 @pytest.mark.parametrize("backend", ["mpi-openmpi", "tcp"])
 def test_a_rank_is_named_once(backend):
-    """First a node's ranks agree on the rank at fault, then all ranks; the error names it once."""
+    """A node's ranks agree on a rank at fault, then all ranks; the error names that rank once."""
     env = {f"COBRE_{name}_BUFFER_BYTES": str(2**26) for name in ("SHM", "TCP")}
     start = partial(forked.ranks, connect=False, env=env, timeout_s=60)
     outcomes = in_private_shm("1m", start, backend, 2, starts)

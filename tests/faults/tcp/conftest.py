@@ -32,7 +32,7 @@ def new_job():
 def worker_attached(monkeypatch):
     """Return an event that is set when rank 0 has accepted a worker, which is a thread here."""
     event = threading.Event()
-    # so that the fixture restores it
+    # so that monkeypatch restores this method after the test
     monkeypatch.setattr(worker.Joiner, "_open_control", worker.Joiner._open_control)
     once_attached(event.set)
     return event

@@ -134,7 +134,7 @@ def named_links(links):
 
 
 def greet(links, rank):
-    """Send sender, receiver and purpose on every link before any is read, as a collective may."""
+    """Send sender, receiver and purpose on every link, as a collective may, before reading any."""
     for peer, purpose, sock in named_links(links):
         sock.send(bytes([rank, peer, purpose]))
 

@@ -46,7 +46,7 @@ def test_other_size(new_job, caplog):
 
 
 def test_other_size_of_a_launcher_of_ours(new_job, monkeypatch):
-    """The error names the launcher's option as the cure, not the variable that it has set."""
+    """The error names the launcher's option as the cure, and not a variable of the launcher."""
     monkeypatch.setenv("COBRE_JOB_ID", "cobre-0-1")
     job = new_job(3).start(0, 1)
     told = new_job(5, port=job.port).start(2).wait()[2]
@@ -91,8 +91,8 @@ def test_proven_peers_that_are_wrong_are_told(new_job, caplog, changes, words):
 
 
 def test_other_links_need_the_secret_of_the_job(new_job):
-    # Ranks learn the secret of the job only when all have attached; it cannot be computed from the
-    # token.
+    # Ranks learn the secret of the job only when all have attached; nobody can compute this secret
+    # from the token.
     job = new_job(3).start(0, 1)
     for purpose in (1, 2, 3, 200):
         with Client(job.port) as client:

@@ -190,7 +190,7 @@ def test_64_ranks(new_job):
 
 @on_forks(8, "tcp:0,0,0,0,1,1,1,1", connect=False)
 def test_descriptors_are_reserved_for_links_that_are_used(comm):
-    """Of eight ranks on two nodes, rank 0 has 8 links, the other leader 2; not 2 to each rank."""
+    """Of 8 ranks on two nodes, rank 0 has 8 links and the other leader 2, not 2 to each peer."""
     room = len(list(pathlib.Path("/dev/fd").iterdir())) + SPARE_DESCRIPTORS + 14
     resource.setrlimit(resource.RLIMIT_NOFILE, (room, room))
     with create_communicator() as made:

@@ -94,7 +94,7 @@ def test_a_follower_that_does_not_fetch(mpi, condition, status, outcome, shown, 
     ],
 )
 def test_a_follower_whose_leader_has_gone(mpi, late, outcome, reasons, told):
-    """The follower takes the outcome that its leader has shown; if there is none, it reports."""
+    """The follower takes the outcome that its leader has shown, or reports if there is none."""
     rank = Leader(TWO_HERE, FOLLOWER)
     if late is not None:
         rank.nodes.of_lane[0].staging.failures[late].reason = LATE

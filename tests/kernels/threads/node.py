@@ -138,7 +138,7 @@ class Node(World):
 
 
 class NodeThatIsLeft(Node):
-    """The same node, but each gather fails, and MPI may read the gather's buffer until later."""
+    """The same node, but each gather fails, and MPI may still read the gather's buffer later."""
 
     def __init__(self, size, **world):
         super().__init__(size, **world)

@@ -1,11 +1,11 @@
 """A detector of data races: which thread may see which write, by the orderings alone.
 
 Vector clocks, as in "FastTrack: efficient and precise dynamic race detection" (Flanagan, Freund,
-PLDI 2009). A load with acquire reads the value of a store with release; its thread then knows all
-that the storing thread knew at the store. Nothing else orders threads, however they really ran. Two
-accesses to one word, of which one is a write, are a race unless the thread of the later access knew
-of the earlier one. This rule is applied to plain data, and also to relaxed words, which other words
-must order.
+PLDI 2009). If a load with acquire reads the value of a store with release, the loading thread knows
+all that the storing thread knew at the store. Nothing else orders threads, however they really ran.
+Two accesses to one word, of which one is a write, are a race unless the thread of the later access
+knew of the earlier access. This rule is applied to plain data, and also to relaxed words, which
+other words must order.
 """
 
 import math

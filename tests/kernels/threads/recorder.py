@@ -1,7 +1,7 @@
 """The kernels as plain Python, on threads, with every access to memory noted.
 
-This file works only under NUMBA_DISABLE_JIT=1, and before anything else imports the kernels: it
-replaces the functions of ``atomics.py``, which all kernels import. ``world.py`` imports it first.
+This file works only under NUMBA_DISABLE_JIT=1. It must be imported before all kernels, because it
+replaces the functions of ``atomics.py``, which kernels import. So ``world.py`` imports it first.
 """
 
 import ctypes
@@ -36,7 +36,7 @@ class Recorder:
         self.writers = defaultdict(set)
 
     def note(self, what, how, address):
-        """Note an operation on a word of another process."""
+        """Note an operation on a word, if the word is shared."""
         if self.races.is_shared(address):
             word = self.name_of(address)
             self.operations.add((word, what, how))

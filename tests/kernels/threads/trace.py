@@ -60,9 +60,9 @@ def read_process(pid, here, there, count):
 
 
 def write_process(pid, here, there, count):
-    """Note the writes of process_vm_writev, for which the thread may sleep before.
+    """Note the writes of process_vm_writev, before which the thread may sleep.
 
-    The system copies the mark behind the bytes, so here the mark is stored as by a release.
+    The system copies the mark after the bytes, so here the mark is stored as by a release.
     """
     time.sleep(getattr(recorder.ranks, "write_s", 0.0))
     (source, target, length), (number, mark, word) = vectors(here, there, count)
@@ -184,7 +184,7 @@ def whole(words, what):
 
 
 def large(comm):
-    """Large calls of private memory, each way of them; each rank touches all that it gave."""
+    """Large calls of private memory, in each way; after a call, each rank touches its memory."""
     length = 2100  # the share of the last of four ranks is empty
     counts = comm.size * (length + comm.size)
     mine = world.private(comm.rank)
@@ -207,9 +207,9 @@ def large(comm):
 
 
 def left_while_written(comm):
-    """Rank 1 gives up while the root writes to its buffer, and then uses the buffer.
+    """Readers give up, rank 1 while the root writes to its buffer; then all use their buffers.
 
-    All readers have entered the last step before, so the root's call succeeds.
+    Before they give up, all readers have entered the last step, so the root's call succeeds.
     """
     buffer = world.private(comm.rank)[:2100]
     comm.node.forced_way = ways.BOTH
@@ -228,9 +228,9 @@ def region(comm, number):
 
 
 def regions(comm):
-    """Outputs that are in one memory for all ranks, or for one rank only.
+    """Outputs in a region: one output of all ranks, or the output of one rank only.
 
-    Outputs in one memory for some ranks are left out. Such ranks write the same bytes, which is
+    Outputs that only some ranks share are left out. Such ranks write the same bytes, which is
     harmless, but which this detector reports as a race.
     """
     output, sends = region(comm, 1), region(comm, 2)

@@ -40,7 +40,7 @@ class Owner:
 
 
 class Counts:
-    """The region in which the counts are."""
+    """The region that holds the counts of claims."""
 
     _identity = 0
 
@@ -52,6 +52,6 @@ class Counts:
 
 
 def work_of(comm, count, memory, synchronise):
-    """Return the work of one rank; ``memory`` is that of the counts of its node."""
+    """Return the work of one rank; ``memory`` holds its node's counts of claims."""
     claimed = np.zeros(count, dtype=np.int64)
     return Work(Owner(comm, synchronise), [comm.size], 0, Counts(memory), claimed)

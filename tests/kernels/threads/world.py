@@ -102,7 +102,7 @@ class World:
         return shared_words.name_at("Control", address - self.begin)
 
     def private(self, rank):
-        """Return memory of a rank that is in no region."""
+        """Return the private memory of a rank, which lies outside regions."""
         begin = self.begin + self.private_offset + rank * PRIVATE_BYTES
         words = (ctypes.c_double * (PRIVATE_BYTES // 8)).from_address(begin)
         return np.frombuffer(words, dtype=np.float64)

@@ -43,7 +43,7 @@ def test_input_goes_to_rank_0_and_variables_to_all(a_library):
         assert seen["COBRE_MPI_TIMEOUT_SECS"] == "7"
         assert seen["COBRE_JOB_ID"].startswith("cobre-")
         assert seen["SLURM_JOB_ID"] == "17"
-        # mpiexec gives the ranks these variables
+        # mpiexec tells a rank which rank it is; an outer Slurm does not
         assert not {"SLURM_PROCID", "SLURM_NTASKS"} & seen.keys()
         assert str(rank) == seen.get("PMI_RANK", seen.get("PMIX_RANK"))
         assert int(seen["OMP_NUM_THREADS"]) >= 1

@@ -1,7 +1,8 @@
 """Rank 1 starts a child in some WAY; the child makes communicators before or after the rank does.
 
-WHEN may be "after an older": then rank 1 has a second child, which starts before the rank makes its
-communicator, and makes one later. Each child prints what it got. In the end the ranks meet.
+WHEN may be "after an older": then rank 1 has a second child, which starts before rank 1 makes its
+communicator, but makes its own communicators later than the rank. Each child prints what it got. In
+the end the ranks meet.
 """
 
 import contextlib

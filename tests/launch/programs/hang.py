@@ -8,7 +8,7 @@ import numpy as np
 from cobre_comm import create_communicator
 
 LONG_S = 60
-LATER_S = 1.0  # later than the others, because their wait has to end first
+LATER_S = 1.0  # rank 2 begins to wait so much later that the wait of the others ends first
 ENDLESS = 10**12
 
 

@@ -22,8 +22,8 @@ ROWS = 64  # each rank has this many rows, each of one page
 def numa_nodes(address, nbytes):
     """Return the NUMA nodes of the pages of mapped memory, and how many pages are on each.
 
-    Source: move_pages(2), which only reports where pages are if it is given no nodes. The call
-    knows only pages that this process has read or written.
+    Source: move_pages(2), which moves nothing and reports where pages are if it is given no nodes.
+    The call knows only pages that this process has read or written.
     """
     count = nbytes // PAGE_BYTES
     for page in range(count):

@@ -1,7 +1,7 @@
 """Rank 0 repeats the lines of its stdin until one is "end"; rank 1 sleeps until then.
 
-Each rank writes its pid to a file. Rank 0 begins to read when both files are there: the read stops
-a job that is in the background, and what ranks have printed before may then not be shown.
+Each rank writes its pid to a file, because the read stops a job that is in the background, and then
+what ranks have printed may not be shown. Rank 0 begins to read when both files are there.
 """
 
 import os

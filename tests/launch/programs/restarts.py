@@ -37,7 +37,7 @@ def find_nothing_left():
             pid, job, port = json.loads(file.read_text())
             assert not runs(pid), file
             assert not [name for name in shared if job in name], file
-            with socket.socket() as sock:  # this is tried only if this attempt has another port
+            with socket.socket() as sock:  # tried if this attempt has not the same port again
                 is_new = port and str(port) != os.environ["COBRE_TCP_PORT"]
                 assert not is_new or sock.connect_ex(("127.0.0.1", port)), file
 
@@ -45,7 +45,7 @@ def find_nothing_left():
 if way == "early":
     sys.exit(3)
 find_nothing_left()
-from cobre_comm import create_communicator  # noqa: E402  # an early rank has none
+from cobre_comm import create_communicator  # noqa: E402  # an early rank makes none
 
 comm = create_communicator()
 note(comm.rank)

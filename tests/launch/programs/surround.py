@@ -1,4 +1,4 @@
-"""Become a command in the surroundings that have a name: ``surround.py NAME COMMAND...``."""
+"""Make the surroundings NAME, and become a command in them: ``surround.py NAME COMMAND...``."""
 
 import os
 import pty

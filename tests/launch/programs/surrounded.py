@@ -1,4 +1,4 @@
-"""WAY: two ranks end well, or rank 0 fails or is killed. ``launch FILE WAY`` writes it to FILE."""
+"""WAY: ranks end well, or rank 0 fails or is killed. ``launch FILE WAY`` writes the end to FILE."""
 
 import os
 import pathlib

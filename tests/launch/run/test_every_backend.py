@@ -136,7 +136,7 @@ def test_signals_reach_each_rank_once_and_in_order(backend, to_all):
             for process in {*job.started, job.process} if to_all else [job.process]:
                 process.send_signal(number)
             job.wait_for(f"heard {number}", 2)
-            time.sleep(0.2)  # so that the same signal, which must not arrive, would have arrived
+            time.sleep(0.2)  # time for a second copy of the signal, which must not arrive
         code, output, _ = job.finish()
         for rank in range(2):
             assert lines_of(output, rank)[1:] == [f"heard {number}" for number in numbers]

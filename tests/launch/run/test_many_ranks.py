@@ -71,7 +71,7 @@ def test_ranks_that_share_cores_have_more_time_to_end():
 def test_tracebacks_with_texts_of_each_ranks_own_are_few(program):
     done = cobre("run", "-n", MOST_TEXTS + 2, program, "own words")
     assert done.returncode == 1
-    # the second one is of ranks that the launcher ended before
+    # A second traceback is that of ranks that the launcher ended before they failed.
     assert done.stderr.count(HEAD) <= 2, done.stderr
     assert "begin alike):" in done.stderr
 

@@ -51,7 +51,7 @@ def test_ranks_that_do_not_end_are_killed_after_the_grace():
 
 @pytest.fixture
 def hang_up_ends():
-    """Let SIGHUP end ranks. They inherit how this process handles it; ``nohup`` has it ignored."""
+    """Let SIGHUP end ranks, which under ``nohup`` would inherit that the signal is ignored."""
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     signal.signal(signal.SIGHUP, before)

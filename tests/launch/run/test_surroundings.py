@@ -40,7 +40,7 @@ FACTORS = {"surrounding": list(SURROUNDINGS), "launcher": ["run", "launch", "mac
 
 
 def table():
-    """Return all combinations; those that are not needed for all pairs of values are slow."""
+    """Return all combinations: a few that have all pairs of values, and the rest, marked slow."""
     found = []
     rows = [dict(zip(FACTORS, row, strict=True)) for row in itertools.product(*FACTORS.values())]
     usual = choose(rows)
@@ -96,7 +96,7 @@ def test_a_job_ends_as_it_should(surrounding, launcher, end, tmp_path):
     extra = {MARK: uuid.uuid4().hex, **chosen} | ({"COBRE_TCP_TOKEN": token} if token else {})
     code, last = run_one(launcher, surrounding, end, tmp_path, extra)
     if launcher == "launch":
-        # nobody learns its exit code
+        # If SIGCHLD is ignored, nobody learns how rank 0 was killed.
         is_reaped = (surrounding, end) == ("SIGCHLD ignored", "killed")
         assert (code, last) == (0, "rank 0 ended with None" if is_reaped else LAUNCHED[end])
     else:

@@ -38,7 +38,7 @@ def test_only_files_are_opened():
         try:
             path = f"/proc/{os.getpid()}/fd/{pipe}"
             assert path not in list(shared_files(os.getpid()))
-            # a file with this number was closed, and the number may now belong to a pipe
+            # Since the files were listed, one may be closed, and a pipe have its descriptor.
             open_shared(path).close()
             assert journals_in(path) == []
             assert cobre("status").returncode in (0, 1)

@@ -60,7 +60,7 @@ def test_rows_of_ranks_that_may_run_on_the_same_cpus():
         ["0", "n01", "1", "2", "0"],
         ["1*", "n02", "3", "?", "?"],
     ]
-    # as of a backend that reports nothing
+    # the topology of a backend that reports nothing
     assert "?" in repr(Topology(("n01",), ((0,),), 0, "", ""))
 
 

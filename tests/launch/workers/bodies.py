@@ -16,7 +16,7 @@ import numpy as np
 from cobre_comm import CollectiveFailed, launch, report_progress
 from tests.launch.programs.ends import fail
 
-REPORTS = 1000  # of the function of a rank; the signal handler makes further reports
+REPORTS = 1000  # made by the function of a rank; its signal handler makes further reports
 
 
 def add(comm, factor):
@@ -75,13 +75,13 @@ def end(comm, way, actor):
     comm.barrier()
     if comm.rank == actor:
         if way == "fork" and os.fork() == 0:
-            time.sleep(60)  # all that this worker held is held until the end of this pause
+            time.sleep(60)  # the fork keeps open what the worker had open
         fail(comm, "SIGKILL" if way == "fork" else way)
     comm.barrier()
 
 
 def mistaken(comm, ranks):
-    """Some ranks raise the same error, which the other ranks report; all meet in a part."""
+    """Meet in a part; then some ranks raise the same error, and the others report their own."""
     part = comm.split(0)
     part.barrier()
     if comm.rank in ranks:
@@ -201,7 +201,7 @@ def fails_beside_sleepers(comm, actor):
 
 
 def lose_rank_1(comm, way, times):
-    """Lose rank 1 in the first attempts; return the number of the attempt and that of ranks."""
+    """Lose rank 1 in the first attempts; return the attempt's number, and how many ranks it has."""
     attempt = int(os.environ["COBRE_RESTART"])
     comm.barrier()
     if attempt < times and comm.rank == 1:

@@ -333,7 +333,7 @@ def test_argument_that_does_not_pickle():
 
 
 def test_a_program_that_forks_elsewhere_launches_and_stays_as_it_is():
-    """A process that multiprocessing starts has the start method "fork" if its program has it."""
+    """If a program has the start method "fork", so have the processes of multiprocessing."""
     chosen = multiprocessing.get_start_method(allow_none=True)
     multiprocessing.set_start_method("fork", force=True)
     try:

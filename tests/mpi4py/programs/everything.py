@@ -35,8 +35,8 @@ OPERATIONS = ["SUM", "PROD", "MIN", "MAX", "LAND", "LOR", "LXOR", "BAND", "BOR",
 
 def reductions():
     for name in OPERATIONS:
-        # Every true number here is 1, because MPICH on one rank returns the numbers without
-        # changes.
+        # The numbers of logical operations are 0 or 1, because on one rank MPICH returns numbers
+        # unchanged.
         op, recv = getattr(MPI, name), room(3, "i8")
         send = mine(3, "i8") % (2 if name[0] == "L" else 7)
         world.Allreduce(send, recv, op=op)

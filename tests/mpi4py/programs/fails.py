@@ -1,4 +1,4 @@
-"""A program of mpi4py: rank 1 fails by HOW, while the other ranks reduce."""
+"""A program of mpi4py: rank 1 fails in the way HOW (an argument), while the others reduce."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Rank 1 locks the part of rank 0, then does HOW; the other ranks try to lock the same part."""
+"""Rank 1 locks the part of rank 0, and then acts by HOW; the other ranks try to lock that part."""
 
 import os
 import signal

@@ -16,7 +16,7 @@ try:
     from mpi4py.MPI import ANY_SOURCE, ANY_TAG
 except ImportError:
     ANY_SOURCE = ANY_TAG = -1
-# the first is a module of mpi4py, the second is a module of ours
+# mpi4py has a module `futures`; `windows` is a module of ours alone
 for name in ("futures", "windows"):
     with contextlib.suppress(ModuleNotFoundError):
         importlib.import_module(f"mpi4py.{name}")

@@ -1,4 +1,4 @@
-"""Calls of windows: some cannot be served, others only just."""
+"""Calls of windows: some have to be refused, and others are unusual but have to work."""
 
 import numpy as np
 

@@ -35,10 +35,10 @@ def meet(
 
     A worker waits for rank 0 for at most ``connect_timeout_ms``, and for the other workers as long
     as rank 0 waits for them. ``InitializationFailed`` is raised if ranks are missing, refused or
-    lost. If rank 0 gets a ``listener``, it uses this one instead of opening one; the listener is
-    closed in any case. ``meanwhile`` is called every ``LOOK_S``; an exception of ``meanwhile`` ends
-    the rendezvous. ``listens`` says that rank 0 listens already: then a worker gives up at once if
-    nobody listens.
+    lost. If rank 0 gets a ``listener``, it does not open another listener; the listener is closed
+    in any case. ``meanwhile`` is called every ``LOOK_S``; an exception of ``meanwhile`` ends the
+    rendezvous. ``listens`` says that rank 0 listens already, so a worker gives up at once
+    if it finds no listener.
     """
     if config.rank == 0:
         participant: Participant = Coordinator(config, listener)

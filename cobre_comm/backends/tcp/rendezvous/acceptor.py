@@ -98,7 +98,7 @@ class Acceptor:
                 for _ in range(ACCEPTED_AT_ONCE):
                     sock, sockaddr = listener.accept()
                     self._begin(sock, address_of(sockaddr), loopback_only)
-            except OSError as error:  # otherwise the queue is empty, or a peer has left the queue
+            except OSError as error:  # most often the queue is empty, or a peer has left the queue
                 if error.errno in _EXHAUSTED:
                     self._log.exhausted(error)
                     self._evict_oldest()

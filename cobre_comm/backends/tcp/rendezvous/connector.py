@@ -26,10 +26,10 @@ NOBODY = ConnectionRefusedError, ConnectionResetError
 
 
 class Attempts:
-    """The attempts to reach a rank, which the error message describes.
+    """The attempts to reach a rank, in the words of an error message.
 
-    ``listens`` says that the rank listens already. If then nobody listens, the rank has closed its
-    port, and further attempts are useless.
+    ``listens`` says that the rank listens already. If an attempt finds no listener all the same,
+    the rank has closed its port, and further attempts are useless.
     """
 
     def __init__(self, rank: int, *, listens: bool = False) -> None:

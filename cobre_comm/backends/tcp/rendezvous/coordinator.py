@@ -51,7 +51,7 @@ class Coordinator(Participant):
         self._tell_all()
 
     def _link(self, leaders: Sequence[int], others: Sequence[int]) -> dict[int, tuple[Any, ...]]:
-        """Make room for data links; the next exchange waits until workers have opened theirs."""
+        """Make room for data links, and send PEERS; the next exchange waits for linked workers."""
         if self._acceptor is not None:
             self._acceptor.make_room(len(others) - 1)
         self._gather(b"")

@@ -47,7 +47,7 @@ class TaskLoop:
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
         self._waiting: dict[Task[None], Wait] = {}
-        self._earliest = NEVER  # not later than the end of the first wait that ends
+        self._earliest = NEVER  # no wait has an earlier ``until``
 
     def start(self, task: Task[None]) -> None:
         """Run a task up to its first wait, and from then on in :meth:`run`."""

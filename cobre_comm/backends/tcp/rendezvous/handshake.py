@@ -74,7 +74,7 @@ def introduce(rank: int, size: int, purpose: int, target: int, port: int = 0) ->
 
 
 def prove(key: bytes, role: bytes, transcript: bytes) -> bytes:
-    """Return the HMAC-SHA256 of role and transcript, which takes the key to make."""
+    """Return the HMAC-SHA256 of role and transcript, which only an owner of the key can make."""
     return hmac.digest(key, role + b"\0" + transcript, "sha256")
 
 

@@ -28,7 +28,7 @@ _CHECKSUM = struct.Struct(">I")
 _JOB = struct.Struct(">QI16s")  # eager_bytes, ranks on the worker's machine, secret
 _LIMIT = struct.Struct(">Q")  # link_timeout_ms
 _ENTRY = struct.Struct(">B16sH")  # family, address, port
-ANSWER_HEAD = struct.Struct(">Ii")  # number of the call; chair that made the roll which is held
+ANSWER_HEAD = struct.Struct(">Ii")  # number of the call; chair of the roll that the member holds
 ROLL_ENTRY = struct.Struct(">I")  # a rank that has answered; the row of that rank follows
 LONGEST_PART = 1024  # the most bytes that one rank gives in an exchange
 
@@ -173,7 +173,7 @@ def pack_peers(link_timeout_ms: int, listeners: Sequence[tuple[Address | None, i
     """Return the PEERS frame.
 
     The worker has ``link_timeout_ms`` to open and accept its links; 0 means no limit. The listeners
-    are those of the leaders without rank 0, in the order of their ranks.
+    are those of all leaders but rank 0, in the order of their ranks.
     """
     entries = (_ENTRY.pack(*pack_address(address), port) for address, port in listeners)
     return pack_checked(tags.PEERS, _LIMIT.pack(link_timeout_ms) + b"".join(entries))

@@ -62,9 +62,10 @@ class Participant(Group):
 
     @abc.abstractmethod
     def _link(self, leaders: Sequence[int], others: Sequence[int]) -> dict[int, tuple[Any, ...]]:
-        """Link the leaders of all lanes, given in ascending order; return when this rank is linked.
+        """Link the leaders of each lane; return when this rank is linked.
 
-        ``others`` are the leaders of this rank's lane, if this rank leads in one.
+        ``leaders`` are the leaders of all lanes, in ascending order. ``others`` are the leaders of
+        this rank's lane; there are none if this rank leads in no lane.
 
         Returns socket addresses by rank, as :attr:`~..links.Links.where`. Raises what
         :meth:`attach` raises.
@@ -85,7 +86,7 @@ class Participant(Group):
         return np.frombuffer(given, dtype=row.dtype).reshape(self.size, row.size)
 
     def refuse(self, error: InitializationFailed) -> None:
-        """Tell all attached workers, or rank 0, why this rank gives up."""
+        """Tell why this rank gives up: rank 0 tells all attached workers, a worker tells rank 0."""
         for rank, control in self.links.control.items():
             if 0 in (rank, self.rank):
                 messages.send_refused(control, error)
@@ -114,8 +115,8 @@ class Participant(Group):
     def start(self, lanes: Sequence[Sequence[int]]) -> None:
         """End the rendezvous: link the leaders of each lane, and close all other links.
 
-        All ranks learn the longest round trip of all links. Then watch the processes of the peers,
-        unless the limit of open files leaves no room. Raises what :meth:`attach` raises.
+        All ranks learn the longest round trip of all links. Then this rank watches the processes of
+        its peers, if the limit of open files leaves room. Raises what :meth:`attach` raises.
         """
         own = next((lane for lane in lanes if self.rank in lane), ())
         self.links.where = self._link(sorted(rank for lane in lanes for rank in lane), own)

@@ -102,7 +102,8 @@ def close_all(socks: list[socket.socket]) -> None:
 def reserve_descriptors(links: int, unauthenticated: int, held: int = 0) -> int:
     """Raise the limit of open files for this rank's links and for UNAUTHENTICATED connections.
 
-    ``held`` such connections are open already. Return how many of them the limit allows in all.
+    ``held`` UNAUTHENTICATED connections are open already. Return how many of these connections the
+    limit allows in all.
     """
     needed = _open_files() - held + links + SPARE_DESCRIPTORS
     limit = raise_limit(needed + unauthenticated)

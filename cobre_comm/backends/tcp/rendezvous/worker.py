@@ -106,7 +106,7 @@ class Joiner(Participant):
         self._loop.start(open_link(attempts, endpoints, describe, key, admit))
 
     def _listen(self, control: socket.socket, loopback_only: bool) -> None:
-        """Listen for the other workers; only at loopback, if CHALLENGE says that all are there."""
+        """Listen for the other workers: at loopback, if all ranks are here; else everywhere."""
         close_all(self._listeners)
         self._listeners = [listen_at_host(control.getsockname() if loopback_only else None)]
 

@@ -10,4 +10,4 @@ from cobre_comm.mpi4py.missing import Missing
 
 known = {"": cobre_comm.mpi4py, ".MPI": cobre_comm.mpi4py.MPI, ".rc": cobre_comm.mpi4py.rc}
 sys.modules |= {f"{__name__}{name}": module for name, module in known.items()}
-sys.meta_path.insert(0, Missing(__name__))  # before our own modules are found under this name
+sys.meta_path.insert(0, Missing(__name__))  # first, so that mpi4py.x is never our module x

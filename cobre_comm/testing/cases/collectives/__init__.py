@@ -1,1 +1,1 @@
-"""Each collective by itself, and what is made of one: reductions of numbers, moves of objects."""
+"""Each collective by itself, and calls that use collectives: sums of numbers, moves of objects."""

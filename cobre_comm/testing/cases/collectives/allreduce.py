@@ -94,7 +94,7 @@ def reduce_small_sum(comm, caller):
 
 
 def reduce_signed_zeros(comm, caller, op):
-    """If zeros meet, the zero of the lower rank is the result; if NaNs meet, that of rank 0.
+    """If zeros meet, the zero of the lower rank is the result; if NaNs meet, the NaN of rank 0.
 
     This holds for a few numbers, all of which every rank folds, and for many numbers, of which each
     rank folds a part.

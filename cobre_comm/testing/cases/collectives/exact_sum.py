@@ -113,7 +113,7 @@ def sum_split(comm, caller, kind, count, seed, dtype="f8"):
 
 
 def sum_kinds(comm, caller, count, seeds, dtype="f8"):
-    """Sum every kind of values in several splits; compare each sum with that of integers."""
+    """Sum every kind of values in several splits; compare each with the sum by integers."""
     for kind in KINDS:
         for seed in seeds:
             result = float.fromhex(sum_split(comm, caller, kind, count, seed, dtype))

@@ -14,8 +14,8 @@ from cobre_comm.testing.cases.collectives.exact_sum import expected
 from cobre_comm.testing.cases.reference import assert_same_fold, fold, numbers
 
 # The bits of MXCSR (x86-64) or FPCR (aarch64) that set each mode: flush subnormals to zero, or
-# round otherwise. The number before them says which word of the C library's environment is that
-# register.
+# round in another direction. The number before these bits says which word of the C library's
+# environment (fegetenv) holds the register.
 MACHINES = {
     "x86_64": (7, {"flush": 0x8040, "down": 0x2000, "up": 0x4000, "zero": 0x6000}),
     "aarch64": (0, {"flush": 1 << 24, "up": 1 << 22, "down": 1 << 23, "zero": 3 << 22}),
@@ -35,7 +35,7 @@ def _environment():
 
 @contextlib.contextmanager
 def mode_of(name):
-    """Set a mode, as a library may do when it is loaded; check that the mode is set at the end."""
+    """Set a mode, as a library may do when it is loaded; check at the end that it is still set."""
     before, changed = _environment(), _environment()
     changed[PLACE] |= MODES[name]
     assert ctypes.CDLL(None).fesetenv(changed) == 0

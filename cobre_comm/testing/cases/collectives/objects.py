@@ -1,4 +1,4 @@
-"""objects: pickles from one rank or from all ranks; arrays in them are sent apart, not pickled."""
+"""objects: pickled and sent from one rank or from all; arrays in an object are sent unpickled."""
 
 import numpy as np
 

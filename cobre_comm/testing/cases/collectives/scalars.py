@@ -33,7 +33,7 @@ def reduce_other_types(comm, caller):
 
 
 def agree_with_an_array(comm, caller):
-    """A sum is an allreduce: a rank that reduces an array of one element takes part in it."""
+    """A sum is an allreduce, so other ranks may reduce an array of one element instead."""
     made = calls(caller, comm.rank)
     if comm.rank == 0:
         assert made.sum(comm, 1.5) == 1.5 * comm.size

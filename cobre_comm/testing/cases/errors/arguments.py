@@ -95,7 +95,7 @@ def empty_views(comm, caller):
 
 
 def tables_of_every_kind(comm, caller):
-    """Counts may be of any integer type; fields of elements may overlap, in any order."""
+    """Counts may be of any integer type; the fields of a dtype may overlap, and in any order."""
     made, size = calls(caller, comm.rank), comm.size
     anyhow = {"names": ["a", "b"], "formats": ["f8", "i4"], "itemsize": 16}
     for offsets in ([8, 0], [0, 4]):

@@ -73,7 +73,10 @@ PLANS = {
 
 
 def at_fault(name):
-    """Return the ranks that an error blames: those that make a call which no other rank makes."""
+    """Return the ranks that an error blames: those that make a call which no other rank makes.
+
+    An error about the counts of a gatherv blames no rank.
+    """
     made, _ = PLANS[name]
     is_known = not name.startswith("counts of")
     return tuple(rank for rank, one in enumerate(made) if is_known and made.count(one) == 1)

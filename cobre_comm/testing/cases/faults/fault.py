@@ -57,7 +57,7 @@ class Fault:
 
 
 class Ledger:
-    """The file in which a rank writes its account, line by line: a killed rank has an account too.
+    """The file to which a rank adds each fact of its account at once, because it may be killed.
 
     Each line is one system call on a descriptor that the line opens, so a rank that has closed all
     descriptors can still write.

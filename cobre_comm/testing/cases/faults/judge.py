@@ -17,7 +17,7 @@ class Seen:
     """Facts about a job that no account of a rank has, such as exit codes."""
 
     exit_codes: tuple = ()  # of the ranks; None for a rank that was busy at the deadline
-    margin_s: float = 1.0  # how much longer than promised things may take on this machine now
+    margin_s: float = 1.0  # added to each promised time, because this machine may be busy
     timeout_variable: str = ""  # the variable that an error about a late rank has to name
     overdue: bool = False  # whether a rank was still busy at the deadline
     names: tuple = ()  # names that were left in shared memory

@@ -11,7 +11,7 @@ from cobre_comm.testing.cases.faults.strike import EXIT_CODE, Victim
 
 # What the ranks are promised after a fault: each is the name of a method in judge.py.
 LOST = "lost"  # all others name the victim
-INTERRUPTED = "interrupted"  # as LOST, and the victim's wait ends by what its handler raised
+INTERRUPTED = "interrupted"  # as LOST, and the exception of its handler ends the victim's wait
 LATE = "late"  # after the limit all others name the victim and the variable
 NOTHING = "nothing"  # results are right on all ranks, and no rank meets an error
 REFUSED = "refused"  # as NOTHING, but a thread or child that uses the communicator gets an error

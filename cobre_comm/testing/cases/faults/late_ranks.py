@@ -38,7 +38,7 @@ def no_limit(comm, pause_s):
 
 
 def suspended(comm, caller, pause_s):
-    """All ranks are stopped for longer than the limit; before, rank 0 computes and others wait."""
+    """While rank 0 computes and the others wait, all are stopped for longer than the limit."""
     pids = " ".join(map(str, prepare(comm, caller)))
     if comm.rank == 0:
         with subprocess.Popen(
@@ -51,7 +51,7 @@ def suspended(comm, caller, pause_s):
 
 
 def least_named(rank, absent, nodes):
-    """Return sets of absent ranks; an error has to name all of one set (docs/guarantees.md)."""
+    """Return sets of absent ranks; an error names all ranks of some set (docs/guarantees.md)."""
     missing, told = {}, {}
     for node in set(nodes):
         missing[node] = {each for each in absent if nodes[each] == node}

@@ -13,7 +13,7 @@ from cobre_comm.testing.cases.calls import calls
 
 LENGTHS = (1, 5, 12, 13, 200, 2000, 20_000)
 LONG = 200_000  # elements; rarely used, because many processes share few cores
-PERIOD = 8  # after this many steps each, the ranks agree whether they are done
+PERIOD = 8  # each time after this many steps, the ranks agree whether they are done
 REGION_ELEMENTS = (10, 5000, 300_000)
 _PRIME = 251
 LARGE = ("allgatherv", "allreduce", "broadcast")
@@ -22,7 +22,7 @@ _left = []  # outputs of calls that have failed
 FOLDS = {ReduceOp.SUM: np.add, ReduceOp.MIN: np.minimum, ReduceOp.MAX: np.maximum}  # exact
 
 
-class Wrong(AssertionError):  # the name of this class is a fact of an account
+class Wrong(AssertionError):  # an account has the name of this class as a fact
     """A collective gave wrong data."""
 
 
@@ -64,7 +64,10 @@ def steps(seed, size, large_bytes=0):
 
 
 def enlarged(step, size, large_bytes):
-    """Return a step with a large payload; the blocks of an allgatherv have so many bytes in all."""
+    """Return a step with a payload of ``large_bytes``, which the blocks of an allgatherv share.
+
+    But the longest blocks have at least 128 KiB, or ``large_bytes`` if that is less.
+    """
     operation = step.operation if step.operation in LARGE else LARGE[step.number % len(LARGE)]
     if operation == "allgatherv":
         large_bytes = max(large_bytes // size, min(large_bytes, 2**17))

@@ -73,7 +73,6 @@ def _is_compiling(frame):
     If the handler forked there, the child would wait for the locks of LLVM for ever. The child
     would also write a file of numba's cache that its parent writes too: both continue at the same
     position of one open file.
-    parent writes too: both continue at the same place of one open file.
     """
     while frame is not None:
         if frame.f_globals.get("__name__", "").startswith(("numba.core.", "llvmlite.")):
@@ -86,8 +85,8 @@ def _would_hang(fork):
     """Whether a child that is forked now would hang in CPython itself.
 
     When another thread, such as that of a split over MPI, asks for the GIL, the main thread hands
-    the GIL over and waits until that thread has it. In a child that thread does not exist. Only
-    ``os.fork`` tells the child's interpreter so.
+    the GIL over and waits until that thread has it. In a child that thread does not exist, and only
+    ``os.fork`` tells the child's interpreter that it is gone.
     """
     return fork is not os.fork and threading.active_count() > 1
 
@@ -135,7 +134,7 @@ class Victim:
         return "it has ended"
 
     def _interrupt(self, number, handler):
-        """Let a handler raise, but not while LLVM calls Python, where it would end the process."""
+        """Let a handler raise, but not while LLVM calls Python: the process would end."""
 
         def later_if_compiling(number, frame):
             if _is_compiling(frame):
@@ -166,7 +165,7 @@ class Victim:
     # Kinds of faults that end the victim.
     def crash(self):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        signal.signal(signal.SIGSEGV, signal.SIG_DFL)  # pytest and others print stacks on it
+        signal.signal(signal.SIGSEGV, signal.SIG_DFL)  # pytest's handler would print stacks
         self.send(signal.SIGSEGV)
 
     def close(self):
@@ -212,7 +211,7 @@ class Victim:
         self.ledger.tell(children=[child])
 
     def fork_in_handler(self, fork):
-        """Fork in a signal handler; the child continues the collective until ``work`` ends it."""
+        """Fork in a signal handler; the child continues the collective, and ``work`` ends it."""
         stacks = self.taken.enter_context(pathlib.Path(self.folder, "stacks").open("w"))  # noqa: SIM115
         faulthandler.register(signal.SIGUSR1, stacks)  # the child writes its stacks to this file
         self.taken.callback(faulthandler.unregister, signal.SIGUSR1)

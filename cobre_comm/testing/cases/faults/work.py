@@ -49,7 +49,7 @@ class Worker:
         except MET as error:
             self._leave_if_child()
             self._note(error)
-        self._leave_if_child()  # a handler may have forked that child while this rank closed
+        self._leave_if_child()  # a handler may have forked a child while this rank closed
         self.try_later()
         self._tidy()
         self._look()

@@ -1,1 +1,1 @@
-"""Cases of shared regions, of outputs in regions, and of what regions and communicators leave."""
+"""Cases of shared regions, of outputs in regions, and of the end of regions and communicators."""

@@ -113,7 +113,7 @@ def cast(comm, caller, where, dtype, count):
 
 
 def write_at_once(comm, caller, operation, where, length):
-    """A rank writes to its part of the output after a call; the call does not overwrite that."""
+    """A rank writes to its part of the output after a call, and no rank overwrites the part."""
     output, rank = output_of(comm, where, "f8", length), comm.rank
     call, came_over, incomplete = getattr(calls(caller, rank), operation), [], []
     for number in range(ROUNDS):

@@ -85,7 +85,7 @@ def all_in_turn(comm, rounds):
 
 
 def fail(comm):
-    """Make a collective fail on all ranks; this breaks the communicator if it has several."""
+    """Make a collective fail on all ranks; this breaks a communicator of several ranks."""
     if comm.size > 1:
         values = np.ones(3 + comm.rank)
         raises(CollectiveFailed, comm.allreduce, values, values)
@@ -133,7 +133,7 @@ def alarm(number, frame):
 
 
 def interrupted_goes(comm, caller):
-    """If a handler's exception has ended a wait, the communicator can still be collected."""
+    """If a handler's exception has ended a wait, no reference to the communicator remains."""
     barrier = compiled_barrier if caller == "njit" else type(comm).barrier
     own = comm.split_local()
     gone, is_struck, told = weakref.ref(own), own.rank == 0 and own.size > 1, ""

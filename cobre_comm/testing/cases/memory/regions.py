@@ -29,7 +29,7 @@ def populate_on_leader(comm, dtype, count):
     expected = block(dtype, 5, count)
     if comm.is_leader:
         mine[:] = expected
-    else:  # an assignment of nothing to nothing would not show the error
+    else:  # read-only, so that even an assignment of nothing to nothing raises
         raises(ValueError, mine.__setitem__, slice(None), expected[:0])
     region.fence()
     view = region.as_slice()
@@ -164,7 +164,7 @@ def leader(comm):
 
 
 def split(comm, caller):
-    """Communicators of split_local outlive each other; return this rank and the size."""
+    """Communicators of split_local outlive each other; return rank and size in the first one."""
     first, second = comm.split_local(), comm.split_local()
     local = first.rank, first.size
     for each in (first, second):

@@ -22,7 +22,7 @@ def plan(seed, longest):
 
 
 def one_nan(values):
-    """Return an array's bytes with all NaNs made equal: a sum's NaN has no promised payload."""
+    """Return an array's bytes with all NaNs made equal, because no NaN's payload is promised."""
     if values.dtype.kind in "fc":
         values = values.view(f"f{values.itemsize // (2 if values.dtype.kind == 'c' else 1)}")
         values = np.where(np.isnan(values), values.dtype.type(np.nan), values)

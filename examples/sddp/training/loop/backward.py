@@ -13,9 +13,10 @@ from training.loop.memory import CUT_LEFT, FAILED_AT, NONE, OUTCOME, PRESENT, Me
 from training.plan import block_of
 
 RISE, ZERO = 5e-9, 1e-12
-"""A cut enters the pool if it raises the pool at its own point by `RISE` of its value plus `ZERO`.
+"""A cut enters the pool if, at its own point, it exceeds the pool by enough.
 
-Cuts that rise less are rounding, and nearly parallel cuts make ill-conditioned bases.
+The rise must exceed `RISE` times the pool's value plus `ZERO`. Smaller rises are rounding, and
+nearly parallel cuts make ill-conditioned bases.
 """
 
 
@@ -78,7 +79,7 @@ def refer_near(state: State, t: int, point: np.ndarray) -> None:
     """Put `memory.near` at a basis of stage `t` at `point`; all points of the stage start there.
 
     The solver finds this basis from the reference basis of the stage, which belongs to another
-    point and to older cuts. So from `memory.near`, the points need fewer pivots.
+    point and to older cuts. So the points need fewer pivots from `memory.near` than from there.
     """
     problem, pool, near = state.problem, state.pool, state.memory.near
     reference = of_stack(state.memory.references, t)

@@ -76,8 +76,8 @@ def gather(comm, rows, counts, displs) -> None:  # type: ignore
 def share(comm, region, rows, state, step) -> None:  # type: ignore
     """Let all ranks see the `rows` of a step.
 
-    The ranks of a node have written their rows to one memory. If there are several nodes, these
-    gather the rows.
+    The ranks of a node have written their rows to one memory. If there are several nodes, the rows
+    of all nodes are gathered.
     """
     memory, steps, width = state.memory, state.problem.cost.shape[0], rows.shape[1]
     fence(region)
@@ -106,9 +106,9 @@ def add_up(comm, values) -> float:  # type: ignore
 def estimate(comm, costs, count, factor, line) -> None:  # type: ignore
     """Write mean and 95 % half-width of `count` costs; this rank has `costs`.
 
-    `factor` is that of `half_width_factor`; for one cost it is NaN, and so is the half-width. Mean
-    and half-width are made of exact sums, so they are the same however the costs are split over
-    ranks.
+    `factor` is from `half_width_factor`. For a single cost, `factor` and the half-width are NaN.
+    Mean and half-width are made of exact sums, so they are the same however the costs are split
+    over ranks.
     """
     line.mean = add_up(comm, costs) / count
     for i in range(costs.size):

@@ -19,7 +19,7 @@ DRAWN = 2**61
 
 PATH, STATUS, STAGE, OPENING, VOLUMES = 0, 1, 2, 3, 4
 """Fields of a failure: the first path that cannot continue, or `NONE`; its outcome, stage, opening
-and incoming volumes; then what was left there (`Lp.measure`)."""
+and incoming volumes; then the errors of the solution there (`Lp.measure`)."""
 
 
 def no_failure(hydros: int) -> np.ndarray:

@@ -20,14 +20,14 @@ OK, FORWARD, BACKWARD, BOUND, FRESH = 0, 1, 2, 3, 4
 COST, COUNTED, STATUS, STAGE, OPENING, LEFT = 0, 1, 2, 3, 4, 5
 TAIL = LEFT + MEASURES
 """Fields after a trajectory's volumes: its cost; the weight of that cost in the mean (negative:
-not counted); the outcome, and the stage and opening where it was not optimal, and from `LEFT` on
-what was left there (`Lp.measure`). `TAIL`: how many."""
+not counted); the outcome, stage and opening of the last solve, and from `LEFT` on the errors of its
+solution (`Lp.measure`). `TAIL`: the number of these fields."""
 
 OUTCOME, FAILED_AT, PRESENT, CUT_LEFT = 1, 2, 3, 4
 CUT_TAIL = CUT_LEFT + MEASURES
-"""Fields after a cut's slopes: the intercept, then the outcome; the opening where it was not
-optimal; how high the pool was at the cut's own point before this batch; from `CUT_LEFT` on what was
-left where it was not optimal (`Lp.measure`). `CUT_TAIL`: how many."""
+"""Fields after a cut's slopes: the intercept; the outcome, and the opening of a solve that failed;
+the value of the pool at the cut's own point, before the cuts of this iteration; from `CUT_LEFT` on
+the errors of a solution that failed (`Lp.measure`). `CUT_TAIL`: the number of these fields."""
 
 TRACE = np.dtype(
     [
@@ -65,7 +65,7 @@ class Memory(NamedTuple):
     row: np.ndarray  # (H + 1,) work space: coefficients of one cut
     trial: np.ndarray  # (M, T * H + TAIL) trajectories, in shared memory: incoming volumes, tail
     cuts: np.ndarray  # (M, H + CUT_TAIL) cuts of one stage at their points, in shared memory
-    new: np.ndarray  # (M,) 1: no earlier trajectory has this one's point of the present stage
+    new: np.ndarray  # (M,) 1: no earlier trajectory has the same point in the present stage
     rising: np.ndarray  # (M,) the cuts that enter the pool
     group: np.ndarray  # (M,) trajectories that this rank walks together
     ahead: np.ndarray  # (1,) an item that was claimed before its step began, or NONE

@@ -182,7 +182,7 @@ def _integer(value, expected_type):
         return -1
     number = libc.integer_of(value.address)
     if number < 0:
-        libc.clear_exception()  # if it was too large; the slow path says what is wrong
+        libc.clear_exception()  # set by an integer too large; the slow path says what is wrong
         return -1
     return number
 

@@ -106,7 +106,7 @@ def layout_is_known():
         slotted = _Slotted()
         slotted.first = array = np.zeros((3, 5), dtype=dtype)[1:]
         seen = ARRAY.at(OBJECT.at(id(slotted)).words.address)
-        is_as_read = (  # in this order: an address is followed once it is known to be one
+        is_as_read = (  # in this order, so that each address is checked before it is followed
             seen.address == id(array)
             and (seen.type, seen.data) == (id(np.ndarray), array.ctypes.data)
             and (seen.axes & LOW_32, seen.descr.address) == (2, id(array.dtype))

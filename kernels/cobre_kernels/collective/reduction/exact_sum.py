@@ -218,7 +218,7 @@ def _rounded(digits):
     while digits[top] >> (highest - 32 * top) > 1:
         highest += 1
     shift = highest - 52  # the number of bits that are rounded off
-    if shift <= 0:  # subnormal, or of the smallest exponent: its bits are the integer's
+    if shift <= 0:  # subnormal, or of the smallest exponent: the sum has the bits of the float64
         return digits[0] | digits[1] << 32
     if shift > LARGEST_SHIFT:
         return INFINITY

@@ -28,8 +28,8 @@ LOR = 5
 BAND = 6
 BOR = 7
 
-# What a loop reads as one element. NUMBERS: an element of its own type. WORDS: an integer is read
-# as unsigned, because a signed one would give the same bits. OCTETS: a single byte, because each
+# What a loop reads as one element. NUMBERS: an element of its own type. WORDS: a signed integer is
+# read as an unsigned one, because the result has the same bits. OCTETS: a single byte, because each
 # bit of the result depends only on the same bit of the elements.
 NUMBERS, WORDS, OCTETS = "numbers", "words", "octets"
 

@@ -96,8 +96,8 @@ LETTERS = Record("Letters", "Eight letters, as UTF-8.", value=shared("letters"))
 PHASE = Record(
     "Phase",
     "A phase of the program, and the time of one rank in it; shared, written by that rank.",
-    entered=shared("times that the rank has entered it"),
-    ticks=shared("ticks in the phase; while the rank is in it, less the ticks when it entered"),
+    entered=shared("how often the rank has entered the phase"),
+    ticks=shared("ticks in the phase; while the rank is there, less the ticks of its last entry"),
     collectives=part(OPERATION, "the collectives in the phase"),
     name=own_rows(LETTERS, "name of the phase, with zeros behind it", NAME_WORDS),
 )
@@ -125,7 +125,7 @@ JOURNAL = Record(
     called=shared("number of the last call that has begun", begins_line=True),
     ended=shared("status of the collective that broke the communicator, or CLOSED_WELL; 0: none"),
     awaited=shared("the rank that this rank waits for now, or ANOTHER_NODE, or NOBODY"),
-    awaited_in=shared("number of the call in which this rank waits for it"),
+    awaited_in=shared("number of the call in which this rank waits for that rank"),
     awaited_since=shared("ticks when this wait became slow"),
     named=shared("how many phases have names; 0: no time is attributed to phases"),
     phase=shared("number of the phase under way"),

@@ -5,9 +5,8 @@ writes to it; ``cobre-comm status`` reads it at any time. Order of the stores of
 ``begun``, then the values in the row of the report, and last the ``number`` of the row. All stores
 are releases, and all loads are acquires. A row is whole if it has the number of the report that
 belongs there, and if ``begun``, loaded after the row, is ahead of that number by less than a whole
-ring of rows: then no word of a later report can have been read. ``named`` is stored after the name
-that it
-counts.
+ring of rows: then no word of a later report can have been read. When a series gets a name, the name
+is stored before ``named`` counts the series.
 
 ``cobre_comm/journal/progress.py`` writes and reads these records word by word, through
 ``machine/access.py``. Reports are rare, so they need no kernel of their own.

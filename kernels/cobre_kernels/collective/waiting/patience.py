@@ -19,8 +19,8 @@ long waits, by address:
 ======================  ========================================================================
 ``block_kernel``        sleeps until a look may succeed, but no longer than it is told. It calls
                         :func:`look_around_soon` if anything else has ended the sleep
-``look_around_kernel``  finds out which ranks are lost, and after the timeout, which are late. Where
-                        a line on late ranks is due, marks them. Returns OK, or how the wait ends
+``look_around_kernel``  finds out which ranks are lost, and after the timeout, which are late. Marks
+                        the late ranks, if a line on them is due. Returns OK, or how the wait ends
 ======================  ========================================================================
 
 The timeout leaves out time in which this rank itself did not run, because its job, container or
@@ -298,9 +298,9 @@ def _run_handlers(comm):
 
     Return OK to continue the wait. This is the only place where Python code runs inside a kernel.
     So a child that a handler forks continues here, and must leave without touching what it shares
-    with the ranks. The wait in which the handlers run is noted under the GIL, and afterwards the
-    wait that was noted before is noted again: a handler may itself begin a wait, in which handlers
-    run too.
+    with the ranks. The wait in which the handlers run is noted under the GIL. Afterwards the wait
+    that was noted before is noted again, because a handler may itself begin a wait, in which
+    handlers run too.
     """
     ensured = libc.gil_ensure()
     before = comm.stop.interrupted

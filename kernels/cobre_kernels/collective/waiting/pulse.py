@@ -2,8 +2,8 @@
 
 The leader of a node continues to wait for other nodes while bytes move, and so does each rank that
 leads the node in a lane. The pulse of such a rank beats whenever bytes move, and every tick while
-the rank waits. If another rank of the node waits for such a rank, its timeout counts from the last
-beat. So a leader that has stopped is late, but a leader behind a slow network is not.
+the rank waits. If another rank of the node waits for such a rank, the timeout of that wait counts
+from the last beat. So a leader that has stopped is late, but a leader behind a slow network is not.
 """
 
 from cobre_kernels.collective.comm import LEADERS, RANKS

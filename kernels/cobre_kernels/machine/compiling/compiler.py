@@ -59,7 +59,7 @@ def dispatcher_of(routine):
 
 @functools.cache
 def let_reduce_take_routines():
-    """Make ``functools.reduce`` in compiled code accept a routine, as numba inlines its source."""
+    """Let ``functools.reduce`` in compiled code take a routine, whose source numba then inlines."""
     usual = inline_closurecall.check_reduce_func
 
     def check_reduce_func(func_ir, func_var):

@@ -21,7 +21,7 @@ ARM = ("aarch64", "arm64")
 ARM_COUNTER = "cntvct_el0"
 FLAG = "cobre_stop_flag"
 
-WRITERS = {}  # by an instruction's name: makes its typing of its detail and types
+WRITERS = {}  # by an instruction's name: what makes its typing from its detail and argument types
 
 
 def _written(function):

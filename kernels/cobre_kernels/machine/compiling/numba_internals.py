@@ -69,9 +69,9 @@ USED = {
     ),
     # Routines have a pipeline of their own (pipeline.py).
     CompilerBase: "define_pipelines(self) state",
-    # That pipeline has numba's passes.
+    # The pipeline of routines has numba's passes.
     DefaultPassBuilder: "define_nopython_pipeline",
-    # Likewise.
+    # The pipeline of routines is an object of this class.
     PassManager: "passes add_pass finalize",
     # A routine is lowered into a library of its own kind.
     NativeLowering: "run_pass(self,state)",
@@ -81,12 +81,12 @@ USED = {
     JITCPUCodegen: "_add_module set_env _engine",
     # The function of a reduce may be a routine (compiler.py).
     inline_closurecall: "check_reduce_func(func_ir,func_var)",
-    # To register that key; to lower methods and attributes of ours (cobre_comm.jit).
+    # To register the key of a routine; to lower methods and attributes of ours (cobre_comm.jit).
     CPUContext: (
         "insert_user_function add_dynamic_addr get_getattr get_function compile_internal "
         "insert_const_string call_conv environment nrt"
     ),
-    # Likewise; the build calls a kernel by its name (compiler.py).
+    # To register the key of a routine; the build calls a kernel by its name (compiler.py).
     FunctionDescriptor: "lookup_module llvm_func_name env_name",
     # The build compiles kernels; a routine is not compiled anew for a constant (compiler.py); of
     # ranks that need the same function, one compiles it (testing/ranks/compile_once.py).
@@ -98,16 +98,16 @@ USED = {
     IndexDataCacheFile: "load(self,key) _load_index(self)",
     # A rank looks whether another one has compiled a function (testing/ranks/compile_once.py).
     Cache: "_index_key(self,sig,codegen) _cache_file cache_path",
-    # Likewise: the types that were compiled for.
+    # The types for which a saved function was compiled (checked_cache.py).
     Signature: "args return_type",
-    # Likewise: the types that are looked for.
+    # The types for which numba looks in its cache (checked_cache.py).
     sigutils: "normalize_signature(sig)",
     # To write LLVM instructions (record_types.py, instructions.py, cobre_comm.jit).
     cgutils: (
         "alloca_once alloca_once_value create_struct_proxy early_exit_if early_exit_if_null "
         "false_bit true_bit get_null_value get_or_insert_function if_unlikely intp_t is_not_null"
     ),
-    # A failing method gives its count back (jit/holding.py).
+    # A method that fails gives its reference count back (jit/holding.py).
     CPUCallConv: (
         "get_function_type call_function decorate_function decode_arguments return_value "
         "check_try_status return_status_propagate"
@@ -125,7 +125,7 @@ USED = {
     AttributeTemplate: "resolve generic_resolve context",
     # Rows and tables have indices; check_signals has a type.
     AbstractTemplate: "context",
-    # Methods are found for a borrowed communicator; none in prange (jit/attributes.py).
+    # To find methods of a borrowed communicator; to refuse some in a prange (jit/attributes.py).
     Context: "_get_attribute_templates callstack",
 }
 

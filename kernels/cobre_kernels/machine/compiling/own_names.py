@@ -44,7 +44,7 @@ def _told(value):
         return repr(value)
     if isinstance(value, (tuple, list)):
         return f"{type(value).__name__}({', '.join(map(_told, value))})"
-    function = getattr(value, "py_func", value)  # of a routine, or of numba's own
+    function = getattr(value, "py_func", value)  # of a routine, or of numba's dispatcher
     if isinstance(function, types.FunctionType):
         cells = [_cell(cell) for cell in function.__closure__ or ()]
         code = function.__code__

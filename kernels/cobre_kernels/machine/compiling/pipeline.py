@@ -43,7 +43,7 @@ class RoutineLibrary(JITCodeLibrary):
         return self._shared_module
 
     def _refuse_recursion(self):
-        """Refuse a recursion through several functions, because it needs the address of one."""
+        """Refuse a recursion through several functions, because it needs a function's address."""
         has_address = self._codegen._engine.is_symbol_defined
         for variable in self._final_module.global_variables:
             symbol = variable.name.removeprefix(UNRESOLVED)

@@ -93,7 +93,7 @@ def is_awaited(comm, node):
 
 @routine
 def _how_awaited(comm, node):
-    """Return AWAITED, BEHIND if a message from the leader of a node misses in a bundle, or 0."""
+    """Return AWAITED; or BEHIND, if the bundle lacks the message of the node's leader; or 0."""
     if is_awaited(comm, node):
         return AWAITED
     nodes = comm.nodes

@@ -6,7 +6,7 @@ it, without line numbers. The lines that a hunk takes away or keeps must be in t
 once. ``parts`` in a patch is the module of that name in this folder. The first part of
 ``faults.patch`` patches ``cobre_kernels``. The second part patches ``cobre_comm``, and in
 ``kernels`` what compiles into a user's function. The third part patches any file of the repository,
-for `make quick`.
+for ``test_repository.py``.
 
 There is no fault for a fold that uses a fused multiply-add, because that fold would be right: a
 bare sum has no product to fuse, and ``fma(x, 1.0, acc)`` rounds as ``acc + x`` does. A fold that

@@ -1,10 +1,10 @@
 """Makes the kernel of a fault: a module with the true kernel's source and a few changed lines.
 
-This module is a mutant. A mutant is written to a file, because numba caches only functions of
-files. The file lies in the ``__pycache__`` beside this file, or among temporary files if nothing
-can be written there. Its first line has a hash of all that the mutant is made of, so numba compiles
-anew after a change. The first process that needs the mutant writes the file, and ranks, which come
-later, find the file written.
+Such a module is a mutant. A mutant is written to a file, because numba caches only functions of
+files. The file lies in the ``__pycache__`` beside ``mutants.py``, or among temporary files if
+nothing can be written there. The first line of the file has a hash of all that the mutant is made
+of, so numba compiles anew after a change. The first process that needs the mutant writes the file,
+and ranks, which come later, find the file written.
 """
 
 import ast

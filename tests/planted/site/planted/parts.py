@@ -94,7 +94,7 @@ def round_exact(comm, call):
 
 @njit
 def alike(comm, rank, generation):
-    """Return the generation before, if the rank's call was the same in it; else this generation."""
+    """Return the generation before if the rank made the same call in it, else this one."""
     cell = cell_of(comm, rank, generation - 1)
     same_signature = load_relaxed(cell.signature) == comm.signature
     is_same = load_relaxed(cell.compared) == comm.compared
@@ -147,7 +147,7 @@ def swap_blocks(call):
 
 @njit
 def write_into_gaps(comm, call):
-    """Write a byte behind every block, unless there is another block or the end of ``recv``."""
+    """Write a byte behind every block, unless another block or the end of ``recv`` is there."""
     for rank in range(comm.size):
         place = displacement_of(call, rank) + count_of(call, rank)
         is_free = place < call.recv_count

@@ -92,8 +92,8 @@ key of every other link is the token and the job secret, so only attached ranks 
 version CHALLENGE keeps its layout, and HANDSHAKE keeps its tag and its first three fields. So each
 end can read the version of the other end.
 
-A wait for other ranks lasts ``connect_timeout_ms`` at most. Workers have LINK_SHARE of the time that
-is left after the first two phases, to link. Workers wait for rank 0 GRACE_S longer than rank 0
+A wait for other ranks lasts ``connect_timeout_ms`` at most. Workers have LINK_SHARE of the time
+that is left after the first two phases, to link. Workers wait for rank 0 GRACE_S longer than rank 0
 waits for workers, so rank 0, which knows who is missing, gives up first.
 """
 

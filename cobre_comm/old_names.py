@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-# By the usual variable of an object, or by module: each old name, and the new name.
+# Each old name and its new name, by the variable that usually holds the object, or by module.
 OLD_NAMES: dict[str, dict[str, str]] = {
     "comm": {"block": "share", "enter": "enter_phase", "layout": "shares"},
     "region": {"block": "part"},

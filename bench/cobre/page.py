@@ -126,7 +126,7 @@ def equal_bound_row(case: dict) -> list[str]:
 
 
 def equal_bound_table(cases: list[dict]) -> str:
-    """Return the table of training to the bound of Cobre."""
+    """Return the table of how long training takes until the bound is Cobre's."""
     header = [
         "hydros x stages x openings", "ranks", "our bound over its, %", "our iterations to its",
         "reached", "ratio of seconds",

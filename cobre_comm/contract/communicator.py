@@ -1037,7 +1037,7 @@ class Communicator(Closing, SharedMemoryProvider):
         InvalidCommunicator
             If the communicator is closed.
         NotImplementedError
-            If the backend is of another distribution, and does not tell its topology.
+            If the backend is from another Python package, and does not tell its topology.
 
         Examples
         --------

@@ -44,7 +44,7 @@ class HeldModel(models.StructModel):  # type: ignore[misc]  # numba is untyped
 
 
 def _of_unseen_origin(builder: Any, value: Any) -> Any:
-    """Return a value with addresses that LLVM has to treat as new; it costs no instruction."""
+    """Return the same value, but LLVM cannot see where its addresses come from."""
     if isinstance(value.type, ir.PointerType):
         copy = ir.InlineAsm(ir.FunctionType(value.type, [value.type]), "", "=r,0", True)
         return builder.call(copy, [value])

@@ -120,7 +120,7 @@ class LaunchedAttempt:
         self._attempt = Attempt(job, logger.warning, INTERRUPT_S)
         self._why_final = ""  # why no further attempt is wanted
         self.ranks: list[LaunchedRank] = []
-        self.failure: WorkerError | None = None  # the first failure, when all ranks have ended
+        self.failure: WorkerError | None = None  # the first failure; set when all ranks have ended
         self.lost: dict[int, WorkerError] = {}  # by rank: losses that the others survived
 
     @property

@@ -100,7 +100,7 @@ class Job:
         )  # fmt: skip
 
     def _not_allowed(self, names):
-        """Return the names that must not be left; rank 0 struck at its start may leave one name."""
+        """Return names in /dev/shm that must not be left; a strike at the start may leave one."""
         fault = self.fault
         may = fault.moment == START and fault.victim == 0 and fault.start == "hand"
         return set() if may and len(names) == 1 else names

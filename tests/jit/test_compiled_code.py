@@ -137,7 +137,7 @@ def rank_and_size(comm):
 def test_rank_and_size_over_local_are_constants():
     with LocalBackend() as comm:
         assert rank_and_size(comm) == 1
-    # Lines by which a function counts the references that it holds itself.
+    # These lines only count the references of the function itself.
     counted = re.compile(r"asm sideeffect \"\"|@NRT_(in|de)cref")
     body = "\n".join(
         line for line in body_of(rank_and_size).splitlines() if not counted.search(line)

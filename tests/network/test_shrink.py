@@ -70,7 +70,7 @@ def test_one_part_goes_on(hosted_pools, hosts, caller, layout, cut, left):
 @in_long_runs
 @pytest.mark.parametrize("layout", ["one each", "1+2+1"])
 def test_no_part_is_large_enough(hosted_pools, hosts, caller, layout):
-    """All cables are pulled, and no host has more than half of the ranks, or half with rank 0."""
+    """All cables are pulled, and no host has more than half of the ranks, or half and rank 0."""
     outcomes = cut_off(hosted_pools(LAYOUTS[layout]), hosts, caller)
     for outcome in outcomes:
         assert outcome.ok, outcome.describe()

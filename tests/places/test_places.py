@@ -1,4 +1,4 @@
-"""Those places where users run ranks that take little time; `make places` tries the others."""
+"""The quick ones of the places where users run ranks; `make places` tries the others."""
 
 import pytest
 

@@ -12,7 +12,7 @@ from tests.command import python
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "testing-your-program"
 FAILING = Path(__file__).with_name("failing_tests.txt")
-# Texts that the report of each failure contains, in the failure or in captured output.
+# For each test: texts in its report, in the traceback or in the captured output.
 WORDS = {
     "test_assert[shm-2]": [
         "rank 1 of 2 over shm: AssertionError: on its own\n",

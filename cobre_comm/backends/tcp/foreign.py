@@ -122,6 +122,6 @@ def configured(environ: Mapping[str, str]) -> TcpConfig:
             f"know; set it before {launcher}, on every machine where you start it to the same: "
             "export COBRE_TCP_TOKEN=$(openssl rand -hex 32)",
         )
-    # The user may give one secret to several steps at a time, but ranks of two steps must not meet.
+    # The user may give one secret to several jobs at a time, but ranks of two jobs must not meet.
     token = hmac.new(config.token.encode(), job.name.encode(), "sha256").hexdigest()
     return replace(config, token=token)

@@ -100,11 +100,12 @@ def solve_stage(lp: Lp, pool: Pool, t: int, row: np.ndarray) -> int:
 
     `row` is work space for H + 1 coefficients. Returns an outcome of `simplex.dual`. Cuts that are
     nearly alike can make every basis nearly singular. So if a problem fails, it is begun anew
-    without cuts, and gets only cuts that exceed theta by more. A problem is infeasible only if it
-    is infeasible without cuts.
+    without cuts, and then gets only cuts that exceed theta by a larger margin. A problem is
+    infeasible only if it is infeasible without cuts.
 
-    If a row is loose, the problem is solved with the row's bound moved beyond its tolerance, so
-    that the row comes into the basis. From there the problem is solved with the row's own bound.
+    A row is loose (:func:`is_loose`) if its cut exceeds theta by much, although the row keeps its
+    bound within the tolerance. Then the problem is solved with the row's bound moved beyond the
+    tolerance, so that the row comes into the basis, and from there with the row's own bound.
     """
     violated, moves, slot, key, low = VIOLATED, 0, NONE, NONE, 0.0
     while True:

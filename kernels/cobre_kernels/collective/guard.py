@@ -45,7 +45,7 @@ def refusal(guard):
 
 @routine
 def standing(comm):
-    """Return OK, even while a collective is under way, or why the communicator cannot be used."""
+    """Return OK, or why the communicator cannot be used; a collective under way is no reason."""
     found = load_acquire(comm.guard)
     return status.OK if found == states.IDLE or found == states.BUSY else refusal(found)
 

@@ -1,6 +1,6 @@
 """Ranks and the pages of shared memory, on a machine that has several NUMA nodes.
 
-`make place-numa` runs these tests on virtual machines, for machines that have one NUMA node.
+If this machine has one NUMA node, `make place-numa` runs these tests on virtual machines.
 """
 
 import json

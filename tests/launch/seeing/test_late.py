@@ -80,7 +80,7 @@ def test_the_first_line_comes_after_ten_seconds():
 
 @pytest.mark.parametrize("hours", [-80, 80])
 def test_times_of_another_clock_are_not_told(hours):
-    """A rank in a time namespace has another clock: a time 80 hours away is not of this job."""
+    """In a time namespace a rank has another clock: a time 80 hours away is not told as an age."""
     now = time.monotonic_ns()
     call = PastCall(3, "barrier", "", "", 0, now, now + 1000)
     journal = SimpleNamespace(read_ns=now, rank=1, calls=[call], ended=0, awaited=None)

@@ -102,4 +102,4 @@ CONNECT_S = 5.0  # the time for one address, in which the system sends its first
 CHALLENGE_S = 10.0  # a busy rank with a long queue may be slow, but is not absent
 GRACE_S = 1.0
 LINK_SHARE = 0.8
-MOST_UNAUTHENTICATED = 512  # the most connections at one rank, in addition to one for each rank
+MOST_UNAUTHENTICATED = 512  # at one rank, at most; and one more for each rank of the job

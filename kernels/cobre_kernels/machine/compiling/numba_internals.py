@@ -2,8 +2,8 @@
 
 numba promises that ``numba``, ``numba.types`` and ``numba.extending`` remain. All other names of
 numba that we need are in this file, and other files import them from here; ``make check`` tests
-that. If this numba is outside the bounds of the versions that were tried, or lacks a name of the
-table, the import of this file raises an error.
+that. If this numba is outside the bounds of the versions that were tried, or lacks a name in
+:data:`USED`, the import of this file raises an error.
 
 To support another numba: widen :data:`BEYOND`, run ``pytest tests/jit tests/kernels`` and
 ``cobre-comm check`` with that numba, and add its version to :data:`TRIED`. This file cannot look

@@ -55,7 +55,10 @@ def operations(comm, count: int) -> dict[str, tuple[int, Callable, Callable]]:
 
 
 def block_s(comm, calls: int, call: Callable, renew: Callable | None) -> float:
-    """Return the seconds of a call in a block, of the slowest rank; writing is not timed."""
+    """Return the mean seconds of a call in a block; writing is not timed.
+
+    The time of each call is that of its slowest rank, for which the next call would have to wait.
+    """
     spent = 0.0
     for number in range(calls):
         if renew:
@@ -63,8 +66,8 @@ def block_s(comm, calls: int, call: Callable, renew: Callable | None) -> float:
         comm.barrier()
         began = time.perf_counter()
         call(number)
-        spent += time.perf_counter() - began
-    return comm.max(spent) / calls
+        spent += comm.max(time.perf_counter() - began)
+    return spent / calls
 
 
 def measure(comm) -> list[dict]:

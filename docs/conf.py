@@ -75,6 +75,6 @@ html_theme_options = {
 if repository := os.environ.get("COBRE_REPOSITORY"):
     html_theme_options["github_url"] = repository
 
-# `make docs-external` asks other servers, but not those that refuse programs, or want a login.
+# `make docs-external` asks other servers, but no servers that refuse programs, or want a login.
 linkcheck_ignore = [r"https://ui\.perfetto\.dev.*"]
 linkcheck_timeout = 15

@@ -84,7 +84,7 @@ def move_to_trace(calls: Path, trace: Path, remark: str, failed: PastCall | None
 def add_what_is_left(folder: Path, job: str, ranks: Iterable[int]) -> None:
     """Make Chrome traces of the files that the killed ranks of a job have left.
 
-    If a file is named like those but has other content, it stays, and a line of the log names it.
+    If a file is named like these but has other content, it stays, and a line of the log names it.
     """
     for rank in ranks:
         for calls in sorted(folder.glob(f"{job}.rank-{rank}[.-]*.calls")):

@@ -92,7 +92,7 @@ def test_spill_that_costs_millions_of_deficits_makes_no_stage_infeasible(comm):
 
 
 def test_spill_that_never_comes_may_cost_anything(comm):
-    """The bound once stayed 4 % low, because theta's entry in rows of cuts was a millionth."""
+    """The bound once stayed 4 % low, because theta was only a millionth of the rows of cuts."""
     case = parse(json.loads((HERE / "dear_spill_that_never_comes.json").read_text()))
     assert train(case, comm)[0] == pytest.approx(extensive_form(case), rel=1e-6)
 

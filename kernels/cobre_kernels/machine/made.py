@@ -30,7 +30,7 @@ VERSIONS_KEPT = 8  # several, because a user may have several clones of the sour
 
 
 def fitting(folder, refused=frozenset()):
-    """Return the best file in a folder, of those that fit and were not refused; or None."""
+    """Return the best of a folder's files that fit and were not refused; None if there is none."""
     for level in levels():
         for kind in (LIBRARY, OBJECTS):
             path = folder / file_name(level, kind)

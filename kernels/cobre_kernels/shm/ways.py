@@ -9,7 +9,7 @@ BOTH      in a broadcast: as READ, and meanwhile the root writes a share to each
 
 All ways give the same bits. Which way is the fastest depends on processor, caches, hypervisor, data
 and number of ranks, so no constant can say it. The first calls of an operation and size (by powers
-of two) are *trials*. At first, TRIALS calls take the usual way, to warm up. Then TRIALS calls take
+of two) are *trials*. At first TRIALS calls take the present way, to warm up. Then TRIALS calls take
 each way, because the first calls of a way find in the caches what another way has left there. In
 the first step of a trial each rank shows when it entered the call, and when it ended the trial
 before. So all ranks learn one time for the trial before: from the moment when the last rank had
@@ -138,7 +138,7 @@ def _note(row, call, spent_ns):
     """Note the time of a trial, but not of the first trial of a way.
 
     Before that first trial another way has filled the caches. ``call`` is the number of the trial,
-    without those that warm up. Ways are compared by the second shortest time, because in many
+    without the calls that warm up. Ways are compared by the second shortest time, because in many
     trials a rank, or the machine, has been held up.
     """
     tried = row.tried[call // TRIALS]

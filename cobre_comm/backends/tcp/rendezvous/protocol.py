@@ -94,7 +94,7 @@ end can read the version of the other end.
 
 A wait for other ranks lasts ``connect_timeout_ms`` at most. Workers have LINK_SHARE of the time
 that is left after the first two phases, to link. Workers wait for rank 0 GRACE_S longer than rank 0
-waits for workers, so rank 0, which knows who is missing, gives up first.
+waits for workers, so rank 0, which knows the missing ranks, gives up first.
 """
 
 HANDSHAKE_S = 5.0  # the time that the accepting end gives a whole handshake

@@ -73,7 +73,7 @@ PLANS = {
 
 
 def at_fault(name):
-    """Return the ranks that an error blames: those that make a call which no other rank makes.
+    """Return the ranks that an error blames: ranks that make a call which no other rank makes.
 
     An error about the counts of a gatherv blames no rank.
     """
